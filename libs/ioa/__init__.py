@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
     from ioa.agent.hooks import TurnView
+    from ioa.client.client import Client, Launched
     from ioa.errors import (
         BudgetSpentError,
+        ConflictError,
         DeclinedError,
+        ForbiddenError,
         InvalidInputError,
         IoaError,
         ModelError,
@@ -24,29 +27,41 @@ if TYPE_CHECKING:
         UnavailableError,
     )
     from ioa.hosting.agent import Agent, ModelAgent
+    from ioa.hosting.connecting import connect
     from ioa.hosting.serving import serving
+    from ioa.hosting.team import Team
     from ioa.ports.chat_model import ChatMessage, Tool
+    from ioa.protocol.goal_order import GoalOrder
+    from ioa.protocol.goals import GoalResult
 
 __all__ = [
     "Agent",
     "BudgetSpentError",
     "ChatAnswer",
     "ChatMessage",
+    "Client",
+    "ConflictError",
     "DeclinedError",
+    "ForbiddenError",
+    "GoalOrder",
+    "GoalResult",
     "Heard",
     "InputFile",
     "InvalidInputError",
     "IoaError",
+    "Launched",
     "ModelAgent",
     "ModelError",
     "NotFoundError",
     "TaskContext",
     "TaskError",
+    "Team",
     "Teammate",
     "Tool",
     "TurnView",
     "UnavailableError",
     "UpstreamResult",
+    "connect",
     "serving",
 ]
 
@@ -54,14 +69,20 @@ _HOMES = {
     "Agent": "ioa.hosting.agent",
     "ChatAnswer": "ioa.agent.chatting",
     "ChatMessage": "ioa.ports.chat_model",
+    "Client": "ioa.client.client",
+    "GoalOrder": "ioa.protocol.goal_order",
+    "GoalResult": "ioa.protocol.goals",
     "Heard": "ioa.agent.conversation",
     "InputFile": "ioa.agent.definition",
+    "Launched": "ioa.client.client",
     "ModelAgent": "ioa.hosting.agent",
     "TaskContext": "ioa.agent.definition",
+    "Team": "ioa.hosting.team",
     "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
+    "connect": "ioa.hosting.connecting",
     "serving": "ioa.hosting.serving",
 }
 """Where each name is defined; all others are errors."""

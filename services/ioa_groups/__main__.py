@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -16,19 +17,20 @@ from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.request_reply import Bounds, Endpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.tickets import NatsTickets
-from ioa.adapters.nats.topology import GOALS, INTAKE, OLD_GOALS
+from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.retention import Prune
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
@@ -46,11 +48,16 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_groups.shares import Shares
 
 _FILES_AT_ONCE = Bounds(
     max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
 )
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
+
+_ORDERS_AT_ONCE = 4
+"""How many orders of one user a replica takes in side by side; those of others beside them."""
+_MOST_REMEMBERED = 10_000
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:
@@ -89,7 +96,21 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
-        taking = IntakePorts(goals, work, timers, files, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
+        taking = IntakePorts(
+            goals,
+            work,
+            timers,
+            files,
+            dead,
+            registry,
+            open_groups,
+            ledger,
+            endings,
+            leaders,
+            tickets,
+            clock,
+            Shares(registry, open_groups),
+        )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
@@ -97,8 +118,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry.listen_for_losses(watch.notice)
         metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
+        accepted: OrderedDict[str, GoalName] = OrderedDict()
+
         async def take(delivery: Delivery) -> None:
-            await intake.accept(delivery.subject, delivery.data, delivery.identity)
+            goal = accepted.get(delivery.identity) or await intake.accept(delivery.subject, delivery.data, delivery.identity)
+            if goal is None:
+                return
+            accepted[delivery.identity] = goal  # what it took to accept it need not be done again
+            if len(accepted) > _MOST_REMEMBERED:
+                accepted.popitem(last=False)
+            await intake.check_ended(goal)
+            del accepted[delivery.identity]
 
         async def take_old(delivery: Delivery) -> None:
             is_of_before = delivery.stored_at < users_since
@@ -136,7 +166,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await sessions.whole()
                 async with (
                     background(
-                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),
+                        OrderLines(client, take, into_dead, settings.quota_goals, _ORDERS_AT_ONCE).follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),

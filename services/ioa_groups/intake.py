@@ -30,6 +30,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.levels import POLICIES
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
@@ -39,6 +40,7 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_groups.files import FileService
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
+from ioa_groups.shares import Shares
 
 INTAKE_NAME = AgentId("intake")
 
@@ -69,6 +71,7 @@ class IntakePorts:
         leaders: Whom they are offered to that address nobody.
         tickets: What who leads them has to show.
         clock: Stamps them.
+        shares: Of the pools, that each user has.
     """
 
     goals: GoalRecords
@@ -83,6 +86,7 @@ class IntakePorts:
     leaders: Leaders
     tickets: Tickets
     clock: Clock
+    shares: Shares
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class Intake:
         self._patience = patience
         self._users_are_known = users_are_known
 
-    async def accept(self, subject: str, data: bytes, identity: str) -> None:
+    async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
 
         Args:
@@ -120,6 +124,9 @@ class Intake:
             identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
                 one goal however often it is delivered.
 
+        Returns:
+            How the goal is called, which may have ended; None of what was refused.
+
         Raises:
             UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it.
         """
@@ -127,11 +134,20 @@ class Intake:
             user, addressee = subjects.parse_goal_subject(subject)
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
-            return
+            return None
         if not self._users_are_known and addressee is None and self._pool_of(AgentId(user)) is not None:
             await self.refuse_old(subject, data, identity)
-            return
-        await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
+            return None
+        return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
+
+    async def check_ended(self, goal: GoalName) -> None:
+        """See that a goal that was accepted has ended.
+
+        Raises:
+            UnavailableError: It has not, a `NotYetError`; or nobody can tell now.
+        """
+        if await self._ports.endings.of(goal) is None:
+            raise NotYetError(f"The goal {goal} is open.")
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
         """Accept a goal that an older version's users published before this version came; it has no user.
@@ -149,15 +165,16 @@ class Intake:
         """
         await self._refuse(_Published(subject, data, identity, None, None), InvalidInputError(_NAMES_NOBODY))
 
-    async def _accept_or_refuse(self, published: _Published) -> None:
+    async def _accept_or_refuse(self, published: _Published) -> GoalName | None:
         try:
-            await self._accept(published)
+            return await self._accept(published)
         except UnavailableError:
             raise
         except Exception as error:
             if not isinstance(error, IoaError):
                 _log.exception("goal_not_accepted", subject=published.subject)
             await self._refuse(published, error)
+            return None
 
     async def _refuse(self, published: _Published, error: Exception) -> None:
         reason, why = _refusal(error)
@@ -166,22 +183,23 @@ class Intake:
         if goal_id is not None:
             await self._fail(GoalName(published.user, goal_id), shortened(why, _MAX_WHY_BYTES))
 
-    async def _accept(self, published: _Published) -> None:
+    async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
         name = GoalName(published.user, order.goal_id or _goal_id_of(published.identity))
         removed = await self._ports.endings.removed(name)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
-            return
+            return None
         goal = order.accepted(name, await self._inputs(order, name))
-        digest = digest_of_ticket(await self._ports.tickets.of(name))
+        digest = digest_of_ticket(await self._ports.tickets.of(name), goal.policy)
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         reach("groups.goal_recorded")
         await self._offer(record)
+        return record.goal.name
 
     async def _offer(self, record: GoalRecord) -> None:
         """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""
@@ -198,21 +216,28 @@ class Intake:
         if known is None:
             known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
             await self._ports.open_groups.put(comm_id, known)
+        if known.waits:
+            return
         if goal.agent is not None:
-            await self._offer_to(goal.agent, record)
+            await self._offer_to(goal.agent, record, known)
         else:
             await self._offer_to_the_best(record, known)
 
-    async def _offer_to(self, addressee: AgentId, record: GoalRecord) -> None:
+    async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""
-        pool = self._pool_of(addressee)
+        pool, team = self._pool_of(addressee), record.goal.team
+        why = ""
         if pool is None:
-            if self._ports.clock.now() < record.accepted_at + self._patience:
-                raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
+        elif team is not None and not self._knows_policies(pool):
+            why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
+        if why or pool is None:
+            if self._ports.clock.now() < record.accepted_at + self._patience:
+                raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
         await self._put(record, pool)
+        await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
         _count(record, pool)
 
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
@@ -227,6 +252,7 @@ class Intake:
         if not offers:
             _count(record, pool)
         if pool is None:
+            await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"waits": True}))
             return
         offer = Offer(pool=pool, seq=seq, at=self._ports.clock.now())
         await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
@@ -236,6 +262,8 @@ class Intake:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
         ticket = None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
+        if self._users_are_known:  # else all goals are one user's
+            await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, ticket)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
@@ -245,6 +273,9 @@ class Intake:
             return record.card.pool
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
+
+    def _knows_policies(self, pool: PoolId) -> bool:
+        return any(one.card.pool == pool and one.card.level >= POLICIES for one in self._ports.registry.cards())
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Give a goal that was not accepted a result, if nothing else bears its name."""

@@ -41,7 +41,7 @@ from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import LEVEL, POLICIES
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
@@ -133,12 +133,14 @@ class GroupSetup:
         record = None if parent else await self._ports.goals.find(comm_id)
         if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
+        if record is not None:
+            self._check_given(record, request.owner, request.ticket)
         team = None if record is None else record.goal.team
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
             check_levels(cards)
-        if request.policy != ("" if team is None else team.policy.digest):
+        if request.policy != ("" if record is None else record.goal.policy):
             raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
@@ -281,7 +283,11 @@ class GroupSetup:
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)
             record = None if request.ticket is None else await self._ports.goals.find(comm_id)
-            if record is not None and record.ticket_digest is not None and is_ticket(request.ticket, record.ticket_digest):
+            if (
+                record is not None
+                and record.ticket_digest is not None
+                and is_ticket(request.ticket, record.ticket_digest, record.goal.policy)
+            ):
                 raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
             raise no_group(comm_id)
         if request.after >= head.seq:
@@ -307,20 +313,24 @@ class GroupSetup:
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
-        self._check_given(record, request.owner, request.ticket)
         goal = record.goal
         return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId, ticket: str | None) -> None:
         """Refuse who was not given a goal to lead: it shows no ticket, or is of another pool than the goal addresses.
 
-        A goal that an older version accepted was queued without a ticket: of it the address alone decides.
+        A goal that an older version accepted was queued without a ticket: of it the address alone decides. An agent of a release
+        without policies neither opens nor ends a goal with a team, which so comes to a replica that knows them.
         """
         goal = record.goal
-        if record.ticket_digest is not None and not is_ticket(ticket, record.ticket_digest):
+        if record.ticket_digest is not None and not is_ticket(ticket, record.ticket_digest, goal.policy):
             raise ForbiddenError(
                 f"{agent_id} was not given the goal {goal.goal_id}: it shows no ticket of it.",
                 hint="It comes with the goal off the queue; an agent of a version without tickets has to be upgraded.",
+            )
+        if goal.team is not None and (known := self._ports.registry.card(agent_id)) is not None and known.card.level < POLICIES:
+            raise ForbiddenError(
+                f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
             )
         pool = self._pool_of(agent_id)
         if goal.agent not in (None, agent_id, pool) and (pool is None or self._pool_of(goal.agent) != pool):

@@ -16,6 +16,7 @@ from ioa.agent.conversation import Heard, heard
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.hooks import Said, TurnView
 from ioa.group.events import name_of
+from ioa.group.policy.offer import Offer
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -29,8 +30,28 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.policy import END
 from ioa.protocol.search import Need
+from ioa.protocol.team import TeamSpec, team_of
 from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
+
+POOL = "load"
+"""The pool of all agents of load."""
+
+TEAM: TeamSpec = team_of(
+    {
+        "team": "led",
+        "leader": "judge",
+        "roles": {"first": POOL, "second": POOL, "judge": POOL},
+        "nodes": [
+            {"name": "tell", "roles": ["first", "second"], "opens": {"role": "first", "say": "Let us tell."},
+             "max": 3, "visits": 20, "then": "check"},
+            {"name": "check", "roles": ["judge"], "max": 1, "exits": [
+                {"to": "end", "by": "speaker"}, {"to": "tell", "by": "speaker"}, {"to": "tell"}, {"to": "end"}]},
+        ],
+    }
+)  # fmt: skip
+"""Who works at a goal that a policy leads: two tell each other numbers, and the judge sends them back until all are told."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3
@@ -105,20 +126,22 @@ class _Situation:
     legal: Collection[str]
     is_forced: bool
     observation: str
+    offer: Offer | None
 
 
 def _of_group(view: GroupView) -> _Situation:
     others = [agent_id for agent_id in view.reachable if agent_id != view.me]
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
     legal, is_forced = set(map(name_of, view.legal)), view.state.forced is not None
-    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation)
+    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation, view.offer)
 
 
 def _of_turn(view: TurnView) -> _Situation:
     others = [mate.agent_id for mate in view.team if mate.online] or [mate.agent_id for mate in view.team]
     of_state = (view.goal, view.comm_id, view.turn, len(view.refusals))
-    is_forced = "CONCLUDE_GROUP_DISCUSSION" not in view.legal
-    return _Situation(view.me, *of_state, view.conversation, view.tasks, others, view.legal, is_forced, view.observation)
+    is_forced = "CONCLUDE_GROUP_DISCUSSION" not in view.legal and view.part is None  # under a policy every end looks like it
+    of_talk = (view.conversation, view.tasks, others, view.legal)
+    return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer)
 
 
 async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
@@ -128,6 +151,8 @@ async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTa
     if _turns(now) < puzzle.turns and "DISCUSSION" in now.legal:
         await _think(puzzle, chance)
         return Discussion(content=_words(chance), next_speaker=chance.choice(now.others))
+    if now.offer is not None:
+        return _led(now, puzzle, chance)
     if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
         return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))
     known = _known(now)
@@ -142,10 +167,21 @@ async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTa
     return _conclusion(now)
 
 
+def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion:
+    """Say what a policy asks for: tell what is seen, and as the judge lead on once all is told."""
+    assert now.offer is not None
+    all_told = len(_told(now.said)) >= puzzle.sights
+    if not now.offer.go:
+        return Discussion(content=_words(chance) if all_told else now.observation or _words(chance))
+    return Discussion(content=_words(chance), go=END if all_told else next((way for way in now.offer.go if way != END), END))
+
+
 def _conclusion(now: _Situation) -> Conclusion:
     """Return the answer, as far as it is known; one that a limit has cut short is none."""
-    answer = stated(_puzzle(now), _turns(now), _known(now).values(), _told(now.said).values())
-    return Conclusion(content=answer, reason=Reason.FAILED if now.is_forced else Reason.CONCLUDED)
+    puzzle, told = _puzzle(now), _told(now.said)
+    answer = stated(puzzle, _turns(now), _known(now).values(), told.values())
+    is_short = now.is_forced or len(told) < puzzle.sights
+    return Conclusion(content=answer, reason=Reason.FAILED if is_short else Reason.CONCLUDED)
 
 
 def _puzzle(now: _Situation) -> Puzzle:

@@ -30,10 +30,8 @@ from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry.fault_points import reach
-from ioa_testkit.load_brain import LoadBrain, observe_and_speak
+from ioa_testkit.load_brain import POOL, LoadBrain, observe_and_speak
 from ioa_testkit.oracle import answer_to, duration_of
-
-POOL = "load"
 
 
 class LoadSettings(ProcessSettings):

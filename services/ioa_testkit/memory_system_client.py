@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ioa.adapters.input_files import InputData, read_inputs
@@ -15,7 +16,7 @@ from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList
+from ioa.ports.group_client import GroupList, Listener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -62,14 +63,19 @@ class MemorySystemClient:
         """Whose goals are launched here."""
         return LOCAL
 
-    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Store the files and publish the goal."""
+    async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
+        """Give an order an id, and store the files."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
         stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
-        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Complete the order and publish it."""
+        complete = await self.complete(order, files)
+        assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(LOCAL, order.agent) if order.agent else subjects.goal_of(LOCAL)
         await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
-        return goal_id
+        return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result."""
@@ -146,29 +152,26 @@ class MemorySystemClient:
         """Complete the id of a group."""
         return CommId(complete_id("group", start, self._plane.log.comm_ids(), complete=True))
 
-    async def entries(self, comm_id: CommId) -> list[StoredEntry]:
-        """Read a group's whole log, in order."""
-        return await self._read(comm_id, after=0)
+    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+        """Read a group's log behind a sequence, in order."""
+        if limit is not None:
+            return await self._plane.log.read(comm_id, after=after, limit=limit)
+        return await self._read(comm_id, after=after)
 
-    async def follow(self, comm_id: CommId, hear: Callable[[StoredEntry | Said], None]) -> None:
-        """Tell `hear` of every entry of one group's log from the first on, and of reports of progress from now on, for ever."""
-        news, last = asyncio.Event(), 0
+    @asynccontextmanager
+    async def listen(self, comm_id: CommId, listener: Listener) -> AsyncIterator[None]:
+        """Listen to a group while the block runs."""
 
         def note(of: CommId) -> None:
             if of == comm_id:
-                news.set()
+                listener.hint()
 
-        def report(said: Said) -> None:
+        def hear(said: Said) -> None:
             if said.message.header.comm_id == comm_id:
-                hear(said)
+                listener.report(said)
 
-        with self._plane.log.listening(note), self._plane.progress.listening(report):
-            while True:
-                news.clear()
-                for stored in await self._read(comm_id, after=last):
-                    last = stored.seq
-                    hear(stored)
-                await news.wait()
+        with self._plane.log.listening(note), self._plane.progress.listening(hear):
+            yield
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""

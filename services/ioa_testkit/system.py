@@ -197,7 +197,13 @@ class System:
                 await self._until_answered(open_group, "The group could not be opened")
             ports = ScriptedGroupPorts(plane.client, plane.network, SystemClock(), RandomIds())
             group = ScriptedGroup(ports, goal_id, under_test, scripted, progress, self.within)
-            async with beside(plane.client.follow(comm_id_of_goal(goal_id), group.hear)):
+
+            async def hear() -> None:
+                async with watch(plane.client, comm_id_of_goal(goal_id)) as coming:
+                    async for news in coming:
+                        group.hear(news)
+
+            async with beside(hear()):
                 await group.until_open()
                 yield group
 

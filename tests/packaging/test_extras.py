@@ -26,10 +26,10 @@ _HEAVY = {
 }
 
 PUBLIC = [
-    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
-    "IoaError",
-    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
-    *("UnavailableError", "UpstreamResult", "serving"),
+    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError", "ForbiddenError"),
+    *("GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError", "Launched"),
+    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Team", "Teammate", "Tool", "TurnView"),
+    *("UnavailableError", "UpstreamResult", "connect", "serving"),
 ]
 
 _INSTALLED = """

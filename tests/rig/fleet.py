@@ -31,8 +31,9 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.testing.log_checker import Absence, Evidence
+from ioa_testkit.load_brain import TEAM
 from ioa_testkit.load_worker import environment_of
-from ioa_testkit.oracle import QUICK_KINDS, answer_to
+from ioa_testkit.oracle import PUZZLES, QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
@@ -202,7 +203,8 @@ class Fleet:
     ) -> None:
         """Publish a goal as a user does, until the server has it. The same goal may be published again."""
         goal = f"load {kind} {goal_id}"
-        order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent)
+        team = TEAM if PUZZLES[kind].led else None
+        order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent, team=team)
         data = order.model_dump_json(exclude_none=True).encode()
         self._texts[goal_id], self._published[goal_id] = goal, data
         await self.publish_again(goal_id)

@@ -37,6 +37,10 @@
   value: {{ .Values.quotas.waiting.requests | int64 | quote }}
 - name: IOA_QUOTA_WAITING_BYTES
   value: {{ .Values.quotas.waiting.bytes | int64 | quote }}
+- name: IOA_QUOTA_GOALS
+  value: {{ .Values.quotas.goals.open | int64 | quote }}
+- name: IOA_QUOTA_GOALS_WAITING
+  value: {{ .Values.quotas.goals.waiting | int64 | quote }}
 - name: IOA_AGENT_FILES_BYTES
   value: {{ .Values.quotas.files.agentBytes | int64 | quote }}
 - name: IOA_USER_FILES_BYTES

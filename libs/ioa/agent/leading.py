@@ -240,7 +240,7 @@ class Leader:
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
             "cast": team.cast,
-            "policy": "" if goal.team is None else goal.team.policy.digest,
+            "policy": goal.policy,
         }
         request = validate(LaunchGroup, fields)
         try:

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.conversation import speaker_style
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentStatus, advice

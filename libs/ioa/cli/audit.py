@@ -10,9 +10,10 @@ from rich.table import Table
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.cli.goals import local_time
-from ioa.cli.place import PATIENCE, find_place
+from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.foreign_text import shown_in_line
+from ioa.hosting.place import PATIENCE
 from ioa.protocol.audit import AuditLine
 
 _PAGE = 500
@@ -33,7 +34,7 @@ async def show_audit(
     def wanted(line: AuditLine) -> bool:
         return who in (None, line.who, line.target) and what in (None, line.deed, "refused" if line.refused else "done")
 
-    settings, _ = await find_place(url)
+    settings, _ = await reach(url)
     async with open_connection(settings, patience=PATIENCE) as client:
         trail = NatsAuditTrail(client)
         found, last = await _lines_since(trail, start)

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ioa.cli.following import size
 from ioa.cli.goals import local_time
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import shown_in_line

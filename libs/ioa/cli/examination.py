@@ -18,13 +18,15 @@ from pathlib import Path
 from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.cli.place import Place, listens, places
+from ioa.adapters.nats.topology import GOALS
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
+from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.ids import AgentId
@@ -139,8 +141,13 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
         return
     for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
-    yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
+    queues = [(stream.name, queue) for stream in await inspection.read() for queue in stream.queues]
+    yield queues_finding(queues)
+    yield goals_finding(queues)
     yield quotas_finding(await inspection.slowed())
+    callout = await inspection.callout()
+    if callout is not None:
+        yield callout_finding(callout)
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
 
@@ -425,7 +432,8 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             f"Messages wait, and nobody takes them: {', '.join(unread)}.",
             "Queues of IOA_GOALS and IOA_TIMERS are read by group setup and routers; those of IOA_WORK by the agents of that pool.",
         )
-    again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
+    # Goals come again as long as they are open.
+    again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again and stream != GOALS]
     if again:
         return Finding(
             "queues",
@@ -434,6 +442,21 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             "The services and agents say why: look for work_failed and work_put_off in their logs.",
         )
     return Finding("queues", Health.OK, "nothing comes again")
+
+
+def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
+    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them."""
+    full = [queue for stream, queue in queues if stream == GOALS and queue.waiting and queue.taken]
+    if not full:
+        return Finding("goals", Health.OK, "nobody's wait for others to end")
+    full.sort(key=lambda queue: -queue.waiting)
+    named = [f"{queue.waiting:,} in {GOALS}/{queue.name} ({queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
+    return Finding(
+        "goals",
+        Health.WARNING,
+        f"Users have launched more goals than may be open at a time: {', '.join(named)}.",
+        "They begin as others end. A user may have more at a time with IOA_QUOTA_GOALS (quotas.goals.open of the chart).",
+    )
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
@@ -447,6 +470,24 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         f"Asking too often, and slowed down: {', '.join(named)}.",
         "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
     )
+
+
+def callout_finding(status: CalloutStatus) -> Finding:
+    """Judge whether third parties come in, and tell why they did not."""
+    refused = sum(status.refused.values())
+    came = f"{status.let_in:,} let in by tokens of {status.issuer}, {refused:,} refused"
+    if status.away is not None:
+        return Finding(
+            "callout",
+            Health.WARNING,
+            f"{status.issuer} has not answered for {timedelta(seconds=round(status.away))}: {came}.",
+            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers.",
+        )
+    if not refused:
+        return Finding("callout", Health.OK, came)
+    reasons = sorted(status.refused.items(), key=lambda one: -one[1])[:_NAMED_AGENTS]
+    told = " ".join(f"{why} ({number:,})" for why, number in reasons)
+    return Finding("callout", Health.OK, f"{came}: {told}")
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:

@@ -19,7 +19,7 @@ from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of

@@ -12,7 +12,7 @@ from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
 from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript, entry_document, task_document

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ioa.cli.place import listens, places
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.hosting.deployment import as_deployed
 from ioa.hosting.host import host, load_agent, serve_hosted
+from ioa.hosting.place import listens, places
 
 _SHOWN = 5
 

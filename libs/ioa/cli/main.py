@@ -170,7 +170,8 @@ def run(
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.run import Wanted, order_of, run_goal
+        from ioa.cli.run import Wanted, run_goal
+        from ioa.protocol.goal_order import order_of
 
         if goal == "-":
             goal = read_stdin()

@@ -9,7 +9,7 @@ from datetime import timedelta
 import typer
 from rich.text import Text
 
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.protocol.ids import parse_agent_id
 from ioa.protocol.registry import RemoveAgent

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
@@ -20,16 +19,15 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
-from ioa.cli.place import listens, open_place, read_url
+from ioa.cli.reach import open_place
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
-from ioa.protocol.team import TeamSpec
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
 
@@ -168,17 +166,3 @@ def _check_files(files: Sequence[Path]) -> None:
     for file in files:
         if not file.is_file():
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
-
-
-def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
-    """Build the order from what was typed; an option that is None was not.
-
-    Raises:
-        InvalidInputError: A value cannot be; the message names it.
-    """
-    fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
-    try:
-        return GoalOrder.model_validate(fields)
-    except ValidationError as error:
-        [(option, why), *_] = problems_of(error)
-        raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None

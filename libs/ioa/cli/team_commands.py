@@ -27,12 +27,28 @@ def check(file: TeamFile, as_json: AsJson = False) -> None:
 
 
 @team.command()
-def draw(file: TeamFile) -> None:
+def draw(
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.", show_default=False)] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COMM_ID", help="Draw the policy of a group instead, and mark where it stands.", show_default=False),
+    ] = None,
+    url: Url = None,
+) -> None:
     """Draw the policy of a team as a Mermaid diagram: a box for each node, an arrow for each exit."""
     with reported(as_json=False):
-        from ioa.cli.teams import draw_file
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.teams import draw_file, draw_group
+        from ioa.errors import InvalidInputError
 
-        draw_file(file, Terminal(as_json=False))
+        terminal = Terminal(as_json=False)
+        match file, group:
+            case Path(), None:
+                draw_file(file, terminal)
+            case None, str():
+                run_to_end(draw_group(url, group, terminal))
+            case _:
+                raise InvalidInputError("Name a team file, or a group with --group.")
 
 
 @team.command("try")
@@ -71,8 +87,9 @@ def run(
     """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.run import Wanted, order_of, run_goal
+        from ioa.cli.run import Wanted, run_goal
         from ioa.cli.teams import goal_of_team
+        from ioa.protocol.goal_order import order_of
 
         given, words = goal_of_team(file, goal)
         wanted = Wanted(order_of(words, team=given, timeout=timeout), inputs, out, url, None, pool, allow_code)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from rich.text import Text
 
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.client.drawing import drawn
+from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy_check import Finding, check
@@ -62,6 +63,18 @@ def draw_file(file: Path, terminal: Terminal) -> None:
         InvalidInputError: As in `read_team`.
     """
     terminal.result.print(Text(drawn(read_team(file).policy)), soft_wrap=True)
+
+
+async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
+    """Write the policy of a group as a picture in which is marked where it stands.
+
+    Raises:
+        NotFoundError: There is no such group.
+        InvalidInputError: No policy leads it.
+    """
+    async with open_reached_system(url) as system:
+        standing = await system.group(await system.find_group(start))
+    terminal.result.print(Text(drawn_group(standing)), soft_wrap=True)
 
 
 def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.cli.options import DATA
-from ioa.cli.place import noted_url
 from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
+from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
 from ioa.runtime.service_spec import service_specs

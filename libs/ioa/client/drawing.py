@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ioa.errors import InvalidInputError
+from ioa.group.requests import GroupSnapshot
+from ioa.group.state import Concluding, Ended
 from ioa.protocol.policy import END, Condition, Exit, Node, Policy
 
 _MODES = {
@@ -31,6 +34,19 @@ def drawn(policy: Policy, at: str | None = None) -> str:
     if at is not None:
         lines += ["    classDef here stroke-width:4px", f"    class n{policy.node_numbers[at]} here"]
     return "\n".join(lines) + "\n"
+
+
+def drawn_group(standing: GroupSnapshot) -> str:
+    """Draw the policy of a group; the node is marked in which it stands, if it still discusses.
+
+    Raises:
+        InvalidInputError: No policy leads it.
+    """
+    policy, state = None if standing.charter is None else standing.charter.policy, standing.state
+    if policy is None or state.course is None:
+        raise InvalidInputError(f"No policy leads the group {state.comm_id}: its members decide who speaks.")
+    discusses = not isinstance(state.stage, Concluding | Ended)
+    return drawn(policy, policy.nodes[state.course.node].name if discusses else None)
 
 
 def _target(policy: Policy, name: str) -> str:

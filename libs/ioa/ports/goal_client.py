@@ -49,8 +49,16 @@ class GoalClient(Protocol):
             ForbiddenError: Nobody's: this credential launches none.
         """
 
+    async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
+        """Give an order an id, unless it has one, and store the files that belong to it; what comes back needs only be launched.
+
+        Raises:
+            InvalidInputError: A file cannot be read, or two have the same name.
+            UnavailableError: The system does not take it.
+        """
+
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
+        """Complete the order and publish it; returns when it is stored. Launching it again under its id is the same goal.
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.

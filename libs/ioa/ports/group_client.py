@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,19 @@ class GroupList:
 
     groups: Sequence[GroupSnapshot]
     before: int | None
+
+
+class Listener(Protocol):
+    """Whoever wants to know when there is something to read."""
+
+    def hint(self) -> None:
+        """Hear that an entry was stored, or is about to be."""
+
+    def look(self) -> None:
+        """Hear that a hint may have been lost; now and then, and whenever the connection was."""
+
+    def report(self, said: Said) -> None:
+        """Take a report of progress that is no entry."""
 
 
 class GroupClient(Protocol):
@@ -42,12 +56,16 @@ class GroupClient(Protocol):
             InvalidInputError: Several do.
         """
 
-    async def entries(self, comm_id: CommId) -> list[StoredEntry]:
-        """Read a group's whole log, in order; nothing if there is no such group."""
+    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+        """Read a group's log behind a sequence, in order; nothing if there is no such group.
 
-    async def follow(self, comm_id: CommId, hear: Callable[[StoredEntry | Said], None]) -> None:
-        """Tell `hear` of every entry of one group's log from the first on, in order and once each, as they come, for ever.
+        Fewer than `limit` are all that its leader has in the moment of the answer. `ioa.client` makes one view of a group and its
+        nested teams of this.
 
-        The group need not exist yet. Reports of progress that are no entries come as they are heard, from now on. `ioa.client`
-        makes one view of a group and its nested teams of this.
+        Raises:
+            UnavailableError: The log cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
         """
+
+    def listen(self, comm_id: CommId, listener: Listener) -> AbstractAsyncContextManager[None]:
+        """Tell the listener of what happens in a group, which need not exist yet, while the block runs."""

@@ -23,11 +23,13 @@ class OpenGroup(Model):
 
     Attributes:
         offers: To whom a goal without a group was offered, one after the other; only the last one stands.
+        waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
     """
 
     goal_id: GoalIdField
     deadline: Time
     offers: tuple[Offer, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True)

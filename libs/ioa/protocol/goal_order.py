@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_size, check_texts, in_words
+from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
@@ -86,6 +86,20 @@ class GoalOrder(BaseModel):
             result_format=self.result_format,
             repetition=self.repetition,
         )
+
+
+def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
+    """Build the order from what was typed; an option that is None was not.
+
+    Raises:
+        InvalidInputError: A value cannot be; the message names it.
+    """
+    fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
+    try:
+        return GoalOrder.model_validate(fields)
+    except ValidationError as error:
+        [(option, why), *_] = problems_of(error)
+        raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None
 
 
 def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:

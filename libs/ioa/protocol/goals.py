@@ -97,6 +97,11 @@ class Goal(Model):
         """The `comm_id` of its root group."""
         return self.name.comm_id
 
+    @property
+    def policy(self) -> str:
+        """The digest of the policy that is to lead its group; empty if none is."""
+        return "" if self.team is None else self.team.policy.digest
+
 
 class GoalRecord(Model):
     """A goal as it was accepted; never changed afterwards.

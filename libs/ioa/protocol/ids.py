@@ -101,6 +101,15 @@ def parse_agent_id(value: str) -> AgentId:
         raise InvalidInputError(str(error)) from None
 
 
+def parse_goal_id(value: str) -> GoalId:
+    """Check the id of a goal that came from outside.
+
+    Raises:
+        InvalidInputError: The id holds a character that a subject token may not hold.
+    """
+    return GoalId(parse_agent_id(value))
+
+
 def comm_id_of_goal(goal_id: GoalId, user: UserId = LOCAL) -> CommId:
     """Derive the `comm_id` of a goal's root group."""
     return GoalName(user, goal_id).comm_id

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
-from ioa.adapters.nats.topology import Shares, Topology
+from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.process import background
@@ -75,6 +75,14 @@ class ControlPlaneSettings(ProcessSettings):
     quota_files_burst: int = Field(default=_FILES.burst, ge=1, description="how many of these may come at once")
     quota_others: float = Field(default=_OTHERS.per_second, gt=0, description="requests of other kinds a second by one agent")
     quota_others_burst: int = Field(default=_OTHERS.burst, ge=1, description="how many of these may come at once")
+    quota_goals: int = Field(
+        default=GOALS_OPEN, ge=1, description="goals of one user that are open at a time; others wait until one has ended"
+    )
+    quota_goals_waiting: int = Field(
+        default=GOALS_WAITING,
+        ge=1,
+        description="goals of one user that wait for that, those for anybody and those for each addressee; others are refused",
+    )
     quota_waiting: int = Field(default=Bounds.caller_waiting, ge=1, description="requests of one caller that may wait")
     quota_waiting_bytes: int = Field(default=Bounds.caller_waiting_bytes, ge=1, description="bytes that those may take")
 
@@ -112,10 +120,16 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
     """
-    topology = (
-        Topology(settings.replicas, settings.keep, _shares(settings), settings.audit_keep, settings.audit_lines) if make else None
+    topology = Topology(
+        replicas=settings.replicas,
+        keep=settings.keep,
+        shares=_shares(settings),
+        audit_keep=settings.audit_keep,
+        audit_lines=settings.audit_lines,
+        goals_open=settings.quota_goals,
+        goals_waiting=settings.quota_goals_waiting,
     )
-    keeper = TopologyKeeper(client, topology)
+    keeper = TopologyKeeper(client, topology if make else None)
     with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
         if make:
             await keeper.make()

@@ -11,16 +11,18 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from ioa.client.replay import ReplayError, replayed
-from ioa.group.events import Event, LaunchAbandoned, MemberLost, Said
+from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, MemberLost, Said
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import TASKS_WAIT
-from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.policy import Node, Policy
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,7 @@ def check(evidence: Evidence) -> list[str]:
         *check_records(evidence),
         *check_tasks(evidence),
         *check_uses(evidence),
+        *check_courses(evidence),
         *check_open_groups(evidence),
     ]
 
@@ -239,6 +242,31 @@ def check_uses(evidence: Evidence) -> Iterator[str]:
                 yield f"The answer of {comm_id} holds {file.object_name}, which was rejected."
 
 
+def check_courses(evidence: Evidence) -> Iterator[str]:
+    """Under a policy whoever spoke played in the node and had the floor, once a turn, and no node was entered too often.
+
+    That states follow from each other is asked of all logs; this is read off the policy alone.
+    """
+    for comm_id, log in evidence.logs.items():
+        launch = log[0].entry.event if log else None
+        policy = launch.charter.policy if isinstance(launch, GroupLaunched) else None
+        if policy is None:
+            continue
+        turns: Counter[int] = Counter()
+        for before, stored in pairwise(log):
+            course, event = before.entry.state.course, stored.entry.event
+            if course is not None and isinstance(event, Said) and isinstance(event.message.payload, Discussion):
+                header, node = event.message.header, policy.nodes[course.node]
+                turns[header.turn] += 1
+                if not _plays(before.entry.state, policy, node, header.sender) or before.entry.state.floor_holder != header.sender:
+                    yield f"{header.sender} spoke in {node.name} of {comm_id} in turn {header.turn}, which is another's."
+        yield from (f"Turn {turn} of {comm_id} has {count} messages." for turn, count in turns.items() if count > 1)
+        last = log[-1].entry.state.course
+        for node, visits in zip(policy.nodes, () if last is None else last.visits, strict=False):
+            if node.visits is not None and visits > node.visits:
+                yield f"Node {node.name} of {comm_id} was entered {visits} times, and {node.visits} are the most."
+
+
 def check_open_groups(evidence: Evidence) -> Iterator[str]:
     """No group is open that nothing will move on, and none whose goal has ended."""
     ended = {result.goal_id for result in evidence.results}
@@ -264,6 +292,12 @@ def recovery_after(logs: Mapping[CommId, Sequence[StoredEntry]], at: datetime) -
         if before and after and not before[-1].entry.state.phase.is_terminal and not _is_served(before[-1].entry.state):
             waits.append(after[0].entry.event.at - at)
     return max(waits)
+
+
+def _plays(state: GroupState, policy: Policy, node: Node, agent_id: AgentId) -> bool:
+    """Whether a member holds a role of a node."""
+    held = next((member.roles for member in state.members if member.agent_id == agent_id), ())
+    return any(policy.roles[role].name in node.roles for role in held)
 
 
 def _is_served(state: GroupState) -> bool:

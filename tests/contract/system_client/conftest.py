@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.beside import beside
+from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
+from tests.contract.system_client.members import ADA, Members
 
 
 @pytest.fixture(autouse=True)
@@ -24,3 +27,11 @@ async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
     opening = open_memory_plane() if request.param == "memory" else open_nats_plane(tmp_path / "nats")
     async with opening as opened:
         yield opened
+
+
+@pytest.fixture
+async def members(plane: Plane) -> AsyncIterator[Members]:
+    """The agents of a test; Ada takes her goals."""
+    members = Members(plane)
+    async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
+        yield members

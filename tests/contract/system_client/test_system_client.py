@@ -3,134 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
-from functools import partial
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from ioa.beside import beside
-from ioa.client.watching import conversation, watch
+from ioa.client.watching import News, conversation, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
-from ioa.group.requests import Accepted, CancelGroup, GroupSnapshot, LaunchGroup
+from ioa.group.requests import CancelGroup
 from ioa.group.state import ParentTask
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.cards import AgentCard
-from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
-    ConcludeGroupDiscussion,
-    Conclusion,
     Discussion,
-    Header,
     InformTaskProgress,
     InformTaskResult,
-    Message,
-    Payload,
-    Phase,
-    SyncTaskAssignment,
-    TaskSpec,
 )
-from ioa.protocol.registry import Deregister, Register, RemoveAgent
+from ioa.protocol.registry import Deregister, RemoveAgent
 from ioa.protocol.retention import Prune
 from ioa.protocol.search import Need, Search
-from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
-
-ADA, BOB = AgentId("ada"), AgentId("bob")
-GOAL = GoalId("goal-1")
-ROOM = comm_id_of_goal(GOAL)
-TASK = TaskId("t1-count")
-
-
-class Members:
-    """Two agents that say what a test has them say."""
-
-    def __init__(self, plane: Plane) -> None:
-        self._plane = plane
-        self._said = 0
-        self.given = GivenGoals()
-
-    async def register(self, *agents: AgentId) -> None:
-        """Register agents and wait until discovery knows them."""
-        client = self._plane.client
-        for agent_id in agents:
-            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id))
-            await self._plane.network.register(Register(card=card))
-        await eventually(client.index_status, lambda status: status.cards >= len(agents))
-        await eventually(lambda: client.agents(online_only=True), lambda found: len(found) >= len(agents))
-
-    async def launch(self, goal_id: GoalId = GOAL, parent: ParentTask | None = None) -> GroupSnapshot:
-        """Open a group for a goal as soon as that is on record; Ada owns it, or Bob a nested one."""
-        owner, other = (ADA, BOB) if parent is None else (BOB, ADA)
-        request = LaunchGroup(
-            owner=owner,
-            members=(other,),
-            goal_id=goal_id,
-            parent=parent,
-            goal="Count to five." if parent else "",
-            ticket=await eventually(lambda: self._ticket_of(goal_id)),
-        )
-        return await self._plane.network.launch(request)
-
-    def _ticket_of(self, goal_id: GoalId) -> str | None:
-        try:
-            return self.given.ticket_of(goal_id)
-        except NotFoundError:
-            return None
-
-    async def is_known(self, goal_id: GoalId) -> bool:
-        """Whether a goal is on record."""
-        try:
-            await self._plane.client.goal(goal_id)
-        except NotFoundError:
-            return False
-        return True
-
-    async def say(self, sender: AgentId, payload: Payload, comm_id: CommId = ROOM) -> int:
-        """Say something that must be accepted, and return its sequence."""
-        self._said += 1
-        state = (await self._plane.client.group(comm_id)).state
-        task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
-        header = Header(
-            message_id=MessageId(f"m-{self._said}"),
-            comm_id=comm_id,
-            sender=sender,
-            state=Phase.DISCUSSING,
-            turn=state.turn if task is None else task.turn,
-            after=0,
-            sent_at=datetime.now(UTC),
-        )
-        answer = await self._plane.network.say(Message(header=header, payload=payload))
-        assert isinstance(answer, Accepted), answer
-        return answer.seq
-
-    async def conclude(self, sender: AgentId, content: str, comm_id: CommId = ROOM) -> None:
-        """End a group."""
-        await self.say(sender, ConcludeGroupDiscussion(), comm_id)
-        await self.say(sender, Conclusion(content=content), comm_id)
-
-    async def assign(self) -> None:
-        """Have Ada give Bob a task, which he begins."""
-        await self.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count."),)))
-        await self.say(BOB, InformTaskProgress(task_id=TASK, number=1))
-
-
-@pytest.fixture
-async def members(plane: Plane) -> AsyncIterator[Members]:
-    """The agents of a test; Ada takes her goals."""
-    members = Members(plane)
-    async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
-        yield members
-
-
-def order(goal_id: str = GOAL, text: str = "Count to ten.", **options: object) -> GoalOrder:
-    """A goal that is Ada's to lead."""
-    return GoalOrder.model_validate({"goal": text, "goal_id": goal_id, "agent": "ada", **options})
 
 
 async def test_a_goal_goes_from_its_launch_to_its_result(plane: Plane, members: Members) -> None:
@@ -236,43 +133,45 @@ async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Mem
         assert await client.result(GoalId(goal_id)) == result
 
 
-def _is_whole(heard: list[StoredEntry | Said], entries: int) -> bool:
-    return sum(isinstance(one, StoredEntry) for one in heard) == entries
-
-
 async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: Members) -> None:
-    """Whoever begins before there is a group, or in the middle, is told every entry once, in order; progress from then on."""
+    """Before there is a group, within it or behind an entry, until it ends: every entry once, in order; progress from then on."""
     client = plane.client
     await members.register(ADA, BOB)
-    early: list[StoredEntry | Said] = []
-    late: list[StoredEntry | Said] = []
+    early: list[News] = []
+    late: list[News] = []
+
+    async def follow(hear: Callable[[News], None], after: int = 0) -> None:
+        async with watch(client, ROOM, after=after) as coming:
+            async for news in coming:
+                hear(news)
+
     async with asyncio.TaskGroup() as group:
-        followers = [group.create_task(client.follow(ROOM, early.append))]
+        group.create_task(follow(early.append))
         await client.launch(order())
         await members.launch()
         await members.assign()
-        followers.append(group.create_task(client.follow(ROOM, late.append)))
+        group.create_task(follow(late.append))
         await eventually(lambda: len(late) >= 3)
         await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, content="Half.", fraction=0.5))
         await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
         await members.conclude(ADA, "Ten.")
-        entries = await client.entries(ROOM)
-        for heard in (early, late):
-            await eventually(partial(_is_whole, heard, len(entries)))
-        for follower in followers:
-            follower.cancel()
+    entries = await client.entries(ROOM)
     for heard in (early, late):
         assert [(one.seq, one.entry) for one in heard if isinstance(one, StoredEntry)] == [(one.seq, one.entry) for one in entries]
         [report] = [one.message.payload for one in heard if isinstance(one, Said)]
         assert isinstance(report, InformTaskProgress) and report.content == "Half."
+    rest: list[News] = []
+    await follow(rest.append, after=entries[2].seq)
+    assert [one.seq for one in rest if isinstance(one, StoredEntry)] == [one.seq for one in entries[3:]]
+    assert [one.seq for one in await client.entries(ROOM, after=entries[0].seq, limit=2)] == [one.seq for one in entries[1:3]]
 
 
 async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: Members) -> None:
-    """Read afterwards and watched as it happens, its entries stand before its parent hears of its end; it is listed behind it."""
+    """Read afterwards and watched as it happens: all entries in the one order in which they were stored; it is listed behind it."""
     client = plane.client
     await members.register(ADA, BOB)
     nested = comm_id_of_task(ROOM, TASK)
-    seen: list[StoredEntry | Said] = []
+    seen: list[News] = []
 
     async def look() -> None:
         async with watch(client, ROOM) as coming:
@@ -292,11 +191,11 @@ async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: 
 
     watched = [(one.entry.state.comm_id, one.seq) for one in seen if isinstance(one, StoredEntry)]
     entries = await conversation(client, ROOM)
-    assert sorted(watched) == sorted((one.entry.state.comm_id, one.seq) for one in entries)
+    assert watched == [(one.entry.state.comm_id, one.seq) for one in entries]
     assert {comm_id for comm_id, _ in watched} == {ROOM, nested}
-    closing = next(one.seq for one in entries if one.entry.event.type == "subgroup_closed")
-    order_seen = [seq for _, seq in watched]
-    assert all(order_seen.index(seq) < order_seen.index(closing) for comm_id, seq in watched if comm_id == nested)
+    seqs = [seq for _, seq in watched]
+    assert seqs == sorted(seqs)
+    assert await conversation(client, ROOM, after=seqs[4]) == entries[5:]
 
 
 async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import NatsServer
+from ioa.protocol.goals import Reason
 from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
@@ -27,7 +28,9 @@ async def test_a_router_dies_at_every_step_of_a_message(fleet: Fleet) -> None:
         died.append(await fleet.die_under_load(name, f"{point}:{number + 1}", seed=10 + number, goals=5))
         await fleet.start(name)
     evidence = await fleet.evidence()
+    led = [result for result in evidence.results if evidence.logs[result.comm_id][-1].entry.state.course is not None]
     assert (died, check(evidence)) == ([-signal.SIGKILL] * 4, [])
+    assert Reason.CONCLUDED in {result.reason for result in led}, "no group under a policy was under load"
 
 
 async def test_every_other_service_dies(fleet: Fleet) -> None:

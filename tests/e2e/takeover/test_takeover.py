@@ -101,8 +101,8 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     """Results stay, open goals go on where they were, each task's result counts once, and what was queued is taken.
 
     Goals without tickets or users are led all the same, under their old ids, which are those of the user `local`. A client that
-    is still of the older version is told by a result and a dead letter; an agent is told to be upgraded, once, and ends. The keys
-    of before let in the same people, with what they may do now.
+    is still of the older version is told by a result and a dead letter; an agent is told to be upgraded, once, and ends. A policy
+    leads a new group beside those of before. The keys of before let in the same people, with what they may do now.
     """
     env = {"IOA_LOG_LEVEL": "error"}
     async with (
@@ -111,6 +111,8 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     ):
         await fleet.start(*CONTROL_PLANE, *WORKERS)
         fleet.goals += left.goals
+        await fleet.until_online()
+        await fleet.publish(GoalId("led"), "led")
         evidence = await fleet.evidence(within=timedelta(seconds=90))
         system = NatsSystemClient(fleet.client)
         shown = [await system.goal(goal_id) for goal_id in left.goals]
@@ -143,6 +145,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     kept = {result.goal_id: result for result in evidence.results}
     assert [kept[result.goal_id] for result in left.ended] == list(left.ended)
     assert Counter(status.result.reason for status in shown if status.result) == {Reason.CONCLUDED: len(left.goals)}, logs
+    assert kept[GoalId("led")].reason is Reason.CONCLUDED
     assert {(status.record.ticket_digest, status.record.goal.user) for status in shown} == {(None, None)}
     assert (refused.reason, "names no user" in refused.content, [letter.subject for letter in letters]) == (
         Reason.FAILED,

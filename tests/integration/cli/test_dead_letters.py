@@ -14,7 +14,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.topology import DEAD, GOALS, Topology
-from ioa.cli import place as reach
+from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError

@@ -15,7 +15,7 @@ from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nkey_seeds import read_key
-from ioa.cli import place
+from ioa.cli import reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
@@ -149,7 +149,7 @@ async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monk
     """Its connection is closed, its card is gone, its key opens nothing; the goal ends with the reason, and the next is reached."""
     goals = await house.begin("Wait for the train to London.")
     [thief] = house.at_work()
-    monkeypatch.setattr(place, "configure_logs", lambda *_: None)
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
     monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
     monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
     stolen = house.secured.settings("waiter", thief)

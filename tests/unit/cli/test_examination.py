@@ -18,11 +18,13 @@ from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
     Health,
     agents_finding,
+    callout_finding,
     clock_finding,
     dead_letter_findings,
     disk_finding,
     examine,
     findings,
+    goals_finding,
     index_finding,
     payload_finding,
     queues_finding,
@@ -35,6 +37,7 @@ from ioa.cli.examination import (
 )
 from ioa.ports.inspection import DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
+from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
@@ -95,6 +98,15 @@ def test_who_asks_too_often_is_named() -> None:
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 
+def test_why_third_parties_do_not_come_in_is_told() -> None:
+    """Refusals are in order, and named with their reasons; an issuer that does not answer is not."""
+    status = CalloutStatus(issuer="https://id.example.com", let_in=3, refused={"The token has run out.": 2, "Another.": 7})
+    found, away = callout_finding(status), callout_finding(status.model_copy(update={"away": 90.2}))
+    assert (found.health, away.health) == (Health.OK, Health.WARNING)
+    assert found.message == "3 let in by tokens of https://id.example.com, 9 refused: Another. (7) The token has run out. (2)"
+    assert "has not answered for 0:01:30" in away.message
+
+
 def test_an_index_that_differs_from_the_registry_is_stale() -> None:
     """More or fewer cards than are registered."""
     assert [index_finding(cards, 3, "model").health for cards in (3, 2, 4)] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
@@ -122,6 +134,15 @@ def test_messages_that_come_again_are_told() -> None:
         Health.WARNING,
         True,
     )
+
+
+def test_users_whose_goals_wait_for_each_other_are_named() -> None:
+    """Goals that are open come again by design; that more wait behind them is told, with whose they are."""
+    few, many = QueueStats("intake", 0, 9, 9), QueueStats("intake-eve", 900, 100, 100)
+    queues = [("IOA_ORDERS", few), ("IOA_ORDERS", many)]
+    told = goals_finding(queues)
+    assert (told.health, "900 in IOA_ORDERS/intake-eve (100 are open)" in told.message) == (Health.WARNING, True)
+    assert (queues_finding(queues).health, goals_finding(queues[:1]).health) == (Health.OK, Health.OK)
 
 
 def test_queues_that_nobody_reads_are_named() -> None:
@@ -200,7 +221,7 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "stores", "queues", "quotas", "dead letters"),
+        *("services", "agents", "agent models", "index", "stores", "queues", "goals", "quotas", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.run import order_of
 from ioa.cli.teams import check_file, draw_file, goal_of_team, read_team, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
+from ioa.protocol.goal_order import order_of
 from ioa.protocol.team import document_of
 from ioa.runtime.exit_code import ExitCode
 from tests.unit.protocol.policies import SHIPPED

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import random
 
-from ioa.client.drawing import drawn
+import pytest
+
+from ioa.client.drawing import drawn, drawn_group
+from ioa.errors import InvalidInputError
+from ioa.group.events import GroupLaunched
+from ioa.group.requests import GroupSnapshot
 from ioa.protocol.team import read_toml
+from tests.unit.group.scenario import launched, launched_under
 from tests.unit.protocol.policies import SHIPPED, any_policy
 
 
@@ -21,6 +27,20 @@ def test_a_debate_is_drawn() -> None:
         "    classDef here stroke-width:4px\n"
         "    class n1 here\n"
     )
+
+
+def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:
+    """As long as it discusses; one that no policy leads has no picture."""
+    policy = read_toml((SHIPPED / "debate.toml").read_text()).policy
+    story = launched_under(policy, {"for": ["ada"], "against": ["bob"], "chair": ["eve"]}, "ada", "bob", "eve")
+    launch = story.log[0]
+    assert isinstance(launch, GroupLaunched)
+    shown = GroupSnapshot(seq=1, state=story.state, charter=launch.charter)
+    assert drawn_group(shown) == drawn(policy, at="debate")
+    ended = shown.model_copy(update={"state": story.cancelled().state})
+    assert drawn_group(ended) == drawn(policy)
+    with pytest.raises(InvalidInputError, match="No policy leads the group room"):
+        drawn_group(GroupSnapshot(seq=1, state=launched("ada", "bob").state, charter=None))
 
 
 def test_each_exit_is_one_arrow() -> None:

@@ -14,14 +14,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ioa.group.events import Event, LaunchAbandoned, TimerFired
+from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, TimerFired
 from ioa.group.machine import step
-from ioa.group.state import GroupState, ParentTask
+from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, PassCause
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, PassCause, Phase
+from ioa.protocol.policy import Policy
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
+from tests.unit.group.test_policy import Told, group
 from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
 
 FOLDER = Path(__file__).parents[2] / "data" / "logs"
@@ -40,16 +42,21 @@ def read(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
 
 def write(path: Path, events: Sequence[Event]) -> None:
     """Record what the machine makes of some events."""
-    state: GroupState | None = None
+    state, policy = None, policy_of(events[0])
     before: dict[str, Any] = {}
     lines = []
     for event in events:
-        state = step(state, event).state
+        state = step(state, event, policy).state
         after = state.model_dump(mode="json")
         changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
         lines.append(json.dumps({"event": event.model_dump(mode="json"), "state": changed}, separators=(",", ":")))
         before = after
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def policy_of(launch: Event) -> Policy | None:
+    """What leads the group that was launched."""
+    return launch.charter.policy if isinstance(launch, GroupLaunched) else None
 
 
 def stories() -> dict[str, Sequence[Event]]:
@@ -119,10 +126,48 @@ def stories() -> dict[str, Sequence[Event]]:
         .passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
+    told |= {f"led-{name}": story for name, story in led_stories().items()}
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
     )
     return {**{name: story.log for name, story in told.items()}, "abandoned": (abandoned,)}
+
+
+def led_stories() -> dict[str, Scenario]:
+    """Groups under a policy: every way to find the next speaker, each kind of exit, every way to take a turn and to end."""
+    x = {"name": "x", "roles": ["a", "b", "c"]}
+    y = {"name": "y", "roles": ["c"]}
+    loop = group(
+        {**x, "max": 2, "exits": [{"to": "y", "when": {"visits": 2}}, {"to": "x"}]}, y, roles={"a": {"at_most": 2, "timeout": 20}}
+    )
+    hub = {**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "exits": [{"to": "end", "by": "speaker"}]}
+    told = {
+        "order": (group({**x, "opens": {"role": "b", "say": "Welcome."}, "then": "y"}, y), "opens:Welcome. says says says"),
+        "nominate": (group({**x, "turns": "nominate", "max": 4}), "says:eve says says:eve passes"),
+        "random": (group({**x, "turns": "random", "max": 5}, seed=7), "says says says says says"),
+        "hub": (group(hub), "says:eve says says:bob says goes:end"),
+        "follow": (group({**x, "turns": {"mode": "follow", "follow": {"a": "c", "c": "a"}}, "max": 4}), "says says says says"),
+        "loop": (loop, "says says silent says says"),
+        "again": (group({**x, "again": "continue", "max": 2, "then": ["y", "end"]}, {**y, "visits": 1, "then": "x"}), "says " * 4),
+        "lost": (group({**x, "max": 5}), "-bob says +bob says -ada -bob -eve silent +eve says says"),
+        "silence": (group({**x, "max": 50}), "silent passes silent passes silent passes"),
+        "silent-end": (group(x, silent="end"), "says silent"),
+        "last": (group(x, ends="last"), "says says says"),
+        "ends": (group(hub), "ends"),
+        "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
+    }  # fmt: skip
+    ended = {name: _play(story, words) for name, (story, words) in told.items()}
+    return {name: story if story.holder is None else story.concludes(story.holder) for name, story in ended.items()} | {
+        "cancelled": group(x).cancelled()
+    }
+
+
+def _play(story: Scenario, words: str) -> Scenario:
+    """Let members say these words, as `Told` reads them, while they discuss."""
+    told = Told(story)
+    for word in words.split():
+        told = told.word(word) if told.story.phase is Phase.DISCUSSING else told
+    return told.story
 
 
 def walk(seed: int) -> Sequence[Event]:

@@ -11,6 +11,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.group.table import TABLE
 from ioa.protocol.codec import validate
+from ioa.protocol.policy import Policy
 from tests.unit.group import golden
 
 LOGS = sorted(golden.FOLDER.glob("*/*.jsonl"))
@@ -20,9 +21,11 @@ LOGS = sorted(golden.FOLDER.glob("*/*.jsonl"))
 def test_old_logs_replay(path: Path) -> None:
     """Each entry on record is legal, and leads to the state on record."""
     state: GroupState | None = None
+    policy: Policy | None = None
     for event, recorded in golden.read(path):
-        entry = validate(Entry, {"version": 1, "event": event, "state": recorded, "audience": ()})
-        state = step(state, entry.event).state
+        entry = validate(Entry, {"version": 2 if "course" in recorded else 1, "event": event, "state": recorded, "audience": ()})
+        policy = policy or golden.policy_of(entry.event)
+        state = step(state, entry.event, policy).state
         assert state == entry.state
 
 

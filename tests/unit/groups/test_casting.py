@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from ioa.errors import InvalidInputError, NoAgentError
-from ioa.group.requests import LaunchGroup
+from ioa.errors import ForbiddenError, InvalidInputError, NoAgentError, NotYetError
+from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
 from ioa.protocol.levels import LEVEL, POLICIES
 from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
+from ioa.protocol.tickets import is_ticket
 from ioa_groups.casting import cast_roles
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, TICKET, Plane
@@ -110,6 +113,41 @@ async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
     for policy in ("", "other"):
         with pytest.raises(InvalidInputError, match="another policy"):
             await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
+
+
+async def test_a_leader_of_an_older_release_neither_opens_nor_ends_the_goal() -> None:
+    """It comes to a replica that knows policies; if there is none, its user is told so."""
+    plane, two = Plane(), team({"pro": ADA, "con": BOB})
+    await plane.join(ADA, level=POLICIES - 1)
+    await plane.join(BOB, level=LEVEL)
+    await plane.accept(team=two)
+    launch = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET)
+    abandon = AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET)
+    for asked in (plane.setup.launch(launch), plane.setup.abandon(abandon)):
+        with pytest.raises(ForbiddenError, match="ada is of an older release, and leads no goal with a team"):
+            await asked
+    data = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two).model_dump_json().encode()
+    with pytest.raises(NotYetError):  # it may be about to come back, upgraded
+        await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+    plane.clock.advance(timedelta(minutes=1))
+    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+    result = await plane.results.get(GoalName(LOCAL, GoalId("g7")))
+    assert result is not None and (result.reason, "upgrade it" in result.content) == (Reason.NO_AGENT, True)
+
+
+async def test_group_setup_of_an_older_release_takes_no_ticket_of_a_goal_with_a_team() -> None:
+    """It would read nothing of the team, and open a free group."""
+    plane = Plane()
+    await plane.join(ADA, BOB, level=LEVEL)
+    taken = []
+    for goal_id, two in (("g7", team({"pro": ADA, "con": BOB})), ("g8", None)):
+        order = GoalOrder(goal="Argue.", goal_id=GoalId(goal_id), agent=ADA, team=two)
+        await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json(exclude_none=True).encode(), goal_id)
+        record = await plane.goals.find(GoalName(LOCAL, GoalId(goal_id)).comm_id)
+        ticket = list(plane.work.tickets.values())[-1]
+        assert record is not None and record.ticket_digest is not None
+        taken.append((is_ticket(ticket, record.ticket_digest), is_ticket(ticket, record.ticket_digest, record.goal.policy)))
+    assert taken == [(False, True), (True, True)]
 
 
 async def test_intake_sends_a_team_to_its_leader() -> None:

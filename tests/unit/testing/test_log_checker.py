@@ -8,13 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.group.events import MemberLost
+from ioa.group.events import GroupLaunched, MemberLost, Said
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState, OpenTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.team import read_toml
 from ioa.testing.log_checker import (
     Absence,
     Acceptance,
@@ -22,13 +23,15 @@ from ioa.testing.log_checker import (
     Run,
     check,
     check_answers,
+    check_courses,
     check_failures,
     check_losses,
     check_uses,
     recovery_after,
 )
 from tests.contract.agent_store.stories import sequenced
-from tests.unit.group.scenario import COMM, launched, rejected, specs
+from tests.unit.group.scenario import COMM, launched, launched_under, rejected, specs
+from tests.unit.protocol.policies import SHIPPED
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 _RUNS = [Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)]
@@ -193,6 +196,49 @@ def test_each_wrong_use_is_found() -> None:
         [False, False, False, True],
     ]
     assert found[0] == []
+
+
+def _debated() -> Evidence:
+    """Two members of three debated under the policy that ships, until both had spoken."""
+    policy = read_toml((SHIPPED / "debate.toml").read_text()).policy
+    story = launched_under(policy, {"for": ["ada"], "against": ["bob"], "chair": ["eve"]}, "ada", "bob", "eve")
+    story = story.speaks("ada", Discussion(content="I open the case for the motion.")).speaks("bob", Discussion(content="No."))
+    return Evidence(goals=[], results=[], logs={COMM: [StoredEntry(seq=one.seq, entry=one.entry) for one in sequenced(story)]})
+
+
+def _by(evidence: Evidence, at: int, sender: str) -> Evidence:
+    log = list(evidence.logs[COMM])
+    event = log[at].entry.event
+    assert isinstance(event, Said)
+    header = event.message.header.model_copy(update={"sender": AgentId(sender)})
+    said = event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+    log[at] = replace(log[at], entry=log[at].entry.model_copy(update={"event": said}))
+    return replace(evidence, logs={COMM: log})
+
+
+def _entered(state: GroupState, times: int) -> GroupState:
+    assert state.course is not None
+    return state.model_copy(update={"course": state.course.model_copy(update={"visits": (times, 0)})})
+
+
+def test_each_step_off_a_policys_course_is_found() -> None:
+    """Who speaks in another's turn, or where it plays nothing; two messages in one turn; a node that is entered too often."""
+    whole = _debated()
+    log = whole.logs[COMM]
+    launch = log[0].entry.event
+    assert isinstance(launch, GroupLaunched) and launch.charter.policy is not None
+    once = launch.charter.policy.model_copy(update={"nodes": (launch.charter.policy.nodes[0].model_copy(update={"visits": 1}),)})
+    bounded = launch.model_copy(update={"charter": launch.charter.model_copy(update={"policy": once})})
+    first = replace(log[0], entry=log[0].entry.model_copy(update={"event": bounded}))
+    twice = _with_state(replace(whole, logs={COMM: [first, *log[1:]]}), len(log) - 1, lambda state: _entered(state, 2))
+    doubled = replace(whole, logs={COMM: [*log[:2], log[1], *log[2:]]})
+    told = [" ".join(check_courses(one)) for one in (whole, _by(whole, 1, "bob"), _by(whole, 1, "eve"), doubled, twice)]
+    another = "spoke in debate of room in turn 1, which is another's."
+    assert told[:3] == ["", f"bob {another}", f"eve {another}"]
+    assert ("Turn 1 of room has 2 messages." in told[3], told[4]) == (
+        True,
+        "Node debate of room was entered 2 times, and 1 are the most.",
+    )
 
 
 async def test_a_memory_that_was_taken_away_is_forgiven() -> None:

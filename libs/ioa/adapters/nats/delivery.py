@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import NoReturn
 
@@ -82,7 +83,14 @@ class NatsProgress:
             _log.warning("progress_lost", comm_id=comm_id, error=str(error) or type(error).__name__)
 
     async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> NoReturn:
-        """Give every report on a subject, which may be a pattern, to `hear`, for ever.
+        """Give every report on a subject to `hear`, for ever; see `listening`."""
+        async with self.listening(hear, listen_anew, subject):
+            await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
+
+    @asynccontextmanager
+    async def listening(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> AsyncIterator[None]:
+        """Give every report on a subject, which may be a pattern, to `hear` while the block runs.
 
         `listen_anew` is called when it has begun to listen, and after each time it may have missed some.
         """
@@ -97,8 +105,7 @@ class NatsProgress:
         try:
             with at_renewal(self._client, listen_anew):
                 listen_anew()
-                await asyncio.Event().wait()
-                raise AssertionError("nobody sets this event")
+                yield
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()

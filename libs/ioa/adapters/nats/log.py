@@ -95,17 +95,10 @@ class NatsGroupLog:
             return None
         seq, data = found
         try:
-            return StoredEntry(seq, decode(Entry, data), len(data))
-        except InvalidInputError as error:
-            garbage = UnreadableEntryError(
-                f"Entry {seq} of group {comm_id} cannot be read: {error.message}",
-                hint=f"Look at it with: nats stream get {LOG} {seq}",
-                comm_id=comm_id,
-                seq=seq,
-                data=data,
-            )
-        await self._found_garbage(garbage)
-        raise garbage
+            return decoded_entry(comm_id, seq, data)
+        except UnreadableEntryError as garbage:
+            await self._found_garbage(garbage)
+            raise
 
     async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes] | None:
         with unavailable_unless_answered(f"The log {subject}"):
@@ -115,3 +108,21 @@ class NatsGroupLog:
                 return None
         assert message.seq is not None
         return message.seq, message.data or b""
+
+
+def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
+    """Read an entry as it is stored.
+
+    Raises:
+        UnreadableEntryError: It is garbage.
+    """
+    try:
+        return StoredEntry(seq, decode(Entry, data), len(data))
+    except InvalidInputError as error:
+        raise UnreadableEntryError(
+            f"Entry {seq} of group {comm_id} cannot be read: {error.message}",
+            hint=f"Look at it with: nats stream get {LOG} {seq}",
+            comm_id=comm_id,
+            seq=seq,
+            data=data,
+        ) from None

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 import structlog
 from nats.aio.client import Client
+from nats.js.errors import APIError
+from nats.js.errors import NotFoundError as JetStreamNotFoundError
 
 from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
-from ioa.adapters.nats.delivery import NatsProgress, NatsResults
+from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.log_reading import Logs
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
-from ioa.adapters.nats.topology import LOG, RESULTS
+from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ADMIN, ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError
-from ioa.group.events import Entry, GroupLaunched, Said
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError
+from ioa.group.events import GroupLaunched
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList
+from ioa.ports.group_client import GroupList, Listener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.codec import decode
 from ioa.protocol.files import (
     Announced,
     AskStored,
@@ -57,6 +58,9 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
 _PAGE = 200
+_TOO_MANY = "maximum messages per subject"
+"""What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
+_MANY_END = timedelta(minutes=1)
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
@@ -73,7 +77,7 @@ class NatsSystemClient:
         self._log = NatsGroupLog(client)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
-        self._progress = NatsProgress(client)
+        self._logs = Logs(client)
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
         self._dead_letters = NatsDeadLetterBox(self._js)
@@ -94,8 +98,8 @@ class NatsSystemClient:
             self._known = await ask_user(self._client)
         return self._known
 
-    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
+    async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
+        """Give an order an id, unless it has one, and store the files that belong to it.
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
@@ -103,11 +107,28 @@ class NatsSystemClient:
         """
         user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
         stored = [await self._upload(user, goal_id, one) async for one in read_inputs(files)]
-        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Complete the order and publish it; returns when it is stored. Launching it again under its id is the same goal.
+
+        Raises:
+            InvalidInputError: A file cannot be read, or two have the same name.
+            RateLimitedError: As many goals of this user wait already as may.
+            UnavailableError: The system does not take it.
+        """
+        user, complete = await self.user(), await self.complete(order, files)
+        assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
-            await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
-        return goal_id
+            try:
+                await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+            except APIError as error:
+                if _TOO_MANY not in str(error.description):
+                    raise
+                told = f"Too many goals of {user} wait already; this one was not taken."
+                raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
+        return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
@@ -168,6 +189,10 @@ class NatsSystemClient:
         record = await self._goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
+            waiting = await self._waiting(name)
+            if waiting:
+                told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
+                raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
 
@@ -200,22 +225,13 @@ class NatsSystemClient:
         """
         return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)
 
-    async def entries(self, comm_id: CommId) -> list[StoredEntry]:
-        """Read a group's whole log, in order."""
-        entries: list[StoredEntry] = []
-        while True:
-            page = await self._log.read(comm_id, after=entries[-1].seq if entries else 0, limit=_PAGE)
-            entries += page
-            if len(page) < _PAGE:
-                return entries
+    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+        """Read a group's log behind a sequence, in order; see the port."""
+        return await self._logs.entries(comm_id, after=after, limit=limit)
 
-    async def follow(self, comm_id: CommId, hear: Callable[[StoredEntry | Said], None]) -> None:
-        """Tell `hear` of every entry of a group's log from the first on, and of reports of progress from now on, for ever."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._progress.follow(hear, lambda: None, subjects.progress(comm_id)))
-            async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
-                async for message in messages:
-                    hear(StoredEntry(message.seq, decode(Entry, message.data)))
+    def listen(self, comm_id: CommId, listener: Listener) -> AbstractAsyncContextManager[None]:
+        """Listen to a group; see the port."""
+        return self._logs.listen(comm_id, listener)
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""
@@ -278,6 +294,14 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
+
+    async def _waiting(self, goal: GoalName) -> int:
+        """How many goals of the same user are not begun."""
+        with unavailable_unless_answered("The goals' stream"):
+            try:
+                return (await self._js.consumer_info(GOALS, intake_consumer(goal.owner))).num_pending or 0
+            except JetStreamNotFoundError:
+                return 0
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""

@@ -24,7 +24,7 @@ from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
 from ioa.adapters.nats.keys import stream_of
 from ioa.protocol import subjects
 from ioa.protocol.audit import MAX_LINE_BYTES
-from ioa.protocol.ids import PoolId
+from ioa.protocol.ids import LOCAL, AgentId, PoolId, UserId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
 OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
@@ -50,19 +50,23 @@ STREAMS = (
 """Every stream, those of buckets too, by its own name."""
 
 CONSUMERS = (
-    (OLD_GOALS, INTAKE, None),
-    (GOALS, INTAKE, None),
-    (WORK, ANY_AGENT, subjects.WORK),
-    (TIMERS, ROUTERS, subjects.ANY_TIMER),
+    (OLD_GOALS, INTAKE, ()),
+    (WORK, ANY_AGENT, (subjects.WORK,)),
+    (TIMERS, ROUTERS, (subjects.ANY_TIMER,)),
 )
-"""Every shared consumer but those of pools: its stream, its name, and the subject it is for."""
+"""Every shared consumer but those of users and pools: its stream, its name, and the subjects it is for."""
+
+GOALS_OPEN, GOALS_WAITING = 100, 20_000
+"""How many goals of one user may be open at a time, and how many more may wait, if nobody says otherwise."""
 
 ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _SAME_LETTER = timedelta(days=1)
 """How long a dead letter is known by its key."""
 _MAX_MESSAGE_BYTES = 1_048_576
-_MAX_POOLS = 100_000
+_MAX_POOLS = _MAX_USERS = 100_000
+_USER_IDLE = timedelta(hours=1)
+"""After how long without pulls the consumer of a user goes, who has no goals then."""
 _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
 _LISTED = (GOAL_RECORDS, MEMBERS, OPEN)
@@ -72,6 +76,11 @@ _LISTED = (GOAL_RECORDS, MEMBERS, OPEN)
 def pool_consumer(pool: PoolId) -> str:
     """Return the durable consumer that holds a pool's waiting goals."""
     return f"pool-{pool}"
+
+
+def intake_consumer(user: UserId) -> str:
+    """Return the durable consumer that gives out a user's goals. That of `LOCAL` is the one of versions that had one for all."""
+    return INTAKE if user == LOCAL else f"{INTAKE}-{user}"
 
 
 @dataclass(frozen=True)
@@ -95,13 +104,16 @@ class Topology:
     shares: Shares | None = None
     audit_keep: timedelta = timedelta(days=90)
     audit_lines: int = 200_000
+    goals_open: int = GOALS_OPEN
+    goals_waiting: int = GOALS_WAITING
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
         for config in self.streams():
             await _ensure_stream(js, config)
-        for stream, name, subject in CONSUMERS:
-            await _ensure_consumer(js, stream, name, subject)
+        for stream, name, filters in CONSUMERS:
+            await _ensure_consumer(js, stream, name, *filters)
+        await ensure_intake(js, LOCAL, self.goals_open)
         for bucket in _BUCKETS:
             direct = True if bucket in _LISTED else None
             await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas, direct=direct))
@@ -133,7 +145,14 @@ class Topology:
         return (
             # What clients publish whose version names no user. Goals that were queued before there were users are in it too.
             stream(OLD_GOALS, subjects.OLD_GOAL, retention=queue),
-            stream(GOALS, subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
+            # A user has a consumer, too.
+            stream(
+                *(GOALS, subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL),
+                retention=queue,
+                max_consumers=_MAX_USERS,
+                max_msgs_per_subject=self.goals_waiting,
+                discard_new_per_subject=True,
+            ),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
             stream(RESULTS, subjects.ANY_RESULT, subjects.ANY_OLD_RESULT),
@@ -188,12 +207,22 @@ async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
     await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool))
 
 
+async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> None:
+    """Make the queue of a user's goals, of which so many are given out at a time until they have ended."""
+    idle = None if user == LOCAL else _USER_IDLE.total_seconds()
+    filters = subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
+    await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, max_ack_pending=goals_open, inactive_threshold=idle)
+
+
 async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
     try:
         await js.add_stream(config)
     except BadRequestError as error:
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
+        if config.discard_new_per_subject:  # what is beyond the bound of a subject when that is set would be dropped
+            held = (await js.stream_info(str(config.name), subjects_filter=">")).state.subjects or {}
+            config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, *held.values(), 0))
         await js.update_stream(config)
 
 
@@ -209,18 +238,17 @@ _STREAM_NAME_IN_USE = 10058
 """JetStream's error code for a stream of this name with another configuration."""
 
 
-async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, subject: str | None) -> None:
-    await js.add_consumer(
-        stream,
-        ConsumerConfig(
-            durable_name=name,
-            filter_subject=subject,
-            ack_policy=AckPolicy.EXPLICIT,
-            ack_wait=ACK_WAIT.total_seconds(),
-            max_ack_pending=10_000,
-            max_waiting=8_192,
-        ),
+async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, *filters: str, **options: float | None) -> None:
+    config = ConsumerConfig(
+        durable_name=name,
+        filter_subject=filters[0] if len(filters) == 1 else None,
+        filter_subjects=list(filters) if len(filters) > 1 else None,
+        ack_policy=AckPolicy.EXPLICIT,
+        ack_wait=ACK_WAIT.total_seconds(),
+        max_ack_pending=10_000,
+        max_waiting=8_192,
     )
+    await js.add_consumer(stream, config.evolve(**options))
 
 
 async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:

@@ -1,23 +1,19 @@
-"""Finding the system a command speaks to, and where a system says that it runs."""
+"""Finding the system that a program speaks to, and where a system says that it runs."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import open_system
-from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
-from ioa.ports.system_client import SystemClient
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
-from ioa.telemetry.logs import configure_logs
 
 PATIENCE = timedelta(seconds=3)
 _NATS_PORT = 4222
@@ -35,11 +31,11 @@ def places(url: str | None, environment: Mapping[str, str], data: Path | None = 
     """List where to look, in order: the one place that was named, or else every place that is likely.
 
     Args:
-        url: What the command was told.
+        url: What one was told.
         environment: May name a server, or the folder of a system on this machine.
-        data: That folder, if the command was told one.
+        data: That folder, if one was told that.
     """
-    data = data or Path(environment.get(variable("data"), DATA))
+    data = data or Path(environment.get(variable("data"), ProcessSettings.model_fields["data"].default))
     if url:
         return [Place(url, "--url")]
     if environment.get("IOA_NATS_URL"):
@@ -51,42 +47,26 @@ def places(url: str | None, environment: Mapping[str, str], data: Path | None = 
     return likely
 
 
-@asynccontextmanager
-async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place]]:
-    """Connect to the first place that answers.
-
-    Raises:
-        UnavailableError: None does; the message names each.
-    """
-    nats, place = await find_place(url)
-    async with open_system(nats, patience=PATIENCE) as system:
-        yield system, place
-
-
-async def find_place(url: str | None) -> tuple[NatsSettings, Place]:
+async def find_place(url: str | None, name: str) -> tuple[NatsSettings, Place]:
     """Return how to connect to the first place where a program listens, and which it is.
+
+    Args:
+        url: What one was told.
+        name: What the connection is called.
 
     Raises:
         UnavailableError: None does; the message names each.
     """
     settings = settings_from(ProcessSettings, os.environ)
-    configure_logs(settings.log_level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
     candidates = places(url, os.environ)
     for place in candidates:
         if await listens(place.url):
-            return replace(settings.nats("ioa-cli"), url=place.url), place
+            return replace(settings.nats(name), url=place.url), place
     tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
     raise UnavailableError(
         f"No system is in reach: nothing answers at {tried}.",
         hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
     )
-
-
-@asynccontextmanager
-async def open_reached_system(url: str | None) -> AsyncIterator[SystemClient]:
-    """Connect to the running system; see `open_place`."""
-    async with open_place(url) as (system, _):
-        yield system
 
 
 async def listens(url: str) -> bool:

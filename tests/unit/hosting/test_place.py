@@ -1,10 +1,10 @@
-"""Where commands look for a system."""
+"""Where programs look for a system."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.cli.place import Place, listens, noted_url, places, read_url
+from ioa.hosting.place import Place, listens, noted_url, places, read_url
 from ioa.runtime.settings import DEFAULT_URL
 
 

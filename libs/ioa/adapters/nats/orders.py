@@ -1,0 +1,136 @@
+"""Taking goals in as users publish them, those of each user apart, so that nobody's goal waits behind all of another's.
+
+Each user has a durable consumer of his own on the stream, so that his orders are given out in their order whatever others have
+published, and only so many of them until one has ended. It is made when there is something for it, and goes when nothing has been
+for a while. Who publishes stands in the subject; that somebody does is seen by listening to a single message now and then, which no
+flood makes more of, and for certain by asking the stream, which knows whose messages it holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from ioa.adapters.nats.queues import SetAside, Work, consume
+from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol import subjects
+from ioa.protocol.ids import LOCAL, UserId
+
+_LOOK_SECONDS = 2.0
+"""How often the stream is asked whose goals it holds, at least."""
+_PAUSE_SECONDS = 0.1
+"""How long nobody listens after a message was heard."""
+_IDLE_SECONDS = 60.0
+"""How long a user without goals is listened to all the same."""
+_MADE_AGAIN_SECONDS = 30.0
+"""How often a consumer is made that is there; somebody may have removed it."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass
+class _Line:
+    """The orders of one user. Times are the loop's."""
+
+    task: asyncio.Task[None]
+    busy_at: float
+    made_at: float
+
+
+@dataclass
+class OrderLines:
+    """Does `work` for each order, for ever; see `queues.consume`.
+
+    Attributes:
+        client: The connection.
+        work: What is done for an order.
+        set_aside: Keeps poison.
+        most_open: How many orders of one user may be unacknowledged at a time.
+        at_once: How many of those this process works on side by side.
+    """
+
+    client: Client
+    work: Work
+    set_aside: SetAside
+    most_open: int
+    at_once: int
+    _lines: dict[UserId, _Line] = field(default_factory=dict)
+
+    async def follow(self) -> None:
+        """Take orders, for ever."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                async with self._listening() as heard:
+                    try:
+                        users = await self._users()
+                        await self._look(users | {LOCAL}, group)
+                    except UnavailableError as error:
+                        _log.warning("orders_out_of_reach", error=error.message)
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(_LOOK_SECONDS):
+                            await self._look({await heard}, group)
+                await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _users(self) -> Set[UserId]:
+        with unavailable_unless_answered("The stream of goals"):
+            info = await self.client.jetstream().stream_info(GOALS, subjects_filter=f"{subjects.OLD_GOAL}.>")
+        return {user for subject in info.state.subjects or {} if (user := _user_of(subject)) is not None}
+
+    async def _look(self, users: Set[UserId], group: asyncio.TaskGroup) -> None:
+        """Take orders of these users, and no more of those who have had none for a while."""
+        now = asyncio.get_running_loop().time()
+        for user in users:
+            line = self._lines.get(user)
+            if line is None or now - line.made_at > _MADE_AGAIN_SECONDS:
+                with unavailable_unless_answered("The stream of goals"):
+                    await ensure_intake(self.client.jetstream(), user, self.most_open)
+            if line is None:
+                durable = intake_consumer(user)
+                taking = consume(self.client, GOALS, durable, self.work, set_aside=self.set_aside, max_concurrent=self.at_once)
+                line = self._lines[user] = _Line(group.create_task(taking), now, now)
+            elif now - line.made_at > _MADE_AGAIN_SECONDS:
+                line.made_at = now
+            line.busy_at = now
+        for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
+            self._lines.pop(user).task.cancel()
+
+    @asynccontextmanager
+    async def _listening(self) -> AsyncIterator[asyncio.Future[UserId]]:
+        """Yield who is the next to publish a goal, if he is heard."""
+        heard: asyncio.Future[UserId] = asyncio.get_running_loop().create_future()
+        standing: list[Subscription] = []
+
+        def hear(message: Msg) -> None:
+            user = _user_of(message.subject)
+            if user is not None and not heard.done():
+                heard.set_result(user)
+
+        try:
+            for subject in (subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL):
+                with suppress(nats.errors.Error, OSError):
+                    standing.append(await self.client.subscribe(subject, queue=INTAKE, future=MessageSink(hear)))
+                    await standing[-1].unsubscribe(limit=1)
+            yield heard
+        finally:
+            heard.cancel()
+            for subscription in standing:
+                with suppress(nats.errors.Error, OSError):
+                    await subscription.unsubscribe()
+
+
+def _user_of(subject: str) -> UserId | None:
+    try:
+        return subjects.parse_goal_subject(subject)[0]
+    except InvalidInputError:
+        return None

@@ -1,0 +1,44 @@
+"""Connecting a command to the system that it speaks to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import open_system
+from ioa.hosting.place import PATIENCE, Place, find_place
+from ioa.ports.system_client import SystemClient
+from ioa.runtime.settings import ProcessSettings, settings_from
+from ioa.telemetry.logs import configure_logs
+
+
+async def reach(url: str | None) -> tuple[NatsSettings, Place]:
+    """Return how to connect to the system in reach, and where that is; logs go to the terminal from here on.
+
+    Raises:
+        UnavailableError: There is none; the message names each place.
+    """
+    level = settings_from(ProcessSettings, os.environ).log_level
+    configure_logs(level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
+    return await find_place(url, "ioa-cli")
+
+
+@asynccontextmanager
+async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place]]:
+    """Connect to the first place that answers.
+
+    Raises:
+        UnavailableError: None does; the message names each.
+    """
+    nats, place = await reach(url)
+    async with open_system(nats, patience=PATIENCE) as system:
+        yield system, place
+
+
+@asynccontextmanager
+async def open_reached_system(url: str | None) -> AsyncIterator[SystemClient]:
+    """Connect to the running system; see `open_place`."""
+    async with open_place(url) as (system, _):
+        yield system

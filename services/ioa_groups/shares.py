@@ -1,0 +1,113 @@
+"""How many goals of one user are handed out to a pool at a time, so that another user's next one finds room there.
+
+Agents take goals in the order in which those were handed out, and work on what they have side by side: what one user has there
+already is what another one waits for. So a user has half of a pool's slots filled at most, and what does not fill them, since it
+waits for something else than the pool, is followed by more after a moment. The rest waits in the stream of goals, where each user
+has a queue of his own.
+
+Each replica counts what it has handed out itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from ioa.errors import NotYetError
+from ioa.ports.open_groups import OpenGroups
+from ioa.ports.registry_store import RegistryView
+from ioa.protocol.ids import CommId, PoolId, UserId
+
+LEAST = 2
+"""How many a user always has handed out: one to go on with while another ends."""
+SHOWN_WITHIN = timedelta(seconds=4)
+"""How long it takes at most until a goal that was handed out shows in what its agent says of its load."""
+PATIENCE = timedelta(seconds=5)
+"""How long a goal waits here, before others of its user that go elsewhere have their turn."""
+
+_FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.2
+_LOOKED_AT = 8
+"""How many goals are looked after at a time, whether they have ended."""
+_AGAIN = timedelta(seconds=1)
+_COUNTED_FOR = 0.5
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """What the agents of a pool that are online can do at once and have to do; times are the loop's."""
+
+    slots: int
+    tasks: int
+    at: float
+
+
+@dataclass
+class _Share:
+    """What a user has handed out to a pool, each with its time, the oldest first."""
+
+    begun: dict[CommId, float] = field(default_factory=dict)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Shares:
+    """Lets goals go to a pool as far as their user's share of it allows.
+
+    Args:
+        registry: Knows what a pool can do, and what it says that it has to do.
+        open_groups: Knows which goals have ended.
+    """
+
+    def __init__(self, registry: RegistryView, open_groups: OpenGroups) -> None:
+        self._registry = registry
+        self._open_groups = open_groups
+        self._shares: defaultdict[tuple[UserId, PoolId | None], _Share] = defaultdict(_Share)
+        self._pools: dict[PoolId | None, _Pool] = {}
+
+    async def take(self, user: UserId, pool: PoolId | None, comm_id: CommId) -> None:
+        """Wait until a goal of the user may go to a pool, None being anybody, and count it. For a pool that is away nothing waits.
+
+        Raises:
+            NotYetError: There has been no room for a while.
+            UnavailableError: Nobody can tell what has ended.
+        """
+        share = self._shares[user, pool]
+        try:
+            async with asyncio.timeout(PATIENCE.total_seconds()), share.lock:
+                pause = _FIRST_LOOK
+                while not self._has_room(share, pool):
+                    if not await self._forget_ended(share):
+                        await asyncio.sleep(pause)
+                        pause = min(2 * pause, _LONGEST_LOOK)
+        except TimeoutError:
+            raise NotYetError(f"{user} has enough goals at {pool or 'all agents'}.", retry_after=_AGAIN) from None
+        share.begun[comm_id] = asyncio.get_running_loop().time()
+
+    def _has_room(self, share: _Share, pool: PoolId | None) -> bool:
+        now = asyncio.get_running_loop().time()
+        found = self._pools.get(pool)
+        if found is None or now - found.at > _COUNTED_FOR:
+            found = self._pools[pool] = self._count(pool, now)
+        most = max(LEAST, found.slots // 2)
+        if not found.slots or len(share.begun) < most:
+            return True
+        shown = now - SHOWN_WITHIN.total_seconds()
+        return 2 * found.tasks < found.slots and sum(begun > shown for begun in share.begun.values()) < most
+
+    def _count(self, pool: PoolId | None, now: float) -> _Pool:
+        cards = (one.card for one in self._registry.cards() if pool in (None, one.card.pool))
+        loads = [self._registry.load(card.agent_id) for card in cards if self._registry.is_online(card.agent_id)]
+        return _Pool(sum(load.slots for load in loads), sum(load.tasks for load in loads), now)
+
+    async def _forget_ended(self, share: _Share) -> bool:
+        """Look after some goals, in turn, and forget those that have ended; whether there were any."""
+        ended = False
+        for comm_id in list(share.begun)[:_LOOKED_AT]:
+            is_open = await self._open_groups.find(comm_id) is not None
+            begun = share.begun.pop(comm_id)
+            if is_open:
+                share.begun[comm_id] = begun
+            else:
+                ended = True
+        return ended

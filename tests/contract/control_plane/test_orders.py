@@ -1,0 +1,100 @@
+"""What taking goals in promises: each user's are given out apart, so many at a time, and nothing that was published is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from nats.aio.client import Client
+from nats.js.api import AckPolicy, ConsumerConfig
+
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.orders import OrderLines
+from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import GOALS, INTAKE, Topology
+from ioa.beside import beside
+from ioa.errors import NotFoundError, NotYetError, RateLimitedError
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, UserId
+from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.rig.deadline import eventually
+
+ANNA, BEN = UserId("anna"), UserId("ben")
+_SOON = timedelta(seconds=10)
+
+
+class _Taken:
+    """Orders that were taken, by what they say; those of `open` have not ended yet."""
+
+    def __init__(self) -> None:
+        self.seen: Counter[bytes] = Counter()
+        self.open: set[bytes] = set()
+
+    async def work(self, delivery: Delivery) -> None:
+        """Take an order."""
+        self.seen[delivery.data] += 1
+        if delivery.data in self.open:
+            raise NotYetError("It is open.", retry_after=timedelta(milliseconds=100))
+
+
+async def _publish(client: Client, subject: str, *orders: bytes) -> None:
+    for order in orders:
+        await client.jetstream().publish(subject, order)
+
+
+async def test_what_one_user_has_open_keeps_nobody_else_waiting(nats_client: Client) -> None:
+    """So many of a user's goals are given out at a time, in order, and the next when one has ended; another's go beside them."""
+    taken = _Taken()
+    mine = [b"anna %d" % number for number in range(20)]
+    taken.open.update(mine)
+    await _publish(nats_client, subjects.goal_of(ANNA), *mine[:10])
+    await _publish(nats_client, subjects.goal_to(ANNA, AgentId("ada")), *mine[10:])
+    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 2).follow()):
+        await eventually(lambda: taken.seen[mine[0]] > 1, within=_SOON)
+        await _publish(nats_client, subjects.goal_of(BEN), b"ben")
+        await eventually(lambda: taken.seen[b"ben"] == 1, within=_SOON)
+        assert {order for order in mine if taken.seen[order]} == set(mine[:3])
+        with pytest.raises(NotFoundError, match="yet: 17 of anna wait"):
+            await NatsSystemClient(nats_client).goal(GoalName(ANNA, GoalId("last")))
+        taken.open.discard(mine[1])
+        await eventually(lambda: taken.seen[mine[3]] > 0, within=_SOON)
+        taken.open.clear()
+        await eventually(lambda: all(taken.seen[order] for order in mine), within=_SOON)
+
+
+async def test_an_upgrade_takes_what_was_queued_in_one_line(nats_server: NatsServer) -> None:
+    """Goals of all users that an older version had queued, or given out, are taken, whoever they are of."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js, topology = client.jetstream(), Topology()
+        [goals] = [config for config in topology.streams() if config.name == GOALS]
+        before = goals.evolve(max_msgs_per_subject=-1, discard_new_per_subject=False, max_consumers=-1)
+        await js.add_stream(before)
+        old = ConsumerConfig(
+            durable_name=INTAKE, ack_policy=AckPolicy.EXPLICIT, ack_wait=6, max_ack_pending=10_000, max_waiting=8_192
+        )
+        await js.add_consumer(GOALS, old)
+        await _publish(client, subjects.goal_of(ANNA), *(b"anna %d" % number for number in range(5)))
+        await _publish(client, subjects.goal_of(LOCAL), b"local")
+        await (await js.pull_subscribe_bind(INTAKE, GOALS)).fetch(2)
+        await Topology(goals_waiting=3).ensure(js)
+        taken = _Taken()
+        async with beside(OrderLines(client, taken.work, nothing_is_poison, 100, 4).follow()):
+            await eventually(lambda: len(taken.seen) == 6, within=_SOON)
+
+
+async def test_a_goal_beyond_what_may_wait_is_refused_and_says_so(nats_server: NatsServer) -> None:
+    """Who launches it is told when to come back; it is not taken, and what waits already is."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology(goals_waiting=2).ensure(client.jetstream())
+        system = NatsSystemClient(client)
+        for number in range(2):
+            await system.launch(GoalOrder(goal=f"Count to {number}."))
+        with pytest.raises(RateLimitedError) as refused:
+            await system.launch(GoalOrder(goal="Count to three."))
+        with pytest.raises(NotFoundError, match=r"yet: 2 of local wait"):
+            await system.goal(GoalId("goal-3"))
+    assert refused.value.retry_after is not None

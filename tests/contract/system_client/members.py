@@ -1,0 +1,111 @@
+"""The agents of a test, which say what it has them say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ioa.errors import NotFoundError
+from ioa.group.requests import Accepted, GroupSnapshot, LaunchGroup
+from ioa.group.state import ParentTask
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId, comm_id_of_goal
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.protocol.registry import Register
+from ioa_testkit.given_goals import GivenGoals
+from ioa_testkit.planes import Plane
+from tests.rig.deadline import eventually
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+GOAL = GoalId("goal-1")
+ROOM = comm_id_of_goal(GOAL)
+TASK = TaskId("t1-count")
+
+
+class Members:
+    """Two agents that say what a test has them say."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._said = 0
+        self.given = GivenGoals()
+
+    async def register(self, *agents: AgentId) -> None:
+        """Register agents and wait until discovery knows them."""
+        client = self._plane.client
+        for agent_id in agents:
+            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id))
+            await self._plane.network.register(Register(card=card))
+        await eventually(client.index_status, lambda status: status.cards >= len(agents))
+        await eventually(lambda: client.agents(online_only=True), lambda found: len(found) >= len(agents))
+
+    async def launch(self, goal_id: GoalId = GOAL, parent: ParentTask | None = None) -> GroupSnapshot:
+        """Open a group for a goal as soon as that is on record; Ada owns it, or Bob a nested one."""
+        owner, other = (ADA, BOB) if parent is None else (BOB, ADA)
+        request = LaunchGroup(
+            owner=owner,
+            members=(other,),
+            goal_id=goal_id,
+            parent=parent,
+            goal="Count to five." if parent else "",
+            ticket=await eventually(lambda: self._ticket_of(goal_id)),
+        )
+        return await self._plane.network.launch(request)
+
+    def _ticket_of(self, goal_id: GoalId) -> str | None:
+        try:
+            return self.given.ticket_of(goal_id)
+        except NotFoundError:
+            return None
+
+    async def is_known(self, goal_id: GoalId) -> bool:
+        """Whether a goal is on record."""
+        try:
+            await self._plane.client.goal(goal_id)
+        except NotFoundError:
+            return False
+        return True
+
+    async def say(self, sender: AgentId, payload: Payload, comm_id: CommId = ROOM) -> int:
+        """Say something that must be accepted, and return its sequence."""
+        self._said += 1
+        state = (await self._plane.client.group(comm_id)).state
+        task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
+        header = Header(
+            message_id=MessageId(f"m-{self._said}"),
+            comm_id=comm_id,
+            sender=sender,
+            state=Phase.DISCUSSING,
+            turn=state.turn if task is None else task.turn,
+            after=0,
+            sent_at=datetime.now(UTC),
+        )
+        answer = await self._plane.network.say(Message(header=header, payload=payload))
+        assert isinstance(answer, Accepted), answer
+        return answer.seq
+
+    async def conclude(self, sender: AgentId, content: str, comm_id: CommId = ROOM) -> None:
+        """End a group."""
+        await self.say(sender, ConcludeGroupDiscussion(), comm_id)
+        await self.say(sender, Conclusion(content=content), comm_id)
+
+    async def assign(self) -> None:
+        """Have Ada give Bob a task, which he begins."""
+        await self.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count."),)))
+        await self.say(BOB, InformTaskProgress(task_id=TASK, number=1))
+
+
+def order(goal_id: str = GOAL, text: str = "Count to ten.", **options: object) -> GoalOrder:
+    """A goal that is Ada's to lead."""
+    return GoalOrder.model_validate({"goal": text, "goal_id": goal_id, "agent": "ada", **options})

@@ -1,0 +1,123 @@
+"""What programs rely on that use a system: three lines launch a goal, and whoever was interrupted goes on where he was."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import ioa
+from ioa.beside import beside
+from ioa.client.client import Client
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import Discussion
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, Members, order
+
+
+async def test_a_goal_is_run(plane: Plane, members: Members, tmp_path: Path) -> None:
+    """From its words and its files to its result, by one call; its id names it everywhere."""
+    client, file = Client(plane.client), tmp_path / "numbers.csv"
+    file.write_text("1,2,3")
+    await members.register(ADA, BOB)
+
+    async def work() -> None:
+        opened = await members.launch()
+        assert opened.charter is not None
+        assert await client.fetch(opened.charter.inputs[0]) == b"1,2,3"
+        await members.conclude(ADA, "Ten.")
+
+    async with beside(work()):
+        result = await client.run(order(), [file])
+
+    assert (result.reason, result.content, result.succeeded) == (Reason.CONCLUDED, "Ten.", True)
+    assert [await client.result(GOAL), (await client.goal(GOAL)).result] == [result, result]
+    assert [row.record.goal.goal_id for row in (await client.goals()).goals] == [GOAL]
+
+
+async def test_a_launch_tells_what_was_accepted(plane: Plane, members: Members, tmp_path: Path) -> None:
+    """The same goal launched again is the same; another one under its id is a conflict, also if only a file is another."""
+    client, file = Client(plane.client), tmp_path / "numbers.csv"
+    file.write_text("1,2,3")
+    await members.register(ADA, BOB)
+    first = await client.launch(order(), [str(file)])
+    assert first.record is not None
+    assert (first.goal_id, first.comm_id, first.record.goal.goal) == (GOAL, ROOM, "Count to ten.")
+    assert await client.launch(order(), [file]) == first
+    for other, with_file in ((order(text="Count to nine."), True), (order(), False)):
+        with pytest.raises(ConflictError, match="another goal goal-1"):
+            await client.launch(other, [file] if with_file else [])
+    file.write_text("1,2,3,4")
+    with pytest.raises(ConflictError):
+        await client.launch(order(), [file])
+    unnamed = await client.launch("Count to eight.", accepted_within=timedelta(0))
+    assert (unnamed.record, unnamed.name.user) == (None, await plane.client.user())
+
+
+async def test_who_was_interrupted_goes_on(plane: Plane, members: Members) -> None:
+    """Behind the last entry seen, and sees the rest, each once."""
+    client = Client(plane.client)
+    await members.register(ADA, BOB)
+    await client.launch(order())
+    await members.launch()
+    await members.say(ADA, Discussion(content="Shall I?", next_speaker=BOB))
+    seen = []
+    async for stored in client.follow(GOAL):
+        seen.append(stored)
+        if len(seen) == 2:
+            break
+    await members.say(BOB, Discussion(content="Do.", next_speaker=ADA))
+    await members.conclude(ADA, "Ten.")
+    seen += [stored async for stored in client.follow(GOAL, after=seen[-1].seq)]
+    assert seen == await plane.client.entries(ROOM)
+
+
+async def test_what_cannot_be_is_refused(plane: Plane) -> None:
+    """A goal without a word, a file that is not there, an id that cannot be one: with a reason, and nothing is launched."""
+    client = Client(plane.client)
+    for wrong in (" ", "x" * 100_000):
+        with pytest.raises(InvalidInputError, match="The goal is not valid"):
+            await client.launch(wrong)
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        await client.launch("Count.", [Path("nowhere.csv")])
+    for ask in (client.cancel, client.goal, client.result):
+        with pytest.raises(InvalidInputError, match="is not a valid id"):
+            await ask("of whom > ?")
+    with pytest.raises(InvalidInputError):
+        await client.search("")
+    for ask in (client.goal, client.cancel):
+        with pytest.raises(NotFoundError):
+            await ask("nothing")
+    assert ((await client.goals()).goals, await client.result("nothing"), await client.agents()) == ([], None, [])
+
+
+async def test_a_goal_is_cancelled(plane: Plane, members: Members) -> None:
+    """Its result says so, and why; agents are listed and found by what they do."""
+    client = Client(plane.client)
+    await members.register(ADA, BOB)
+    await client.launch(order())
+    waiting = asyncio.create_task(client.result(GOAL, wait=True))
+    await client.cancel(GOAL, "No more need.")
+    assert ((await waiting).reason, (await waiting).content) == (Reason.CANCELLED, "No more need.")
+    assert [one.card.agent_id for one in await client.agents()] == [ADA, BOB]
+    assert (await client.search("bob counts")).merged[0].card.agent_id == BOB
+
+
+async def test_a_program_connects(plane: Plane, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """To the server that it names, or its environment does; with a sentence where nothing answers."""
+    monkeypatch.chdir(tmp_path)
+    if plane.url is not None:
+        async with ioa.connect(plane.url) as client:
+            launched = await client.launch(GoalOrder(goal="Count."))
+            assert launched.record == (await plane.client.goal(launched.name)).record
+        monkeypatch.setenv("IOA_NATS_URL", plane.url)
+        async with ioa.connect() as client:
+            assert await client.agents() == []
+    monkeypatch.setenv("IOA_NATS_URL", "nats://127.0.0.1:9")
+    with pytest.raises(UnavailableError, match=r"nothing answers at nats://127\.0\.0\.1:9"):
+        async with ioa.connect():
+            pass

@@ -1,0 +1,138 @@
+"""Whatever comes late, in bursts, without a hint or not at all for a while: who watches sees the log, once and in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from random import Random
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from ioa.beside import beside
+from ioa.client import watching
+from ioa.client.watching import conversation, watch
+from ioa.errors import UnavailableError
+from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
+from ioa.ports.group_client import GroupClient, Listener
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import Phase
+
+ROOT = CommId("root")
+_AT = datetime(2026, 1, 1, tzinfo=UTC)
+_TASK = TaskId("t1-a")
+_NOTHING = CancelRequested(at=_AT)
+
+
+def stored(seq: int, comm_id: CommId, event: Event, *, ends: bool = False) -> StoredEntry:
+    """An entry with as much of its state as a reader looks at."""
+    state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING)
+    return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)))
+
+
+def happenings(random: Random) -> Iterator[StoredEntry]:
+    """The log of a goal: groups that talk, open teams and close them, in any order; some are open still when the root ends."""
+    parent_of: dict[CommId, CommId] = {}
+    living, ended, seq = [ROOT], list[CommId](), 0
+    for number in range(random.randrange(1, 40)):
+        seq += random.choice((1, 1, 2, 7))
+        comm_id = random.choice(living)
+        match random.randrange(6):
+            case 0 if len(parent_of) < 6:
+                nested = CommId(f"team-{number}")
+                parent_of[nested] = comm_id
+                living.append(nested)
+                yield stored(seq, comm_id, SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=nested))
+            case 1 if comm_id != ROOT and not any(parent_of[one] == comm_id for one in (*living[1:], *ended)):
+                living.remove(comm_id)
+                ended.append(comm_id)
+                yield stored(seq, comm_id, _NOTHING, ends=True)
+            case 2 if ended:
+                subgroup = ended.pop(0)
+                closed = SubgroupClosed(at=_AT, task_id=_TASK, subgroup=subgroup, reason=Reason.CONCLUDED, content="")
+                yield stored(seq, parent_of[subgroup], closed)
+            case _:
+                yield stored(seq, comm_id, _NOTHING)
+    yield stored(seq + 1, ROOT, _NOTHING, ends=True)
+    for number, comm_id in enumerate(living[1:]):
+        yield stored(seq + 2 + number, comm_id, _NOTHING)
+
+
+class Log:
+    """Group logs of which one learns late, or by looking only. As a `GroupClient` it can be read and listened to, and no more."""
+
+    def __init__(self, entries: Sequence[StoredEntry], random: Random) -> None:
+        self._coming, self._stored = [*entries], list[StoredEntry]()
+        self._random = random
+        self._listeners: list[tuple[CommId, Listener]] = []
+
+    async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+        """Read what is stored when the answer is made; now and then nobody answers."""
+        await self._pass()
+        if self._random.random() < 0.02:
+            raise UnavailableError("The log does not answer.")
+        page = [one for one in self._stored if one.seq > after and one.entry.state.comm_id == comm_id][:limit]
+        await self._pass()
+        return page
+
+    @asynccontextmanager
+    async def listen(self, comm_id: CommId, listener: Listener) -> AsyncIterator[None]:
+        """Listen to one group."""
+        self._listeners.append((comm_id, listener))
+        yield
+        self._listeners.remove((comm_id, listener))
+
+    async def happen(self) -> None:
+        """Store everything, hinting at most of it; afterwards have everybody look."""
+        for entry in self._coming:
+            for comm_id, listener in self._listeners:
+                if comm_id == entry.entry.state.comm_id and self._random.random() < 0.8:
+                    listener.hint()
+            await self._pass()
+            self._stored.append(entry)
+            await self._pass()
+        while True:
+            for _, listener in self._listeners:
+                listener.look()
+            await asyncio.sleep(0)
+
+    async def _pass(self) -> None:
+        for _ in range(self._random.choice((0, 0, 1, 5))):
+            await asyncio.sleep(0)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32), behind=st.integers(0, 60))
+def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
+    """All of it, or what is behind any entry, up to the root's last one: each entry once, by rising sequences."""
+    random = Random(seed)
+    entries = [*happenings(random)]
+    last = next(one.seq for one in entries if one.entry.state.comm_id == ROOT and one.entry.state.phase.is_terminal)
+    log = Log(entries, random)
+
+    async def follow() -> list[StoredEntry]:
+        async with beside(log.happen()), watch(cast(GroupClient, log), ROOT, after=behind) as news:
+            return [one async for one in news if isinstance(one, StoredEntry)]
+
+    with pytest.MonkeyPatch.context() as patch, capture_logs():
+        patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
+        seen = asyncio.run(follow())
+    assert seen == [one for one in entries if behind < one.seq <= last]
+
+
+def test_what_is_read_afterwards_is_whole() -> None:
+    """A team that was open still when the root ended said something afterwards, which is part of the conversation."""
+    for seed in range(50):
+        entries = [*happenings(Random(seed))]
+        log = Log([], Random(0))
+        log._stored = entries
+        log._random.random = lambda: 1.0  # type: ignore[method-assign]  # it always answers
+        assert asyncio.run(conversation(cast(GroupClient, log), ROOT)) == entries

@@ -1,0 +1,59 @@
+"""Teams that are written in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioa import Team
+from ioa.hosting.team import NodeFields, RoleFields, TeamFields
+from ioa.protocol.policy import Node, Policy, Role
+from ioa.protocol.team import Filling, TeamError, TeamSpec, read_json, read_toml
+
+
+def debate() -> Team:
+    """A team with something of everything."""
+    team = Team("debate", goal="Close the centre?", max_turns=20, leader="chair")
+    pro, con = team.roles(pro="debater", con="debater")
+    chair = team.role("chair", need="sums up", prompt="Be fair.", at_most=3)
+    team.node("debate", [pro, con], opens=(pro, "I open."), max=6, visits=2).exit("end", by="speaker").then("verdict")
+    team.node("verdict", [chair], turns="random", max=1).exit("debate", when={"visits": 1}).exit("end")
+    return team
+
+
+@pytest.mark.parametrize("name", ["team.toml", "team.json"])
+def test_a_written_team_reads_back_to_the_same(tmp_path: Path, name: str) -> None:
+    """From a file of either form, which says nothing but what the builder was told."""
+    file = tmp_path / name
+    debate().write(file)
+    read = read_toml if file.suffix == ".toml" else read_json
+    assert read(file.read_text()) == debate().spec
+
+
+def test_shorthands_are_those_of_a_file() -> None:
+    """Roles by their agents, turns by their mode, opening words beside their role, and no exit is the end."""
+    team = Team("talk")
+    host, guest = team.roles(host="ann", guest="bob")
+    team.node("talk", [host, guest], turns={"mode": "hub", "by": host}, opens=guest, max=3)
+    spec = read_toml(
+        'team = "talk"\n[roles]\nhost = "ann"\nguest = "bob"\n[[nodes]]\nname = "talk"\nroles = ["host", "guest"]\nmax = 3\n'
+        'turns = { mode = "hub", by = "host" }\nopens = { role = "guest" }\n'
+    )
+    assert team.spec == spec
+
+
+def test_all_that_is_wrong_is_told_as_of_a_file() -> None:
+    """Before anything is written or published."""
+    team = Team("talk")
+    team.node("talk", team.roles(host="ann")).then("nowhere")
+    with pytest.raises(TeamError, match="node talk: there is no node 'nowhere' to go to"):
+        team.check()
+
+
+def test_every_field_of_a_file_can_be_written() -> None:
+    """What a policy learns, the builder knows."""
+    top, role = Policy.model_fields.keys() | TeamSpec.model_fields.keys(), Role.model_fields.keys() | Filling.model_fields.keys()
+    assert TeamFields.__annotations__.keys() == top - {"team", "version", "roles", "nodes", "policy", "fillings"}
+    assert RoleFields.__annotations__.keys() - {"agent"} == role - {"name", "role"}
+    assert NodeFields.__annotations__.keys() == Node.model_fields.keys() - {"name", "roles", "exits"}
