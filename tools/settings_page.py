@@ -85,6 +85,7 @@ SECTIONS = (
         ("ioa.runtime.control_plane:ControlPlaneSettings",),
     ),
     Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
+    Section("Auth callout", known_settings.CALLOUT, ("ioa_authcallout.settings:CalloutSettings",)),
     Section(
         "Agents",
         known_settings.AGENTS,

@@ -34,7 +34,7 @@ _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
 _VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
 """What a subject is built from besides words."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "say"}
+_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "say", "authcallout"}
 """What is asked and answered: tokens of its subjects."""
 
 _INTRO = """\
@@ -96,6 +96,7 @@ ROLES: dict[str, Permissions] = {
     "group setup": of_service(Service.GROUPS),
     "routers": of_service(Service.ROUTER),
     "discovery": of_service(Service.DISCOVERY),
+    "the auth callout": of_service(Service.AUTHCALLOUT),
 }
 _OTHERS = {"agents": of_agent(AgentId("SOMEBODY"), PoolId("ELSE")), "users": of_user(UserId("SOMEBODY"))}
 

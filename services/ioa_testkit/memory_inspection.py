@@ -8,6 +8,7 @@ from datetime import timedelta
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.authcallout import CalloutStatus
 from ioa_testkit.memory_plane import MemoryControlPlane
 
 _SERVICES = ("ioa-registry", "ioa-discovery", "ioa-groups", "ioa-router")
@@ -23,6 +24,7 @@ class MemoryInspection:
         clock_is_ahead: By how much the server's clock is.
         silent: Services that do not answer.
         too_often: Who asks services too often.
+        entrance: How the auth callout fares; None as if there were none.
         may_read: Whether whoever asks may read dead letters, not only count them.
     """
 
@@ -35,6 +37,7 @@ class MemoryInspection:
         self.clock_is_ahead: timedelta | None = timedelta(0)
         self.silent: set[str] = set()
         self.too_often: list[SlowedCaller] = []
+        self.entrance: CalloutStatus | None = None
         self.may_read = True
 
     @property
@@ -66,6 +69,10 @@ class MemoryInspection:
     async def slowed(self) -> Sequence[SlowedCaller]:
         """Tell what it was told."""
         return self.too_often
+
+    async def callout(self) -> CalloutStatus | None:
+        """Tell what it was told."""
+        return self.entrance
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason."""

@@ -102,6 +102,33 @@ def create_seed() -> str:
     return str(nkeys.encode_seed(os.urandom(_RAW_SEED_BYTES), nkeys.PREFIX_BYTE_USER).decode("ascii"))
 
 
+def create_account_seed() -> str:
+    """Make the seed of an account, which signs what an auth callout says.
+
+    Raises:
+        MissingExtraError: The library for nkeys is not installed.
+    """
+    nkeys = _library()
+    return str(nkeys.encode_seed(os.urandom(_RAW_SEED_BYTES), nkeys.PREFIX_BYTE_ACCOUNT).decode("ascii"))
+
+
+def account_key_of(seed: str) -> str:
+    """Derive the public key of an account's seed.
+
+    Raises:
+        InvalidInputError: It is no such seed, or damaged.
+        MissingExtraError: The library for nkeys is not installed.
+    """
+    if not seed.startswith("SA"):
+        raise InvalidInputError("The callout's issuer is no nkey seed of an account.", hint="Such a seed begins with SA.")
+    return public_key_of(seed)
+
+
+def sign_with(seed: str, data: bytes) -> bytes:
+    """Sign by a seed's key."""
+    return bytes(_library().from_seed(bytearray(seed.encode("ascii"))).sign(data))
+
+
 def _library() -> ModuleType:
     try:
         return import_module("nkeys")

@@ -34,16 +34,19 @@ def create(
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
+    callout: Annotated[bool, typer.Option("--callout", help="Let in third parties by tokens (auth callout).")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make an nkey for each service, agent and user, and the part of nats-server's configuration that lets them in.
 
     A seed that is there is never replaced. The configuration holds who is named now: name everybody each time. Prints its path.
+    With or without --callout where it was not before, restart nats-server: a reload is not enough.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        create_credentials(out, plan_of(pool, user, observer, admin, auditor), Terminal(as_json=as_json), now=datetime.now(UTC))
+        plan = plan_of(pool, user, observer, admin, auditor, callout=callout)
+        create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
 @credentials.command()
@@ -92,14 +95,25 @@ def expire(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> No
 
 
 @credentials.command()
-def revoke(name: Holder, out: Folder, pid_file: PidFile = None, url: Url = None, as_json: AsJson = False) -> None:
+def revoke(
+    name: Holder,
+    out: Folder,
+    subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
+    pid_file: PidFile = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
 
     The goals of such agents go to others, or end with a reason. To have agents forgotten, run it with an admin's IOA_NATS_SEED.
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.key_rotation import KeyFolder
+        from ioa.cli.key_rotation import KeyFolder, revoke_subject
         from ioa.cli.key_rotation import revoke as revoke_keys
 
-        run_to_end(revoke_keys(KeyFolder(out, pid_file), name, url, datetime.now(UTC), Terminal(as_json=as_json)))
+        keys, terminal = KeyFolder(out, pid_file), Terminal(as_json=as_json)
+        if subject:
+            revoke_subject(keys, name, terminal)
+        else:
+            run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal))

@@ -7,16 +7,25 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from ioa.adapters.nats.authorization import authorization, read_authorization
+from ioa.adapters.nats.authorization import authorization, read_authorization, read_callout
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.cluster_credentials import (
+    ASKED,
+    ISSUER,
+    REVOKED,
+    AgentIdentity,
+    Plan,
+    SeedsPlan,
+    ServiceIdentity,
+    make_credentials,
+)
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId, check_token
 
-AUTHORIZATION = "nats"
+AUTHORIZATION, CALLOUT = "nats", "callout"
 _SECRET, _PRIVATE_FOLDER = 0o600, 0o700
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
@@ -86,7 +95,13 @@ def _check_closed(folder: Path, forbidden: int) -> None:
 
 
 def plan_of(
-    pools: Sequence[str], users: Sequence[str], observers: Sequence[str], admins: Sequence[str], auditors: Sequence[str] = ()
+    pools: Sequence[str],
+    users: Sequence[str],
+    observers: Sequence[str],
+    admins: Sequence[str],
+    auditors: Sequence[str] = (),
+    *,
+    callout: bool = False,
 ) -> Plan:
     """Say who there is: the services, the agents of each pool, and the others by their roles.
 
@@ -94,22 +109,26 @@ def plan_of(
         InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one.
     """
     found: list[tuple[str, SeedsPlan]] = [
-        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)})) for service in Service
+        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)}))
+        for service in Service
+        if callout or service is not Service.AUTHCALLOUT
     ]
     found += [_pool(written) for written in pools]
     for role, names in (("user", users), ("observer", observers), ("auditor", auditors), ("admin", admins)):
         found += [(_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role}}})) for name in names]
-    names = [AUTHORIZATION, *(name for name, _ in found)]
+    names = [AUTHORIZATION, CALLOUT, *(name for name, _ in found)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(f"There are two of the name {name!r}.", hint="Services, pools and users bear different names.")
-    return Plan(secrets=dict(found), authorization=AUTHORIZATION)
+    return Plan(secrets=dict(found), authorization=AUTHORIZATION, callout=CALLOUT if callout else None)
 
 
 def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
     """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
     done = make_credentials(plan, FolderSecrets(folder), now)
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
+    if plan.callout is not None:
+        files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
         terminal.document({"seeds": files, "authorization": included, "done": done})
@@ -148,8 +167,9 @@ def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
 
 def write_known(kept: FolderSecrets, known: Mapping[str, Permissions]) -> bool:
     """Write whom the authorization lets in; returns whether that has changed it."""
-    rendered = authorization(known).encode()
-    if (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION) == rendered:
+    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION, b"")
+    rendered = authorization(known, read_callout(there.decode("utf-8", "replace"))).encode()
+    if there == rendered:
         return False
     kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
     return True

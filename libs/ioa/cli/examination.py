@@ -18,7 +18,7 @@ from pathlib import Path
 from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.adapters.nats.topology import GOALS
+from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
@@ -26,6 +26,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.ids import AgentId
@@ -144,6 +145,9 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield queues_finding(queues)
     yield goals_finding(queues)
     yield quotas_finding(await inspection.slowed())
+    callout = await inspection.callout()
+    if callout is not None:
+        yield callout_finding(callout)
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
 
@@ -441,8 +445,11 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
 
 
 def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
-    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them."""
-    full = [queue for stream, queue in queues if stream == GOALS and queue.waiting and queue.taken]
+    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them.
+
+    Those of nobody in particular are not counted.
+    """
+    full = [queue for stream, queue in queues if stream == GOALS and queue.name != INTAKE and queue.waiting and queue.taken]
     if not full:
         return Finding("goals", Health.OK, "nobody's wait for others to end")
     full.sort(key=lambda queue: -queue.waiting)
@@ -466,6 +473,24 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         f"Asking too often, and slowed down: {', '.join(named)}.",
         "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
     )
+
+
+def callout_finding(status: CalloutStatus) -> Finding:
+    """Judge whether third parties come in, and tell why they did not."""
+    refused = sum(status.refused.values())
+    came = f"{status.let_in:,} let in by tokens of {status.issuer}, {refused:,} refused"
+    if status.away is not None:
+        return Finding(
+            "callout",
+            Health.WARNING,
+            f"{status.issuer} has not answered for {timedelta(seconds=round(status.away))}: {came}.",
+            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers.",
+        )
+    if not refused:
+        return Finding("callout", Health.OK, came)
+    reasons = sorted(status.refused.items(), key=lambda one: -one[1])[:_NAMED_AGENTS]
+    told = " ".join(f"{why} ({number:,})" for why, number in reasons)
+    return Finding("callout", Health.OK, f"{came}: {told}")
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:

@@ -19,12 +19,12 @@ from pathlib import Path
 
 from ioa.adapters.nats.permissions import AGENTS, Permissions
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, read_known, write_known
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import RETIRING, key_in, replaced, still_let_in
+from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
 from ioa.protocol.ids import AgentId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
@@ -157,6 +157,31 @@ async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, ter
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
 
 
+def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
+    """Take tokens of a subject no more. At a reload the server ends each connection that was made by a token, and judges it anew.
+
+    Raises:
+        InvalidInputError: Nobody is let in by tokens, the subject is empty or of several lines, or the folder is open to others.
+        UnavailableError: The server could not be told; all is written.
+    """
+    kept = FolderSecrets(keys.folder)
+    there = kept.read(CALLOUT)
+    if there is None:
+        raise InvalidInputError("Nobody is let in by tokens here.", hint="`ioa credentials create --callout` makes what it takes.")
+    if len(subject.splitlines()) != 1 or subject != subject.strip():
+        raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give what its claim `sub` says.")
+    lines = there.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
+    kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
+    told = keys.reload()
+    if terminal.as_json:
+        terminal.document({"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)})
+        return
+    terminal.note(f"tokens of {subject} are taken no more" + ("; its connections are closed" if told else ""))
+    if not told:
+        terminal.note(f"to close its connections: {_RELOAD}, or give --pid-file the next time")
+    terminal.note(f"to let it in again, take its line out of {keys.folder / CALLOUT / REVOKED}")
+
+
 async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId], str]:
     """Have the registry forget agents, which takes an admin; returns whom it has forgotten, and why not the others."""
     forgotten: list[AgentId] = []
@@ -184,7 +209,11 @@ def _named(kept: FolderSecrets, name: str) -> Sequence[tuple[str, str]]:
     found = []
     if name not in (AUTHORIZATION, _SEED) and is_token(name):
         found = [*kept.find(name, "*"), *kept.find("*", name)]
-    seeds = [(secret, key) for secret, key in dict.fromkeys(found) if not key.startswith(".") and not key.endswith(RETIRING)]
+    seeds = [
+        (secret, key)
+        for secret, key in dict.fromkeys(found)
+        if secret != CALLOUT and not key.startswith(".") and not key.endswith(RETIRING)
+    ]
     if not seeds:
         raise InvalidInputError(f"There is no key of {name!r}.", hint="Name a service, a pool, an agent or a user.")
     return seeds

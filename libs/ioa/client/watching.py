@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from ioa.attention import Attention
 from ioa.errors import UnavailableError
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
 from ioa.ports.group_client import GroupClient
@@ -20,8 +21,8 @@ News = StoredEntry | Said
 """An entry, or a report of progress that is none."""
 
 _PAGE = 256
-_SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0
-"""When to look again behind a hint, which comes before what it tells of is stored: soon, then ever later, then no more."""
+_AGAIN_SECONDS = 1.0
+"""When to try again what is out of reach."""
 
 _log = structlog.get_logger(__name__)
 
@@ -80,44 +81,25 @@ async def _patiently(tree: _Tree) -> list[StoredEntry]:
             return await tree.advance()
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
-            await asyncio.sleep(_LONGEST_SECONDS)
+            await asyncio.sleep(_AGAIN_SECONDS)
 
 
-class _Heard:
+class _Heard(Attention):
     """What was heard and not yet looked into."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._reports: deque[Said] = deque()
-        self._anything = asyncio.Event()
-        self._pause = _SOON_SECONDS
-
-    def hint(self) -> None:
-        """Look several times: something was stored, or is about to be."""
-        self._pause = _SOON_SECONDS
-        self._anything.set()
-
-    def look(self) -> None:
-        """Look once: a hint may have been lost."""
-        self._anything.set()
 
     def report(self, said: Said) -> None:
         """Take a report of progress."""
         self._reports.append(said)
-        self._anything.set()
+        self.look()
 
     def reports(self) -> Iterator[Said]:
         """Hand the reports out."""
         while self._reports:
             yield self._reports.popleft()
-
-    async def wait(self) -> None:
-        """Wait until it is worth looking again: for a hint or a report, or a moment when the last hint has shown nothing yet."""
-        try:
-            async with asyncio.timeout(self._pause if self._pause < _LONGEST_SECONDS else None):
-                await self._anything.wait()
-        except TimeoutError:
-            self._pause *= 2
-        self._anything.clear()
 
 
 @dataclass

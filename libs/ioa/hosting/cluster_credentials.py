@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats.authorization import authorization
+from ioa.adapters.nats.authorization import Callout, authorization
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
@@ -29,12 +29,15 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
-from ioa.adapters.nkey_seeds import Key, create_seed, parse_key, public_key_of
+from ioa.adapters.nkey_seeds import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
 from ioa.protocol.ids import AgentIdField, PoolIdField, UserIdField
 from ioa.protocol.model import Model
 
+ASKED, ISSUER, REVOKED = "asked", "issuer", "revoked"
+"""What an auth callout has besides its key as a service: as whom it is asked, the account's key that signs its answers, and a file
+with the subjects whose tokens are taken no more, a line for each."""
 AUTHORIZATION, ROUTES, ROUTE_PASSWORD = "authorization.conf", "routes.conf", "route-password"
 
 RETIRING = ".retiring"
@@ -117,6 +120,7 @@ class Plan(_Part):
     rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
     authorization: str
+    callout: str | None = None
     routes: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
 
@@ -152,9 +156,10 @@ def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
                 retiring = still_let_in(made, key, now, rotating=plan.rotation is not None and not plan.rotation.ended)
                 users |= dict.fromkeys((public_key_of(held.seed), *(one.public_key for one in retiring)), may)
     there = kept.read(plan.authorization)
+    callout = None if plan.callout is None else _callout(plan.callout, plan, kept, done)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
-        AUTHORIZATION: authorization(users).encode(),
+        AUTHORIZATION: authorization(users, callout).encode(),
         ROUTES: _routes(plan.routes, password.decode("ascii")).encode(),
         ROUTE_PASSWORD: password,
     }
@@ -190,6 +195,18 @@ def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | 
     retiring = [*still_let_in(there, key, now), Retiring(public_key=public_key_of(old.seed), until=until)]
     new = Key(create_seed(), old.inbox_owner)
     return {f"{key}{RETIRING}": _RETIRING.dump_json(retiring), key: new.written()}
+
+
+def _callout(name: str, plan: Plan, kept: Secrets, done: list[str]) -> Callout:
+    """Make what an auth callout needs and does not have yet."""
+    found = kept.read(name)
+    there = found or {}
+    makers: dict[str, Callable[[], str]] = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
+    made = {key: make().encode("ascii") for key, make in makers.items() if key not in there}
+    _put(name, found, made, plan.labels, kept, done)
+    held = {**there, **made}
+    issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
+    return Callout(public_key_of(key_in(name, ASKED, held).seed), issuer)
 
 
 _RETIRING = TypeAdapter(list[Retiring])

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ioa.ports.stream_stats import StreamStatsSource
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.authcallout import CalloutStatus
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,9 @@ class Inspection(StreamStatsSource, Protocol):
 
     async def slowed(self) -> Sequence[SlowedCaller]:
         """Ask every replica of every service who asks too often, whoever does so most first."""
+
+    async def callout(self) -> CalloutStatus | None:
+        """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason, and read the newest of each if whoever asks may."""

@@ -18,6 +18,8 @@ MAX_NAME_CHARS = 150
 class Deed(StrEnum):
     """What was done, or tried. Each is a subject of its own."""
 
+    CONNECTED = "connected"
+    """By a token; whoever comes with a key is the server's business alone."""
     JOINED = "joined"
     LEFT = "left"
     REMOVED = "removed"

@@ -12,8 +12,7 @@ ROOT = "ioa.v1"
 
 CALLER_AT, CALLER_OF_SAY_AT = -1, 5
 """Which token of a request's subject names who asks."""
-GROUP_SETUP = "_groups"
-"""A caller that is no agent: a name that no id can be."""
+GROUP_SETUP = "_groups"  # a caller that is no agent: a name that no id can be
 
 OLD_GOAL = f"{ROOT}.goal"
 """Where goals are published by clients whose version does not name their user; they are told what to do."""
@@ -51,6 +50,8 @@ ANY_SEARCH = f"{ROOT}.discovery.search.*"
 INDEX_STATUS = f"{ROOT}.discovery.status"
 """Where it is asked how discovery's index stands."""
 ANY_REPORT = f"{ROOT}.discovery.report.*"
+CALLOUT_STATUS = f"{ROOT}.authcallout.status"
+"""Where it is asked whom the auth callout lets in, and whom not."""
 ANY_LAUNCH = f"{ROOT}.groups.launch.*"
 ANY_ABANDON = f"{ROOT}.groups.abandon.*"
 ANY_SYNC = f"{ROOT}.groups.sync.*"

@@ -29,6 +29,8 @@ class ProcessSettings(Model):
     nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
     nats_credentials: str | None = Field(default=None, description="path of a .creds file")
     nats_seed: str | None = Field(default=None, description="an nkey seed or the path of its file, see `ioa credentials`")
+    nats_token: str | None = Field(default=None, description="a token of the operator's identity provider, for who has no key")
+    nats_token_file: Path | None = Field(default=None, description="a file with that token, read anew for each connection")
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
@@ -54,7 +56,7 @@ class ProcessSettings(Model):
     @property
     def has_own_key(self) -> bool:
         """Whether the connection proves who connects, by a key of its own."""
-        return self.nats_seed is not None or self.nats_credentials is not None
+        return any(one is not None for one in (self.nats_seed, self.nats_credentials, self.nats_token, self.nats_token_file))
 
     @property
     def stops_within(self) -> timedelta | None:
@@ -72,6 +74,7 @@ class ProcessSettings(Model):
             certificate=self.nats_certificate,
             key=self.nats_key,
             data=self.data,
+            token=self.nats_token_file or self.nats_token,
         )
 
 

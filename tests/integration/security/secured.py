@@ -65,9 +65,9 @@ class Secured:
 
 
 @asynccontextmanager
-async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secured]:
+async def open_secured(folder: Path, pools: Sequence[str], *, callout: bool = False) -> AsyncIterator[Secured]:
     """Run a nats-server with credentials for the services, pools such as `writer:2`, two users, and one of each role."""
-    plan = plan_of(pools, ["user", "eve"], ["observer"], ["admin"], ["auditor"])
+    plan = plan_of(pools, ["user", "eve"], ["observer"], ["admin"], ["auditor"], callout=callout)
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
@@ -80,9 +80,11 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
 def _include_authorization(secured: Secured) -> None:
     """Have the server's configuration include who is let in, as those do that operators write, for the next time it reloads."""
     configuration = secured.server.log_path.with_name("nats-server.conf")
-    written = {key: value for key, value in json.loads(configuration.read_text()).items() if key != "accounts"}
+    authorization = secured.folder / AUTHORIZATION / "authorization.conf"
+    theirs = json.loads(authorization.read_text())
+    written = {key: value for key, value in json.loads(configuration.read_text()).items() if key not in theirs}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in written.items()]
-    included = os.path.relpath(secured.folder / AUTHORIZATION / "authorization.conf", configuration.parent)
+    included = os.path.relpath(authorization, configuration.parent)
     configuration.write_text("\n".join([*lines, f"include '{included}'", ""]))
     secured.pid_file.write_text(str(secured.server.pid))
 

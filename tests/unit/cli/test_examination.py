@@ -18,6 +18,7 @@ from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
     Health,
     agents_finding,
+    callout_finding,
     clock_finding,
     dead_letter_findings,
     disk_finding,
@@ -36,6 +37,7 @@ from ioa.cli.examination import (
 )
 from ioa.ports.inspection import DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
+from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
@@ -94,6 +96,15 @@ def test_who_asks_too_often_is_named() -> None:
     found = quotas_finding([SlowedCaller("mallory", "say", 12_345), SlowedCaller("bob", "sync", 2)])
     assert (found.health, quotas_finding([]).health) == (Health.WARNING, Health.OK)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
+
+
+def test_why_third_parties_do_not_come_in_is_told() -> None:
+    """Refusals are in order, and named with their reasons; an issuer that does not answer is not."""
+    status = CalloutStatus(issuer="https://id.example.com", let_in=3, refused={"The token has run out.": 2, "Another.": 7})
+    found, away = callout_finding(status), callout_finding(status.model_copy(update={"away": 90.2}))
+    assert (found.health, away.health) == (Health.OK, Health.WARNING)
+    assert found.message == "3 let in by tokens of https://id.example.com, 9 refused: Another. (7) The token has run out. (2)"
+    assert "has not answered for 0:01:30" in away.message
 
 
 def test_an_index_that_differs_from_the_registry_is_stale() -> None:

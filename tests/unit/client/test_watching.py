@@ -123,7 +123,7 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
             return [one async for one in news if isinstance(one, StoredEntry)]
 
     with pytest.MonkeyPatch.context() as patch, capture_logs():
-        patch.setattr(watching, "_LONGEST_SECONDS", 0.001)
+        patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
         seen = asyncio.run(follow())
     assert seen == [one for one in entries if behind < one.seq <= last]
 

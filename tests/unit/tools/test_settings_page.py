@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.permissions import crossings
+from ioa.adapters.nats.permissions import CALLOUT, crossings
 from ioa.adapters.nats.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings
@@ -19,7 +19,7 @@ from ioa.runtime.settings import ProcessSettings, settings_from
 from tools import settings_page
 from tools.settings_page import SECTIONS, Section, main, render, settings_of
 
-OF_NATS = {*STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *crossings()}
+OF_NATS = {CALLOUT, *STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), *crossings()}
 """Names of streams, buckets and accounts."""
 ROOT = Path(__file__).parents[3]
 _VARIABLE = re.compile(r"(?<![A-Z_])IOA_[A-Z]+(?:_[A-Z]+)*(?![A-Z_*{])")

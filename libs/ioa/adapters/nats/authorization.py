@@ -6,11 +6,12 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ioa.adapters.nats.permissions import (
     AGENTS,
+    CALLOUT,
     CONTROL_PLANE,
     USERS,
     Permissions,
@@ -20,6 +21,7 @@ from ioa.adapters.nats.permissions import (
     of_admin,
     of_agent,
     of_auditor,
+    of_callout,
     of_observer,
     of_service,
     of_user,
@@ -30,6 +32,8 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import inbox_prefix_of
 
+_TOKEN_LINE_BYTES = 32 * 1024
+"""How long the line may be by which a client says who it is. The server's default is 4 KiB, which tokens may be longer than."""
 _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
@@ -45,11 +49,25 @@ _LIMITS = {
 """What all of an account may have together: a hostile agent can use up the agents' share, and nobody else's."""
 
 
-def authorization(users: Mapping[str, Permissions]) -> str:
+@dataclass(frozen=True)
+class Callout:
+    """Who is asked about everybody whose key is not known here (NATS ADR-26). The server takes no other one at a reload.
+
+    Attributes:
+        user: The public key of who is asked.
+        issuer: That of the account's key which signs the answers.
+    """
+
+    user: str
+    issuer: str
+
+
+def authorization(users: Mapping[str, Permissions], callout: Callout | None = None) -> str:
     """Render the accounts of a server, in JSON, which nats-server reads and includes like its own notation.
 
     Args:
         users: What each may do, by public key.
+        callout: Who says what everybody else may do; nobody else is let in if None.
     """
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     accounts: dict[str, dict[str, Any]] = {}
@@ -63,8 +81,32 @@ def authorization(users: Mapping[str, Permissions]) -> str:
     for name, account in accounts.items():
         account["limits"] = _LIMITS[name]
         account["users"] = [_user(key, may) for key, may in sorted(users.items()) if may.account == name]
+    asked = ""
+    if callout is not None:
+        accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
+        # Who is let in by a key is so into an account that is not delegated, and nobody is asked about him: keys come and go by a
+        # reload, and need no callout to connect.
+        known = {"auth_users": [callout.user], "allowed_accounts": [CALLOUT]}
+        block = {"auth_callout": {"issuer": callout.issuer, "account": CALLOUT} | known}
+        asked = f',\n"authorization": {json.dumps(block)},\n"max_control_line": {_TOKEN_LINE_BYTES}'
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
-    return f'{{"accounts": {{\n{written}\n}}}}\n'
+    return f'{{"accounts": {{\n{written}\n}}{asked}}}\n'
+
+
+def read_callout(rendered: str) -> Callout | None:
+    """Tell from what was rendered who is asked about those without a key; None if nobody is."""
+    try:
+        block = json.loads(rendered)["authorization"]["auth_callout"]
+        [user] = block["auth_users"]
+        return Callout(user, block["issuer"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def names_in(rendered: str) -> frozenset[str]:
+    """Return what the agents and users are called whose keys this version's authorization lets in."""
+    publish = [subject for may in read_authorization(rendered, {}).values() for subject in may.publish]
+    return frozenset(match[1] for one in publish for named in (_AGENT, _USER) if (match := named.fullmatch(one)))
 
 
 def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:
@@ -78,7 +120,7 @@ def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Per
         InvalidInputError: It was not rendered by any version, or was changed by hand so that a role is not to be told.
     """
     try:
-        accounts = json.loads(rendered)["accounts"].values()
+        accounts = [account for name, account in json.loads(rendered)["accounts"].items() if name != CALLOUT]
         users = [(user["nkey"], user["permissions"]) for account in accounts for user in account["users"]]
         allowed = {key: ([*may["publish"]["allow"]], [*may["subscribe"]["allow"]]) for key, may in users}
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -17,6 +17,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
+from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
@@ -37,7 +38,10 @@ _REFUSED = "authorization violation"
 _NOT_PERMITTED = "permissions violation"
 _REFUSED_SECONDS = 5.0
 """How long somebody waits at most who is let in no more before asking again."""
-_WHO = "IOA_NATS_SEED names the seed; for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
+_WHO = (
+    "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
+    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
+)
 
 Connection: TypeAlias = Client
 """An open connection, for whoever hands it on to adapters."""
@@ -57,6 +61,7 @@ class NatsSettings:
         ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
         certificate: Path of the certificate to show to the server.
         key: Path of its key.
+        token: A token of an identity provider, or the path of its file, which is read anew for each connection.
         data: The folder of a system on this machine. Its password is told to its server, if nothing else says who connects.
     """
 
@@ -68,10 +73,11 @@ class NatsSettings:
     certificate: str | None = None
     key: str | None = None
     data: Path | None = None
+    token: str | Path | None = None
 
     def password(self) -> str | None:
         """Read the password of a system on this machine; None if there is none to tell."""
-        if self.data is None or self.seed is not None or self.credentials is not None:
+        if self.data is None or any(one is not None for one in (self.seed, self.credentials, self.token)):
             return None
         return password_for(self.data, self.url)
 
@@ -228,7 +234,11 @@ async def _attempt(settings: NatsSettings) -> Client:
 
     tls = await asyncio.to_thread(_tls_of, settings)
     key = None if settings.seed is None else await asyncio.to_thread(read_key, settings.seed)
+    given = settings.token
+    token = None if given is None else await asyncio.to_thread(read_token, given)
     inbox_prefix = "_INBOX" if key is None else inbox_prefix_of(key.inbox_owner)
+    if key is None and token is not None:
+        inbox_prefix = inbox_prefix_of(inbox_owner_of(token))
     password = await asyncio.to_thread(settings.password)
     connecting = asyncio.ensure_future(
         client.connect(
@@ -236,6 +246,7 @@ async def _attempt(settings: NatsSettings) -> Client:
             name=settings.name,
             user_credentials=settings.credentials,
             nkeys_seed_str=None if key is None else key.seed,
+            token=None if given is None else lambda: _newest(given, token or ""),
             user=None if password is None else USER,
             password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
             inbox_prefix=inbox_prefix.encode(),
@@ -258,6 +269,9 @@ async def _attempt(settings: NatsSettings) -> Client:
         if connecting.cancelled():  # nats-py asks again and again, and tells nobody but its callback why it was turned away
             raise turned_away[-1] if turned_away else TimeoutError
         connecting.result()
+        if not client.is_connected:  # nats-py takes a ping for a yes: the server asks an auth callout, which does not answer
+            await _close(client)
+            raise TimeoutError("the server does not say whether it lets in")
     except BaseException:
         await _end(connecting)
         if client.is_connected:
@@ -266,6 +280,14 @@ async def _attempt(settings: NatsSettings) -> Client:
             _leave_attempt(client)
         raise
     return client
+
+
+def _newest(given: str | Path, otherwise: str) -> str:
+    """Read a token anew; while its file is just being replaced, or gone, the first one is shown again."""
+    try:
+        return read_token(given)
+    except InvalidInputError:
+        return otherwise
 
 
 def _leave_attempt(client: Client) -> None:

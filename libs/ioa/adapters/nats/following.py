@@ -6,7 +6,6 @@ A plain subscription tells that something comes; it is read from the stream, who
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -17,10 +16,9 @@ from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.turn_about import looking_now_and_then
+from ioa.attention import Attention
 from ioa.errors import UnavailableError
-
-_SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0
-"""When to look again: soon after something was heard, since that comes before it is stored; ever later while all is quiet."""
 
 _log = structlog.get_logger(__name__)
 
@@ -35,35 +33,26 @@ class Stored:
 
 async def follow_subject(client: Client, stream: str, subject: str, *, after: int = 0) -> AsyncGenerator[Stored, None]:
     """Yield the stored messages of a subject behind a sequence and then each new one, once each and in order, for ever."""
-    news = asyncio.Event()
+    attention = Attention()
 
     async def hear(_message: Msg) -> None:
-        news.set()
+        attention.hint()
 
     subscription = await client.subscribe(subject, cb=hear)
     try:
-        with at_renewal(client, news.set):
-            last, pause = after, _SOON_SECONDS
+        with at_renewal(client, attention.look), looking_now_and_then(client, attention.look):
+            last = after
             while True:
                 found = await _next(client, stream, subject, last)
                 if found is not None:
-                    last, pause = found.seq, _SOON_SECONDS
+                    last = found.seq
+                    attention.hint()
                     yield found
                 else:
-                    pause = _SOON_SECONDS if await _is_heard(news, pause) else min(pause * 2, _LONGEST_SECONDS)
+                    await attention.wait()
     finally:
         if not client.is_closed:
             await subscription.unsubscribe()
-
-
-async def _is_heard(news: asyncio.Event, seconds: float) -> bool:
-    try:
-        async with asyncio.timeout(seconds):
-            await news.wait()
-    except TimeoutError:
-        return False
-    news.clear()
-    return True
 
 
 async def _next(client: Client, stream: str, subject: str, after: int) -> Stored | None:

@@ -14,15 +14,17 @@ from nats.aio.client import Client
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.request_reply import slowed_of
+from ioa.adapters.nats.request_reply import NatsRequester, slowed_of
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.errors import IoaError
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
+from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 
 _ANSWER_SECONDS = 3.0
 _PAGE = 256
@@ -113,6 +115,13 @@ class NatsInspection:
         finally:
             await subscription.unsubscribe()
         return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
+
+    async def callout(self) -> CalloutStatus | None:
+        """Ask a replica of the auth callout whom it lets in; None if none answers, or who asks may not know."""
+        requester = NatsRequester(self._client, timedelta(seconds=_PING_SECONDS))
+        with suppress(IoaError):
+            return await requester.request(subjects.CALLOUT_STATUS, AskCalloutStatus(), CalloutStatus)
+        return None
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason, and read the newest of each if whoever asks may."""

@@ -7,10 +7,8 @@ subscription tells that something comes.
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -19,6 +17,7 @@ from ioa.adapters.nats.delivery import NatsProgress
 from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.ports.group_client import Listener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -27,8 +26,6 @@ from ioa.protocol.ids import CommId
 _ONE_BY_ONE = 3
 """So many entries are asked of the leader before a page is: mostly there is one, or none."""
 _PAGE, _PAGE_BYTES = 256, 2_000_000
-_LOOK_SECONDS = 1.0
-"""How often one of all listeners, turn about, is told to look: what a route between servers loses is not heard."""
 
 
 class Logs:
@@ -38,8 +35,6 @@ class Logs:
         self._client = client
         self._log = NatsGroupLog(client)
         self._progress = NatsProgress(client)
-        self._listeners: deque[Listener] = deque()
-        self._timer: asyncio.TimerHandle | None = None
 
     async def entries(self, comm_id: CommId, *, after: int, limit: int | None) -> Sequence[StoredEntry]:
         """Read entries behind a sequence, in order; fewer than `limit` are all that the leader has.
@@ -73,26 +68,8 @@ class Logs:
         subscription = await self._client.subscribe(subjects.log(comm_id), cb=hear)
         try:
             async with self._progress.listening(listener.report, listener.look, subjects.progress(comm_id)):
-                with self._taking_turns(listener):
+                with looking_now_and_then(self._client, listener.look):
                     yield
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
-
-    @contextmanager
-    def _taking_turns(self, listener: Listener) -> Iterator[None]:
-        self._listeners.append(listener)
-        if self._timer is None:
-            self._let_one_look()
-        try:
-            yield
-        finally:
-            self._listeners.remove(listener)
-            if not self._listeners and self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-
-    def _let_one_look(self) -> None:
-        self._listeners[0].look()
-        self._listeners.rotate(-1)
-        self._timer = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._let_one_look)

@@ -48,9 +48,14 @@ from ioa.protocol.ids import AgentId, CommId, PoolId, UserId
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
 """The three accounts."""
+CALLOUT = "IOA_CALLOUT"
+"""The account in which an auth callout is asked, which nobody else enters: what is asked holds tokens."""
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
 """Where the server itself tells a connection what it may do. It needs to cross over from no account."""
+
+WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
+"""Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
 
 _API = "$JS.API"
 _ANY = "*"
@@ -64,6 +69,8 @@ class Service(StrEnum):
     GROUPS = "groups"
     ROUTER = "router"
     DISCOVERY = "discovery"
+    AUTHCALLOUT = "authcallout"
+    """Only where third parties are let in."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def of_service(service: Service) -> Permissions:
         *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
         *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
-    topology = () if service is Service.DISCOVERY else _making_topology()
+    topology = () if service in (Service.DISCOVERY, Service.AUTHCALLOUT) else _making_topology()
     return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
 
 
@@ -161,6 +168,11 @@ def of_observer() -> Permissions:
 def of_auditor() -> Permissions:
     """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
     return Permissions(USERS, (f"{_API}.STREAM.INFO.{AUDIT}", _reading(AUDIT), _listing(AUDIT)), (subjects.ANY_AUDIT,))
+
+
+def of_callout() -> Permissions:
+    """Return what an auth callout may do where it is asked: answer."""
+    return Permissions(CALLOUT, (), (WHO_IS_THIS,), _ANSWERS_ONCE)
 
 
 def of_admin() -> Permissions:
@@ -246,6 +258,7 @@ def _looking() -> tuple[str, ...]:
         subjects.INDEX_STATUS,
         subjects.GROUP_STATUS,
         subjects.STORED,
+        subjects.CALLOUT_STATUS,
     )
 
 
@@ -350,6 +363,7 @@ _SERVED = {
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
+    Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS,),
 }
 
 _NEEDED = {
@@ -414,4 +428,5 @@ _NEEDED = {
         subjects.ANY_OUTCOME,
         _reading(LOG),
     ),
+    Service.AUTHCALLOUT: (subjects.ANY_AUDIT,),
 }

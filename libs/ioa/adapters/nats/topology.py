@@ -211,10 +211,13 @@ async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
 
 
 async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> None:
-    """Make the queue of a user's goals, of which so many are given out at a time until they have ended."""
-    idle = None if user == LOCAL else _USER_IDLE.total_seconds()
+    """Make the queue of a user's goals, of which so many are given out at a time until they have ended.
+
+    Those of `LOCAL`, whom nobody asks who he is, are not counted: they are everybody's.
+    """
     filters = subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
-    await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, max_ack_pending=goals_open, inactive_threshold=idle)
+    bounds = {"max_ack_pending": goals_open, "inactive_threshold": _USER_IDLE.total_seconds()} if user != LOCAL else {}
+    await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, **bounds)
 
 
 async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:

@@ -1,0 +1,1 @@
+"""Lets in third parties who show a token of the operator's identity provider."""

@@ -1,0 +1,72 @@
+"""Run one replica of the auth callout, which nats-server asks about unknown keys: `python -m ioa_authcallout`.
+
+It has two connections. On one it is asked, in an account where nobody else is, since what is asked holds tokens; on the other it is
+a service like others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import httpx
+
+from ioa.adapters.nats.audit import NatsAuditSink
+from ioa.adapters.nats.authorization import names_in
+from ioa.adapters.nats.callout import answer_callouts
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.request_reply import Endpoint, answer, open_service
+from ioa.adapters.system_clock import SystemClock
+from ioa.distribution import installed_version
+from ioa.protocol import subjects
+from ioa.protocol.authcallout import AskCalloutStatus
+from ioa.runtime.audit import open_audit_log
+from ioa.runtime.process import StopSignal, background, run_process
+from ioa_authcallout.entrance import Entrance
+from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys
+from ioa_authcallout.lists import ListFile, lines
+from ioa_authcallout.settings import CalloutSettings
+from ioa_authcallout.tokens import TokenJudge
+
+
+async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
+    """Answer until `stop` is set."""
+    settings.check()
+    seed = await asyncio.to_thread(settings.signing_seed)
+    revoked = await asyncio.to_thread(ListFile, settings.callout_keys / "revoked", lines)
+    taken = await asyncio.to_thread(ListFile, settings.callout_authorization, names_in)
+    async with AsyncExitStack() as stack:
+        keys: Keys
+        if settings.callout_jwks is not None:
+            keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
+        else:
+            web = await stack.enter_async_context(httpx.AsyncClient())
+            keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
+            await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
+        judge = TokenJudge(
+            keys,
+            settings.callout_issuer,
+            settings.callout_audience,
+            settings.callout_claim,
+            revoked=revoked.words,
+            taken=taken.words,
+            now=_now,
+        )
+        client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
+        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
+        entrance = Entrance(judge.judge, keys, settings.callout_issuer, audit)
+        asked = await stack.enter_async_context(open_connection(settings.asked()))
+        await stack.enter_async_context(background(answer_callouts(asked, seed, entrance.judge, _now)))
+        endpoints = [Endpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status))]
+        about = "Says whom nats-server lets in by a token"
+        await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), endpoints))
+        await stop.wait()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    run_process(CalloutSettings, serve)

@@ -1,0 +1,64 @@
+"""Who comes in, and who does not: counted, logged, and noted in the audit log. Nothing of a token is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import structlog
+from prometheus_client import Counter as Metric
+
+from ioa.adapters.nats.callout import Guest
+from ioa.errors import Fault, IoaError, row_of
+from ioa.protocol.audit import Deed
+from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
+from ioa.runtime.audit import AuditLog
+from ioa_authcallout.issuer import Keys
+from ioa_authcallout.tokens import HolderRefusedError
+
+_log = structlog.get_logger(__name__)
+
+callouts = Metric(
+    "ioa_callouts_total",
+    "Connections without a known key, by whether their token let them in, was refused, or could not be checked",
+    ["outcome"],
+)
+for _outcome in ("let_in", "refused", "unchecked"):
+    callouts.labels(_outcome)
+
+
+class Entrance:
+    """Judges who comes, and keeps count."""
+
+    def __init__(self, judge: Callable[[str], Awaitable[Guest]], keys: Keys, issuer: str, audit: AuditLog) -> None:
+        self._judge = judge
+        self._keys = keys
+        self._issuer = issuer
+        self._audit = audit
+        self._let_in = 0
+        self._refused: Counter[str] = Counter()
+
+    async def judge(self, token: str) -> Guest:
+        """Say who the holder of a token is, as `TokenJudge` does, and note it."""
+        try:
+            guest = await self._judge(token)
+        except IoaError as error:
+            self._refused[error.message] += 1
+            row = row_of(error)
+            if row.fault is Fault.CALLER:
+                callouts.labels("refused").inc()
+                subject = error.subject if isinstance(error, HolderRefusedError) else ""
+                self._audit.note(Deed.CONNECTED, target=subject, refused=row.wire_code, why=error.message)
+            else:
+                callouts.labels("unchecked").inc()
+            _log.info("not_let_in", why=error.message)
+            raise
+        self._let_in += 1
+        callouts.labels("let_in").inc()
+        self._audit.note(Deed.CONNECTED, who=guest.name)
+        _log.info("let_in", name=guest.name, until=guest.until.isoformat())
+        return guest
+
+    async def status(self, _asked: AskCalloutStatus) -> CalloutStatus:
+        """Tell how it goes."""
+        return CalloutStatus(issuer=self._issuer, away=self._keys.away(), let_in=self._let_in, refused=dict(self._refused))

@@ -1,0 +1,156 @@
+"""The public keys of an identity provider: out of a file, or asked of it again and again.
+
+While a provider is away the keys that are known go on verifying tokens, for an hour. Then nobody is let in by a token any more: a
+key may have been withdrawn for good reasons. Who is connected stays until his own token runs out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import httpx
+import structlog
+from jwt import PyJWK
+from jwt.exceptions import PyJWTError
+
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa_authcallout.settings import read
+
+_ASK_SECONDS, _WAIT_SECONDS = 10.0, 1.5
+"""How long a provider may take, and how long somebody waits for it who comes just then: nats-server gives a connection 2 s."""
+_EVERY_SECONDS = 60.0
+_AGAIN_SECONDS = 5.0
+"""How soon a provider is asked again: whoever sends tokens with invented ids of keys causes no more than this."""
+_TRUSTED_SECONDS = 3_600.0
+_MAX_BYTES = 1_000_000
+
+_log = structlog.get_logger(__name__)
+
+
+class Keys(Protocol):
+    """The public keys of an issuer."""
+
+    async def key(self, key_id: str) -> PyJWK:
+        """Return a key by its id.
+
+        Raises:
+            ForbiddenError: There is none of this id.
+            UnavailableError: That cannot be told now.
+        """
+
+    def away(self) -> float | None:
+        """For how many seconds they could not be asked for; None if they could the last time."""
+
+
+class StaticKeys:
+    """The keys in a file, read once."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._keys = _parse(json.loads(read(path)))
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"{path} is no set of keys (JWKS): {error}.", hint="IOA_CALLOUT_JWKS names it.") from None
+
+    async def key(self, key_id: str) -> PyJWK:
+        """Return a key by its id."""
+        return _found(self._keys, key_id)
+
+    def away(self) -> float | None:
+        """They are at hand."""
+        return None
+
+
+class ProviderKeys:
+    """The keys of an OIDC provider, by its discovery document (OpenID Connect Discovery 1.0).
+
+    Args:
+        issuer: Its URL.
+        client: What asks it.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(self, issuer: str, client: httpx.AsyncClient, clock: Callable[[], float]) -> None:
+        self._issuer = issuer
+        self._client = client
+        self._clock = clock
+        self._keys: Mapping[str, PyJWK] = {}
+        self._asked = self._answered = float("-inf")
+        self._away_since: float | None = None
+        self._asking = asyncio.Lock()
+
+    async def key(self, key_id: str) -> PyJWK:
+        """Return a key by its id; the provider is asked for one that is not known."""
+        if key_id not in self._keys or self._is_old():
+            await self._ask_anew(_WAIT_SECONDS)
+        if self._is_old():
+            raise UnavailableError("The identity provider does not answer, so that no token can be checked; try again later.")
+        if key_id not in self._keys and self._away_since is not None:
+            raise UnavailableError("The token is signed by a key that is not known, and the identity provider does not answer.")
+        return _found(self._keys, key_id)
+
+    def away(self) -> float | None:
+        """For how many seconds the provider has not answered; None if it did the last time."""
+        return None if self._away_since is None else self._clock() - self._away_since
+
+    async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        """Ask again and again, for ever, so that a key that was withdrawn is forgotten."""
+        while True:
+            await self._ask_anew(_ASK_SECONDS)
+            await sleep(_EVERY_SECONDS)
+
+    def _is_old(self) -> bool:
+        return self._clock() - self._answered > _TRUSTED_SECONDS
+
+    async def _ask_anew(self, within: float) -> None:
+        try:
+            async with asyncio.timeout(within), self._asking:
+                if self._clock() - self._asked < _AGAIN_SECONDS:
+                    return
+                self._asked = self._clock()
+                self._keys = await self._ask()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, RecursionError, TimeoutError) as error:
+            if self._away_since is None:
+                self._away_since = self._clock()
+            _log.warning("issuer_out_of_reach", issuer=self._issuer, error=str(error) or type(error).__name__)
+        else:
+            self._answered, self._away_since = self._clock(), None
+
+    async def _ask(self) -> Mapping[str, PyJWK]:
+        about = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if about["issuer"] != self._issuer:
+            raise ValueError(f"what is found there speaks for another issuer ({str(about['issuer'])[:200]})")
+        return _parse(await self._get(about["jwks_uri"]))
+
+    async def _get(self, url: str) -> Any:
+        async with self._client.stream("GET", url) as response:
+            response.raise_for_status()
+            read = bytearray()
+            async for part in response.aiter_bytes():
+                read += part
+                if len(read) > _MAX_BYTES:
+                    raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
+        return json.loads(bytes(read))
+
+
+def _parse(read: Any) -> Mapping[str, PyJWK]:
+    """Return the keys of a set (RFC 7517) by their ids, but those that sign nothing, or in a way that is not known."""
+    if not isinstance(read, dict) or not isinstance(read.get("keys"), list):
+        raise ValueError("it has no list of keys")
+    keys: dict[str, PyJWK] = {}
+    for one in read["keys"]:
+        try:
+            if one.get("use", "sig") == "sig":
+                keys[str(one.get("kid", ""))] = PyJWK(one)
+        except (PyJWTError, ValueError, KeyError, TypeError, AttributeError) as error:
+            _log.info("issuer_key_left_out", error=str(error) or type(error).__name__)
+    return keys
+
+
+def _found(keys: Mapping[str, PyJWK], key_id: str) -> PyJWK:
+    if key_id not in keys:
+        raise ForbiddenError("The token is signed by no key of its issuer.")
+    return keys[key_id]

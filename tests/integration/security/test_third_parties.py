@@ -1,0 +1,253 @@
+"""Third parties join by tokens of an identity provider, on a real nats-server, with a provider that answers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from nats.aio.client import Client
+
+from ioa.adapters.nats.audit import NatsAuditTrail
+from ioa.adapters.nats.authorization import authorization, names_in, read_authorization, read_callout
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.whoami import ask_user
+from ioa.beside import beside
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, plan_of
+from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.cluster_credentials import make_credentials
+from ioa.local.fork_server import Program
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa_authcallout.__main__ import serve
+from ioa_authcallout.settings import CalloutSettings
+from tests.integration.security.secured import EXAMPLES, Secured, open_intruder, open_running, open_secured
+from tests.rig.deadline import eventually
+from tests.rig.identity_provider import Provider, open_provider
+
+_SOON, _BRIEFLY = timedelta(seconds=20), timedelta(milliseconds=100)
+_BOB = {"role": "user", "name": "bob"}
+_QUIET = Terminal(as_json=True)
+
+
+@dataclass(frozen=True)
+class House:
+    """A server that asks the callout, and the provider that the callout believes."""
+
+    provider: Provider
+    secured: Secured
+
+    def by_token(self, token: str | Path) -> NatsSettings:
+        """How somebody connects who has a token."""
+        return NatsSettings(self.secured.server.url, "guest", token=token)
+
+    @property
+    def keys(self) -> KeyFolder:
+        """Where keys are; the server reloads when it is told by the pid file."""
+        return KeyFolder(self.secured.folder, self.secured.pid_file)
+
+    async def is_refused(self, token: str) -> None:
+        """See that a token does not let in, without a client that asks again."""
+        server = urlsplit(self.secured.server.url)
+        reader, writer = await asyncio.open_connection(server.hostname, server.port)
+        try:
+            await reader.readline()
+            writer.write(f"CONNECT {json.dumps({'auth_token': token, 'verbose': False})}\r\nPING\r\n".encode())
+            assert (await reader.readline()).startswith(b"-ERR")
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    """A nats-server with credentials and an auth callout that believes the provider."""
+    async with AsyncExitStack() as stack:
+        secured = await stack.enter_async_context(open_secured(tmp_path, ["calculator"], callout=True))
+        provider = await stack.enter_async_context(open_provider())
+        settings = CalloutSettings(
+            nats_url=secured.server.url,
+            nats_seed=str(secured.folder / "authcallout" / "seed"),
+            callout_keys=secured.folder / CALLOUT,
+            callout_authorization=secured.folder / AUTHORIZATION / "authorization.conf",
+            callout_issuer=provider.url,
+            callout_audience="ioa",
+        )
+        await stack.enter_async_context(beside(serve(settings, StopSignal())))
+        async with open_intruder(secured, "observer") as observer:
+            await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=_SOON)
+        yield House(provider, secured)
+
+
+def _errors_of(client: Client) -> list[str]:
+    heard: list[str] = []
+
+    async def hear(error: Exception) -> None:
+        heard.append(str(error))
+
+    client._error_cb = hear
+    return heard
+
+
+async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
+    """An agent by a token has an agent's rights, as itself and nobody else; a user by a token is the user that it names."""
+    async with (
+        open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
+        open_connection(house.by_token(house.provider.token(_BOB, sub="bob")), patience=_SOON) as bob,
+    ):
+        assert await ask_user(bob) == UserId("bob")
+        heard = _errors_of(guest)
+        await guest.publish(subjects.register(PoolId("guest"), AgentId("guest-1")), b"{}")
+        await guest.subscribe(subjects.inbox(AgentId("guest-1"), "n1"))
+        await guest.subscribe(guest.new_inbox())
+        await guest.flush()
+        assert heard == []
+        for subject in (
+            subjects.register(PoolId("calculator"), AgentId("guest-1")),
+            subjects.deregister(AgentId("guest-2")),
+            subjects.goal_of(UserId("bob")),
+            "$SYS.REQ.USER.AUTH",
+        ):
+            await guest.publish(subject, b"{}")
+        for subject in (bob.new_inbox(), "_INBOX.>", "$SYS.REQ.USER.AUTH", subjects.inbox(AgentId("calculator"), "*")):
+            await guest.subscribe(subject)
+        await eventually(lambda: len(heard), lambda count: count == 8, within=_SOON)
+
+
+async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> None:
+    """Not a forged one, nor one whose claim bears a key's name, a wildcard or too much; none is written to the server's log."""
+    forged = Provider(url=house.provider.url).token()
+    refused = [
+        forged,
+        house.provider.token({"role": "agent", "agent": "calculator", "pool": "guest"}),
+        house.provider.token({"role": "user", "name": "eve"}, sub="another"),
+        house.provider.token({"role": "agent", "agent": "*"}),
+        house.provider.token(more="x" * 20_000),
+        house.provider.token(more="x" * 60_000),
+    ]
+    for token in refused:
+        await house.is_refused(token)
+    log = house.secured.log()
+    assert not [token for token in refused if token in log]
+    assert "somebody has who comes with a key" in log
+    with pytest.raises(UnavailableError, match="lets nobody in"):
+        async with open_connection(house.by_token(forged), patience=_BRIEFLY):
+            pass
+
+
+async def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(house: House, tmp_path: Path) -> None:
+    """When a token runs out its connection is closed; the file is read anew, and answers go on coming to the same place."""
+    file = tmp_path / "token"
+    file.write_text(house.provider.token(lasts=-3))  # it has run out, which is let pass for five seconds
+    async with open_connection(house.by_token(file), patience=_SOON) as guest:
+        first, inbox = guest.client_id, guest.new_inbox()
+        file.write_text(house.provider.token())
+        await eventually(lambda: guest.client_id, lambda now: now != first and guest.is_connected, within=_SOON)
+        heard = _errors_of(guest)
+        await guest.subscribe(inbox)
+        await guest.flush()
+        assert heard == []
+
+
+async def test_a_provider_that_is_away_shuts_nobody_out_whose_key_is_known(house: House) -> None:
+    """Who is connected stays, a key that was seen goes on; a new one is not taken, and the doctor says why."""
+    async with (
+        open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
+        open_intruder(house.secured, "observer") as observer,
+    ):
+        inspection = NatsInspection(observer)
+        house.provider.away = True
+        house.provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+        async with open_connection(house.by_token(house.provider.token()), patience=_SOON):
+            pass
+        await house.is_refused(house.provider.token(key_id="k2"))
+        await guest.flush()
+        status = await inspection.callout()
+        assert status is not None
+        assert (guest.is_connected, status.let_in, sum(status.refused.values()) > 0) == (True, 2, True)
+
+
+async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
+    """A key is replaced by a reload, its holder is asked for no token, and guests come back by theirs."""
+    async with (
+        open_connection(house.secured.settings("user"), patience=_SOON) as user,
+        open_connection(house.by_token(house.provider.token()), patience=_SOON) as guest,
+    ):
+        first = guest.client_id
+        await asyncio.to_thread(rotate, house.keys, "user", timedelta(0), datetime.now(UTC), _QUIET)
+        await eventually(lambda: guest.is_connected and guest.client_id, lambda now: now not in (False, first), within=_SOON)
+        await eventually(lambda: user.is_connected, bool, within=_SOON)
+        assert await ask_user(user) == UserId("user")
+        with pytest.raises(InvalidInputError, match="There is no key of 'callout'"):
+            await asyncio.to_thread(rotate, house.keys, "callout", timedelta(0), datetime.now(UTC), _QUIET)
+
+
+async def test_a_subject_is_thrown_out_and_others_are_not(house: House) -> None:
+    """Its connection is closed at once, and no token of it is taken any more; the audit log tells both."""
+    async with AsyncExitStack() as stack:
+        admin = await stack.enter_async_context(open_intruder(house.secured, "admin"))
+        await stack.enter_async_context(open_topology(admin, ControlPlaneSettings()))
+        bad = await stack.enter_async_context(open_connection(house.by_token(house.provider.token()), patience=_SOON))
+        good = await stack.enter_async_context(
+            open_connection(house.by_token(house.provider.token(_BOB, sub="bob@example.com")), patience=_SOON)
+        )
+        await asyncio.to_thread(revoke_subject, house.keys, "guest@example.com", _QUIET)
+        await eventually(house.secured.log, lambda log: "subject is let in no more" in log, within=_SOON)
+        await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
+        await house.is_refused(house.provider.token())
+        trail = NatsAuditTrail(admin)
+
+        async def noted() -> set[tuple[str, str, str]]:
+            return {
+                (line.who, line.target, line.refused) for _, line in (await trail.page(limit=100)).lines if line.deed == "connected"
+            }
+
+        assert await eventually(
+            noted, {("guest-1", "", ""), ("bob", "", ""), ("", "guest@example.com", "forbidden")}.issubset, within=_SOON
+        )
+
+
+async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:
+    """Whoever comes by a token is a member like others: its agent is found, is given work, and answers."""
+    calculator = {"role": "agent", "agent": "adder", "pool": "adder"}
+    (tmp_path / "agent-token").write_text(house.provider.token(calculator, sub="adder"))
+    (tmp_path / "adder.py").write_text((EXAMPLES / "agents" / "calculator.py").read_text().replace('"calculator"', '"adder"', 1))
+    env = {"IOA_NATS_TOKEN_FILE": str(tmp_path / "agent-token"), "IOA_AGENT_DATA": str(tmp_path / "agents")}
+    program = Program("adder", "ioa.hosting", (f"{tmp_path / 'adder.py'}:agent",), env)
+    async with (
+        open_running(house.secured, {"adder": program}),
+        open_system(house.by_token(house.provider.token(_BOB, sub="bob")), patience=_SOON) as bob,
+    ):
+        goal = await bob.launch(GoalOrder(goal="Compute 17 * 3", agent=AgentId("adder")))
+        async with asyncio.timeout(30):
+            result = await bob.wait_for_result(goal)
+    assert (result.reason, "51" in str(result)) == (Reason.CONCLUDED, True)
+
+
+def test_who_is_asked_stays_when_keys_change(tmp_path: Path) -> None:
+    """nats-server takes no other callout at a reload, so writing the authorization anew leaves it as it was; it is nobody's key."""
+    make_credentials(plan_of(["writer:2"], ["anna"], [], [], callout=True), FolderSecrets(tmp_path), NEW_YEAR)
+    rendered = (tmp_path / AUTHORIZATION / "authorization.conf").read_text()
+    known, callout = read_authorization(rendered, {}), read_callout(rendered)
+    assert callout is not None and callout.user not in known
+    fewer = authorization(dict(list(known.items())[1:]), callout)
+    assert (read_callout(fewer), json.loads(fewer)["authorization"]) == (callout, json.loads(rendered)["authorization"])
+    assert names_in(rendered) == {"writer-0", "writer-1", "anna"}
+    assert read_callout(authorization(known)) is None

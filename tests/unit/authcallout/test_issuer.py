@@ -1,0 +1,104 @@
+"""Where the public keys of an issuer come from, and for how long they are believed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa_authcallout.issuer import ProviderKeys, StaticKeys
+from ioa_authcallout.lists import ListFile, lines
+from tests.rig.identity_provider import Provider, open_provider
+
+
+class _Clock:
+    """Seconds that pass when it is said."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_a_new_key_is_asked_for_and_a_withdrawn_one_forgotten() -> None:
+    """A token by a key of today is taken at once, one by a key that its issuer withdrew no more a minute later."""
+    clock = _Clock()
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        keys = ProviderKeys(provider.url, web, clock)
+        await keys.key("k1")
+        provider.keys = {"k2": ec.generate_private_key(ec.SECP256R1())}
+        with pytest.raises(ForbiddenError):  # asked for a moment ago: who invents ids cannot have the provider asked for each
+            await keys.key("k2")
+        clock.now = 60
+        following = asyncio.create_task(keys.follow(lambda _: asyncio.Event().wait()))  # type: ignore[arg-type, return-value]
+        await keys.key("k2")
+        with pytest.raises(ForbiddenError, match="no key of its issuer"):
+            await keys.key("k1")
+        following.cancel()
+
+
+async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
+    """Who is known by then comes in; nobody does by a key that nobody has seen, or that may have been withdrawn long ago."""
+    clock = _Clock()
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        keys = ProviderKeys(provider.url, web, clock)
+        await keys.key("k1")
+        provider.away, clock.now = True, 600
+        await keys.key("k1")
+        assert keys.away() is None
+        with pytest.raises(UnavailableError, match="not known, and the identity provider does not answer"):
+            await keys.key("k2")
+        clock.now = 3_700
+        assert keys.away() == 3_100
+        with pytest.raises(UnavailableError, match="no token can be checked"):
+            await keys.key("k1")
+        provider.away, clock.now = False, 3_710
+        await keys.key("k1")
+        assert keys.away() is None
+
+
+@pytest.mark.parametrize("said", [{"issuer": "https://elsewhere.example.com"}, {}, [], {"issuer": None, "jwks_uri": 7}])
+async def test_a_document_that_speaks_for_no_issuer_or_another_is_not_believed(said: object) -> None:
+    """Keys are taken only from a document that names the issuer whose tokens are taken."""
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        provider.document = said
+        with pytest.raises(UnavailableError):
+            await ProviderKeys(provider.url, web, _Clock()).key("k1")
+
+
+async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> None:
+    """One of an unknown kind, or for encryption, does not keep the others out; what is no set of keys is refused at the start."""
+    file = tmp_path / "jwks.json"
+    known = Provider().answer("/keys")
+    assert known is not None
+    file.write_text(json.dumps({"keys": [*known["keys"], {"kty": "new", "kid": "k2"}, {"kid": "k3", "use": "enc"}, "k4"]}))
+    keys = StaticKeys(file)
+    await keys.key("k1")
+    for key_id in ("k2", "k3", "k4", ""):
+        with pytest.raises(ForbiddenError):
+            await keys.key(key_id)
+    for wrong in ("[]", "{}", "no JSON", '{"keys": 1}'):
+        file.write_text(wrong)
+        with pytest.raises(InvalidInputError, match="no set of keys"):
+            StaticKeys(file)
+
+
+async def test_a_list_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
+    """Who is revoked is so at once; a file that is gone for a moment lets nobody in again."""
+    file = tmp_path / "revoked"
+    file.write_text("")
+    revoked = ListFile(file, lines)
+    assert await revoked.words() == frozenset()
+    file.with_name("new").write_text("eve\n\n mallory \n")
+    file.with_name("new").replace(file)
+    assert await revoked.words() == {"eve", "mallory"}
+    file.unlink()
+    assert await revoked.words() == {"eve", "mallory"}
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        ListFile(file, lines)

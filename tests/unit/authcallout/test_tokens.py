@@ -1,0 +1,146 @@
+"""Which tokens are taken, and whom they make of their holder."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from ioa.adapters.nats.callout import sign_jwt
+from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
+from ioa.adapters.nats.tokens import inbox_owner_of, read_token
+from ioa.adapters.nkey_seeds import create_account_seed
+from ioa.errors import ForbiddenError, InvalidInputError
+from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa_authcallout.issuer import StaticKeys
+from ioa_authcallout.tokens import TokenJudge
+from tests.rig.identity_provider import Provider
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@pytest.fixture
+def provider() -> Provider:
+    """An issuer, which nobody asks: its keys are in a file."""
+    return Provider(url="https://id.example.com")
+
+
+@pytest.fixture
+def judge(provider: Provider, tmp_path: Path) -> TokenJudge:
+    """Who believes it, and takes no token of mallory, nor for the name of an agent that has a key."""
+    (tmp_path / "jwks.json").write_text(json.dumps(provider.answer("/keys")))
+
+    async def revoked() -> Collection[str]:
+        return {"mallory@example.com"}
+
+    async def taken() -> Collection[str]:
+        return {"calculator"}
+
+    keys = StaticKeys(tmp_path / "jwks.json")
+    return TokenJudge(keys, provider.url, "ioa", "ioa", revoked=revoked, taken=taken, now=_now)
+
+
+@pytest.mark.parametrize(
+    ("claim", "name", "may"),
+    [
+        ({"role": "agent", "agent": "guest-1", "pool": "guest"}, "guest-1", of_agent(AgentId("guest-1"), PoolId("guest"))),
+        ({"role": "agent", "agent": "solo"}, "solo", of_agent(AgentId("solo"), PoolId("solo"))),
+        ({"role": "user", "name": "bob"}, "bob", of_user(UserId("bob"))),
+        ({"role": "observer", "name": "eye"}, "eye", of_observer()),
+    ],
+)
+async def test_a_claim_gives_the_rights_of_its_role(
+    provider: Provider, judge: TokenJudge, claim: dict[str, Any], name: str, may: object
+) -> None:
+    """They are the very ones that a key of that role is given, until the token runs out."""
+    guest = await judge.judge(provider.token(claim, lasts=600))
+    assert (guest.name, guest.may) == (name, may)
+    assert timedelta(seconds=590) <= guest.until - _now() <= timedelta(seconds=610)
+
+
+async def test_a_token_that_lasts_for_ever_is_judged_anew_each_day(provider: Provider, judge: TokenJudge) -> None:
+    """However far off its end is, a connection ends within a day."""
+    for lasts in (10**7, 10**17):
+        assert (await judge.judge(provider.token(lasts=lasts))).until - _now() <= timedelta(days=1)
+
+
+async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, judge: TokenJudge) -> None:
+    """The client finds it by its token as the callout does, for each token of the holder the same, and another for each other."""
+    mine, again, others = provider.token(), provider.token(lasts=60), provider.token(sub="eve@example.com")
+    owner = (await judge.judge(mine)).inbox_owner
+    assert [inbox_owner_of(one) == owner for one in (mine, again, others)] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"aud": "somebody"}, "audience"),
+        ({"iss": "https://elsewhere.example.com"}, "another issuer"),
+        ({"lasts": -60}, "run out"),
+        ({"sub": 7}, "cannot be taken"),
+        ({"nbf": 4_102_444_800}, "cannot be taken"),
+        ({"exp": float("inf")}, "cannot be taken"),
+        ({"exp": "soon"}, "cannot be taken"),
+        ({"sub": "mallory@example.com"}, "let in no more"),
+        ({"more": "x" * 20_000}, "longer than"),
+        ({"claim": "agent"}, "who its holder is"),
+        ({"claim": {"role": "admin", "name": "root"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "a.b"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "*"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": ">"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "_users"}}, "who its holder is"),
+        ({"claim": {"role": "user", "name": "bob eve"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "a", "tenant": "acme"}}, "who its holder is"),
+        ({"claim": {"role": "user", "name": "bob", "pool": "x"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "calculator"}}, "comes with a key"),
+    ],
+)
+async def test_no_other_token_is_taken(provider: Provider, judge: TokenJudge, wrong: dict[str, Any], why: str) -> None:
+    """One for somebody else, out of its time, revoked, or of no third party's name and role; the reason says which, and no more."""
+    token = provider.token(**wrong)
+    with pytest.raises(ForbiddenError, match=why) as caught:
+        await judge.judge(token)
+    assert token not in str(caught.value)
+
+
+async def test_a_token_must_be_signed_by_its_issuer(provider: Provider, judge: TokenJudge) -> None:
+    """Not unsigned, not by a key of one's own under that key's id or one of NATS, not with the public key as a secret."""
+    claims = jwt.decode(provider.token(), options={"verify_signature": False})
+    published = provider.keys["k1"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    unsigned = jwt.encode(claims, "x" * 32, algorithm="HS256", headers={"kid": "k1"}).rpartition(".")[0]
+    by_public_key = base64.urlsafe_b64encode(hmac.digest(published, unsigned.encode(), "sha256")).rstrip(b"=").decode()
+    forged = [
+        Provider(url=provider.url).token(),
+        jwt.encode(claims, "", algorithm="none", headers={"kid": "k1"}),
+        f"{unsigned}.{by_public_key}",
+        sign_jwt(create_account_seed(), claims),
+        provider.token(key_id="k1")[:-4] + "AAAA",
+        "",
+        "no.jwt",
+        "e" + "." * 200,
+        f"{'W1tbW1tb' * 1_000}.e30.AAAA",  # a header of thousands of brackets
+    ]
+    for token in forged:
+        with pytest.raises(ForbiddenError):
+            await judge.judge(token)
+
+
+def test_a_token_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
+    """What is no token, or no file, is said without showing it."""
+    (tmp_path / "token").write_text(" a.b.c\n")
+    assert (read_token("a.b.c "), read_token(tmp_path / "token")) == ("a.b.c", "a.b.c")
+    with pytest.raises(InvalidInputError, match="IOA_NATS_TOKEN_FILE"):
+        read_token(tmp_path / "none")
+    with pytest.raises(InvalidInputError, match="no JWT") as caught:
+        inbox_owner_of("my-secret")
+    assert "my-secret" not in str(caught.value)
