@@ -12,7 +12,8 @@ ROOT = "ioa.v1"
 
 CALLER_AT, CALLER_OF_SAY_AT = -1, 5
 """Which token of a request's subject names who asks."""
-GROUP_SETUP = "_groups"  # a caller that is no agent: a name that no id can be
+GROUP_SETUP, OF_USER = "_groups", "_"
+"""What callers that are no agents are called, or their names begin with: no id can."""
 
 OLD_GOAL = f"{ROOT}.goal"
 """Where goals are published by clients whose version does not name their user; they are told what to do."""
@@ -139,7 +140,7 @@ def search(caller: str) -> str:
 
 def search_of(user: UserId) -> str:
     """Where a user, and nobody else, asks which agents fit a need."""
-    return search(user if user == "*" else f"_{user}")
+    return search(user if user == "*" else f"{OF_USER}{user}")
 
 
 def report(agent_id: AgentId) -> str:
