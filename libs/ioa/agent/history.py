@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
-from ioa.group.forms import blanks_of
+from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
@@ -91,11 +91,12 @@ class GroupHistory:
         """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         policy = self.charter.policy
-        is_peer = partial(_is_of_peers, self.state, me) if _sits_apart(self.state, policy, me) else _is_of_nobody
+        apart = _sits_apart(self.state, policy, me)
+        is_peer = partial(_is_of_peers, self.state, me) if apart else _is_of_nobody
         return GroupView(
             me=me,
             charter=self.charter,
-            state=self.state,
+            state=_unanswered(self.state) if apart else self.state,
             messages=tuple([message for message in self._messages if not is_peer(message)]),
             tasks=self.tasks(),
             legal=legal_kinds(self.state, me, at, policy),
@@ -207,6 +208,15 @@ def _is_of_peers(state: GroupState, me: AgentId, item: Message | TaskRecord) -> 
     if not isinstance(item, Message) or not isinstance(item.payload, Discussion | Pass):
         return False
     return item.header.turn == state.turn and item.header.sender != me
+
+
+def _unanswered(state: GroupState) -> GroupState:
+    """Return a state that tells nothing of what others have filled in."""
+    stage, course = state.stage, state.course
+    if isinstance(stage, Gathering) and stage.votes is not None:
+        stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
+    told = None if course is None else course.model_copy(update={"told": ()})
+    return state.model_copy(update={"stage": stage, "course": told})
 
 
 def _is_of_nobody(item: Message | TaskRecord) -> bool:

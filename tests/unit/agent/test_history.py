@@ -10,11 +10,13 @@ import pytest
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
+from ioa.group.state import Gathering
 from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome
+from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
@@ -151,6 +153,27 @@ def test_who_speaks_beside_others_reads_them_when_all_have_spoken(peers: str, he
         history.apply(entry)
     views = [history.view(AgentId(agent), START, Meter()) for agent in ("bob", "ada")]
     assert [(len(view.messages), len(view.log)) for view in views] == [(2 * heard, 2 * heard), (2, 2)]
+    assert views[0].state.turn == views[1].state.turn
     later = story.speaks("bob", Discussion(content="Three."))
     history.apply(sequenced(later)[-1])
     assert [message.header.sender for message in history.view(AgentId("bob"), START, Meter()).messages] == ["ada", "eve", "bob"]
+
+
+def test_who_is_to_vote_learns_nothing_of_the_votes() -> None:
+    """Neither from the count of a question, nor from the fields of a form; its state is else as it is."""
+    asks = Discussion(content="Which?", next_speakers=(AgentId("bob"), AgentId("eve")), question=(field_of("tree", "oak|elm"),))
+    vote = Discussion(content="Oak.", fields={"tree": "oak"})
+    free = launched("ada", "bob", "eve").speaks("ada", asks).speaks("eve", vote)
+    node = {"name": "x", "roles": ["a", "b", "c"], "turns": "together", "form": {"tree": "oak|elm"}, "max": 3}
+    led = group({**node, "exits": [{"to": "end", "when": {"field": "tree", "equals": "oak"}}]}).speaks("eve", vote)
+    told = []
+    for story in (free, led):
+        history = GroupHistory(COMM)
+        for entry in sequenced(story):
+            history.apply(entry)
+        for agent in ("bob", "eve"):
+            state = history.view(AgentId(agent), START, Meter()).state
+            assert isinstance(state.stage, Gathering)
+            votes = state.stage.votes.answered if state.stage.votes is not None else None
+            told.append((votes, state.course is not None and any(state.course.told)))
+    assert told == [(0, False), (1, False), (None, False), (None, True)]
