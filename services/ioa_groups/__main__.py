@@ -55,8 +55,8 @@ _FILES_AT_ONCE = Bounds(
 )
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
 
-_ORDERS_AT_ONCE = 4
-"""How many orders of one user a replica takes in side by side; those of others beside them."""
+_ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
+"""How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
 _MOST_REMEMBERED = 10_000
 
 
@@ -119,10 +119,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
         accepted: OrderedDict[str, GoalName] = OrderedDict()
+        at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
             goal = accepted.get(delivery.identity) or await intake.accept(delivery.subject, delivery.data, delivery.identity)
-            if goal is None:
+            if goal is None or not settings.has_own_key:  # who asks nobody who he is has one user, and nobody to keep waiting
                 return
             accepted[delivery.identity] = goal  # what it took to accept it need not be done again
             if len(accepted) > _MOST_REMEMBERED:
@@ -166,7 +167,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await sessions.whole()
                 async with (
                     background(
-                        OrderLines(client, take, into_dead, settings.quota_goals, _ORDERS_AT_ONCE).follow(),
+                        OrderLines(client, take, into_dead, settings.quota_goals, at_once).follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),
@@ -181,11 +182,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         endpoints,
                         bounds=settings.bounds,
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
                     ),
                 ):
                     await stop.wait()

@@ -237,7 +237,7 @@ class Intake:
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
         await self._put(record, pool)
-        await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
+        await self._note_waiting(record, known)
         _count(record, pool)
 
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
@@ -252,7 +252,7 @@ class Intake:
         if not offers:
             _count(record, pool)
         if pool is None:
-            await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"waits": True}))
+            await self._note_waiting(record, known)
             return
         offer = Offer(pool=pool, seq=seq, at=self._ports.clock.now())
         await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
@@ -265,6 +265,11 @@ class Intake:
         if self._users_are_known:  # else all goals are one user's
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, ticket)
+
+    async def _note_waiting(self, record: GoalRecord, known: OpenGroup) -> None:
+        """Note that nothing is left to do but to wait for the goal's end, for which its order comes back where users are known."""
+        if self._users_are_known:
+            await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """Return the pool that bears the name, or that the agent of this name belongs to."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.adapters.nats.topology import GOALS
+from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
@@ -445,8 +445,11 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
 
 
 def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
-    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them."""
-    full = [queue for stream, queue in queues if stream == GOALS and queue.waiting and queue.taken]
+    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them.
+
+    Those of nobody in particular are not counted.
+    """
+    full = [queue for stream, queue in queues if stream == GOALS and queue.name != INTAKE and queue.waiting and queue.taken]
     if not full:
         return Finding("goals", Health.OK, "nobody's wait for others to end")
     full.sort(key=lambda queue: -queue.waiting)
