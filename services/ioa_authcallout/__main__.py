@@ -24,7 +24,7 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_authcallout.entrance import Entrance
-from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys
+from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.lists import ListFile, lines
 from ioa_authcallout.settings import CalloutSettings
 from ioa_authcallout.tokens import TokenJudge
@@ -41,6 +41,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         if settings.callout_jwks is not None:
             keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
         else:
+            check_private(settings.callout_issuer)
             web = await stack.enter_async_context(httpx.AsyncClient())
             keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
             await stack.enter_async_context(background(keys.follow(asyncio.sleep)))

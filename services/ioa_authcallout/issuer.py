@@ -11,13 +11,14 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import httpx
 import structlog
 from jwt import PyJWK
-from jwt.exceptions import PyJWTError
 
-from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
+from ioa.foreign_text import shown
 from ioa_authcallout.settings import read
 
 _ASK_SECONDS, _WAIT_SECONDS = 10.0, 1.5
@@ -27,6 +28,8 @@ _AGAIN_SECONDS = 5.0
 """How soon a provider is asked again: whoever sends tokens with invented ids of keys causes no more than this."""
 _TRUSTED_SECONDS = 3_600.0
 _MAX_BYTES = 1_000_000
+_SHOWN_CHARS = 200
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 _log = structlog.get_logger(__name__)
 
@@ -112,7 +115,16 @@ class ProviderKeys:
                     return
                 self._asked = self._clock()
                 self._keys = await self._ask()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, RecursionError, TimeoutError) as error:
+        except (
+            httpx.HTTPError,
+            httpx.InvalidURL,
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+            TimeoutError,
+            IoaError,
+        ) as error:
             if self._away_since is None:
                 self._away_since = self._clock()
             _log.warning("issuer_out_of_reach", issuer=self._issuer, error=str(error) or type(error).__name__)
@@ -123,9 +135,10 @@ class ProviderKeys:
         about = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
         if about["issuer"] != self._issuer:
             raise ValueError(f"what is found there speaks for another issuer ({str(about['issuer'])[:200]})")
-        return _parse(await self._get(about["jwks_uri"]))
+        return _parse(await self._get(str(about["jwks_uri"])))
 
     async def _get(self, url: str) -> Any:
+        check_private(url)
         async with self._client.stream("GET", url) as response:
             response.raise_for_status()
             read = bytearray()
@@ -134,6 +147,20 @@ class ProviderKeys:
                 if len(read) > _MAX_BYTES:
                     raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
         return json.loads(bytes(read))
+
+
+def check_private(url: str) -> None:
+    """See that nobody on the way can put other keys into what an issuer says.
+
+    Raises:
+        InvalidInputError: Anybody could.
+    """
+    asked = urlsplit(url)
+    if asked.scheme != "https" and not (asked.scheme == "http" and asked.hostname in _LOOPBACK):
+        raise InvalidInputError(
+            f"{shown(url[:_SHOWN_CHARS])} is not asked for keys, since it is not encrypted.",
+            hint="Name an https:// URL, or give the issuer's keys as a file by IOA_CALLOUT_JWKS.",
+        )
 
 
 def _parse(read: Any) -> Mapping[str, PyJWK]:
@@ -145,7 +172,7 @@ def _parse(read: Any) -> Mapping[str, PyJWK]:
         try:
             if one.get("use", "sig") == "sig":
                 keys[str(one.get("kid", ""))] = PyJWK(one)
-        except (PyJWTError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except Exception as error:  # whatever libraries say to a key of a kind that is not known here
             _log.info("issuer_key_left_out", error=str(error) or type(error).__name__)
     return keys
 

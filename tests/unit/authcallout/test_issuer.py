@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
-from ioa_authcallout.issuer import ProviderKeys, StaticKeys
+from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.lists import ListFile, lines
 from tests.rig.identity_provider import Provider, open_provider
 
@@ -63,11 +63,31 @@ async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
         assert keys.away() is None
 
 
-@pytest.mark.parametrize("said", [{"issuer": "https://elsewhere.example.com"}, {}, [], {"issuer": None, "jwks_uri": 7}])
+def test_keys_are_not_asked_for_in_clear() -> None:
+    """Only of an issuer whose answer nobody on the way can change, or of one on this machine."""
+    for url in ("https://id.example.com", "http://127.0.0.1:8080/realm", "http://localhost"):
+        check_private(url)
+    for url in ("http://id.example.com", "file:///etc/passwd", "id.example.com", "", "http://127.0.0.1.example.com"):
+        with pytest.raises(InvalidInputError, match="not encrypted"):
+            check_private(url)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"issuer": "https://elsewhere.example.com"},
+        {},
+        [],
+        {"issuer": None, "jwks_uri": 7},
+        {"issuer": "ITS URL", "jwks_uri": "http://keys.example.com"},
+        {"issuer": "ITS URL", "jwks_uri": "http://["},
+        {"issuer": "ITS URL", "jwks_uri": 7},
+    ],
+)
 async def test_a_document_that_speaks_for_no_issuer_or_another_is_not_believed(said: object) -> None:
     """Keys are taken only from a document that names the issuer whose tokens are taken."""
     async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
-        provider.document = said
+        provider.document = json.loads(json.dumps(said).replace("ITS URL", provider.url))
         with pytest.raises(UnavailableError):
             await ProviderKeys(provider.url, web, _Clock()).key("k1")
 
@@ -77,10 +97,22 @@ async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> 
     file = tmp_path / "jwks.json"
     known = Provider().answer("/keys")
     assert known is not None
-    file.write_text(json.dumps({"keys": [*known["keys"], {"kty": "new", "kid": "k2"}, {"kid": "k3", "use": "enc"}, "k4"]}))
+    file.write_text(
+        json.dumps(
+            {
+                "keys": [
+                    *known["keys"],
+                    {"kty": "new", "kid": "k2"},
+                    {"kty": "EC", "kid": "k5", "crv": "P-256", "x": 7, "y": []},
+                    {"kid": "k3", "use": "enc"},
+                    "k4",
+                ]
+            }
+        )
+    )
     keys = StaticKeys(file)
     await keys.key("k1")
-    for key_id in ("k2", "k3", "k4", ""):
+    for key_id in ("k2", "k3", "k4", "k5", ""):
         with pytest.raises(ForbiddenError):
             await keys.key(key_id)
     for wrong in ("[]", "{}", "no JSON", '{"keys": 1}'):

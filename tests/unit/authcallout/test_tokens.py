@@ -15,9 +15,10 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from ioa.adapters.nats.callout import sign_jwt
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
-from ioa.adapters.nkey_seeds import create_account_seed
+from ioa.adapters.nkey_seeds import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa_authcallout.issuer import StaticKeys
@@ -135,6 +136,14 @@ async def test_a_token_must_be_signed_by_its_issuer(provider: Provider, judge: T
     for token in forged:
         with pytest.raises(ForbiddenError):
             await judge.judge(token)
+
+
+async def test_a_seed_and_a_token_are_not_both_taken() -> None:
+    """Which of them would let in is not left to chance; it is said before anybody is asked."""
+    both = NatsSettings("nats://127.0.0.1:1", "both", seed=create_seed(), token="a.b.c")
+    with pytest.raises(InvalidInputError, match="both say who connects"):
+        async with open_connection(both, patience=timedelta(0)):
+            pass
 
 
 def test_a_token_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from ioa.errors import IoaError
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
-_AT_ONCE = 64
+_AT_ONCE = 1_000
+"""Many, since those who bring an unknown key wait for its issuer, and must not keep others out for so long."""
 _UNBOUNDED = -1
 _NANOSECONDS = 1_000_000_000
 

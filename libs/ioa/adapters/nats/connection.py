@@ -235,6 +235,8 @@ async def _attempt(settings: NatsSettings) -> Client:
     tls = await asyncio.to_thread(_tls_of, settings)
     key = None if settings.seed is None else await asyncio.to_thread(read_key, settings.seed)
     given = settings.token
+    if key is not None and given is not None:
+        raise InvalidInputError("A seed and a token both say who connects.", hint="Set IOA_NATS_SEED, or IOA_NATS_TOKEN_FILE.")
     token = None if given is None else await asyncio.to_thread(read_token, given)
     inbox_prefix = "_INBOX" if key is None else inbox_prefix_of(key.inbox_owner)
     if key is None and token is not None:
