@@ -23,6 +23,8 @@ ENDED = tuple(phase for phase in Phase if phase.is_terminal)
 
 PHASES: dict[Phase, str] = {
     Phase.DISCUSSING: "One member has the floor and speaks. Asynchronous tasks may run beside the discussion.",
+    Phase.GATHERING: "Several members speak side by side, once each, for one turn. Asynchronous tasks may run beside it.",
+    Phase.DECIDING: "A member is asked to choose one of some options. Only groups under a [policy](policies.md) come here.",
     Phase.AWAITING_ACKS: "Asynchronous tasks were given out, and the discussion waits until their assignees have answered. Nobody "
     "has the floor.",
     Phase.ASSIGNED: "Synchronous tasks run, and the discussion waits for all of them. Nobody has the floor.",
@@ -36,10 +38,16 @@ PHASES: dict[Phase, str] = {
 _RULES = (
     f"from 1 on a task's id begins with `t<turn>-`, closed tasks leave the state, at most {MAX_OPEN_TASKS:,} tasks are open, and "
     "members may be named that were lost only just now; from 2 on floors may be passed and kept longer, a member's own patience is "
-    "the time of its floors and leases, and decisions are counted"
+    "the time of its floors and leases, and decisions are counted; from 3 on a policy may lead; from 4 on several may speak side "
+    "by side, a policy may ask and have forms filled in, and what the dearest turn took of the tokens is reserved for the next one"
 )
 
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
+
+_TOKENS_SPENT = (
+    "the message that uses up the last one stands; open tasks are cancelled and the owner has to conclude; so it is after a turn "
+    "if less is left than the dearest turn took, for each who would speak"
+)
 
 LIMITS: dict[str, tuple[str, str]] = {
     "max_turns": (
@@ -48,7 +56,7 @@ LIMITS: dict[str, tuple[str, str]] = {
     ),
     "max_tokens": (
         "tokens that members, their tasks and nested teams report; what a nested team was lent counts until it has ended",
-        "the message that uses up the last one stands; open tasks are cancelled and the owner has to conclude",
+        _TOKENS_SPENT,
     ),
     "max_cost_micros": (
         "what they report to have paid, in millionths of the currency",
@@ -57,8 +65,8 @@ LIMITS: dict[str, tuple[str, str]] = {
     "max_depth": ("nested teams; the root group has depth 0", "a team that would lie deeper is refused"),
     "deadline": ("the whole group", "the group fails, whatever it is doing; open tasks and nested teams are cancelled"),
     "floor_timeout": (
-        "a holder in `DISCUSSING`, and the wait in `AWAITING_ACKS`",
-        f"the next living member gets the floor, or the assigner gets it back; {_SILENCES}",
+        "a holder in `DISCUSSING`, each seat in `GATHERING`, a decision, and the wait in `AWAITING_ACKS`",
+        f"the next living member gets the floor, the seat is silent, the default stands, or the assigner gets it back; {_SILENCES}",
     ),
     "task_lease": (
         "an open task since its last sign of life",
@@ -90,7 +98,11 @@ legal and what follows. What is accepted is the next entry of the group's log, a
 is pure: time, ids and everything a model said arrive inside events. What the tables below do not name is refused with a typed
 reason, and nothing changes.
 
-- **At most one member has the floor**, under a turn number that is granted once. A message under any other number is stale.
+- **At most one member has the floor**, under a turn number that is granted once, or several have a seat each under one number. A
+  message under any other number is stale.
+- **Whoever has the floor may name several**, who speak side by side, and ask them a question of up to four fields. Each answers
+  once, naming nobody; then the floor returns, with a tally of what was filled in (`GroupState.tally`). Answers are told to all;
+  clients leave them out of a seat's view until all have spoken.
 - **A task is given out once and closed once.** Its assignee reports without the floor, under the turn of its assignment.
 - **A task may use others**, closed and open ones and those of the same message, in any order. It waits for those that are not
   closed and starts in the step that closes the last of them, with all of its lease and time. If one fails, is cancelled or

@@ -11,7 +11,21 @@ from typing import get_args
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.policy import MAX_NODES, MAX_PROMPT_CHARS, MAX_ROLES, Condition, Exit, Mode, Node, Opening, Policy, Role, Turns
+from ioa.protocol.policy import (
+    MAX_NODES,
+    MAX_PROMPT_CHARS,
+    MAX_ROLES,
+    Condition,
+    Exit,
+    FormField,
+    Mode,
+    Node,
+    Opening,
+    Policy,
+    Removal,
+    Role,
+    Turns,
+)
 from ioa.protocol.policy_check import MAX_POLICY_BYTES
 from ioa.protocol.team import MAX_TURNS, later_parts
 from tools.generated import write_or_check
@@ -22,8 +36,11 @@ MODES: Mapping[Mode, str] = {
     "nominate": "whom the speaker names (`next_speaker`, `view.say(…, to=)`), else the next in order",
     "random": "one of those present but the last speaker, by a hash of `seed`, the group, the node, its visit and turn; the same "
     "each time the log is read",
-    "hub": "the first holder of `by`, then whom it names, then the hub again; if it names nobody, the next in order",
+    "hub": "the first holder of `by`, then whom it names, one or several side by side (`next_speakers`), then the hub again; if it "
+    "names nobody, the next in order",
     "follow": "the first holder of the role that `follow` names for the last speaker's, else the next in order",
+    "together": "all who are present, side by side, once each under one turn number; as far as `max` reaches",
+    "ask": "whom the first holder of `by` chooses among those present but the last speaker; if it does not, the next in order",
 }
 
 _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
@@ -45,7 +62,24 @@ Each under `[[nodes]]`. `then = "x"` or a list is short for exits without a cond
     ),
     "`turns`": (Turns, "A text is short for `{ mode = … }`."),
     "`opens`": (Opening, "Words are said by the member's client; no model is asked, and nothing else is taken."),
-    "An exit": (Exit, ""),
+    "`form`": (
+        FormField,
+        """\
+By the name of the field, as a table or in short: `text`, `number`, `1..10`, `yes/no`, `accept|revise`, `member`, or the name of a
+role, of which the member is; with `?` behind it the field may be left out. Prose is never read: what an exit depends on is a field.
+Under `form = { vote = "player", score = "1..10", done = "yes/no?" }` each message of the node carries these values.""",
+    ),
+    "An exit": (
+        Exit,
+        """\
+With `by` a role is asked, the judge: its first holder chooses one of its exits that are open, or to stay.""",
+    ),
+    "`remove`": (
+        Removal,
+        """\
+From the next entry of the log on a removed member hears nothing and has no part; the entry that removes it still reaches it. The
+owner of the group stays.""",
+    ),
     "`when`": (Condition, "At least one of them; all that are given must hold."),
 }
 
@@ -70,13 +104,26 @@ _RULES = f"""\
    `IOA_MODEL_PATIENCE`.
 4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
    `max` the first exit without a condition, else the first open one, else the end. A node with neither `max` nor anything but such
-   exits lasts one round. An exit to a node whose `visits` are used up is closed.
-5. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
+   exits lasts one round. An exit to a node whose `visits` are used up is closed. In a hub only the hub chooses, side by side
+   nobody.
+5. **The judge is asked**, if no way out was open and one of its exits is: after each turn or each round. A round is a multiple of
+   as many turns as are present, or what several said side by side. If the judge does not choose, the node goes on.
+6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over.
+
+**Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
+is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. Nobody reads what
+the others say before it has spoken, as long as its client keeps to `peers`; the messages themselves are told to all. Open seats
+count as used turns of the group. If fewer turns are left than there are seats, the leader concludes.
+
+**Who is asked to decide** sends one of the options. Anything else is refused with the options (`bad_decision`), noted in the log as
+`message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
+has a turn number, and uses up none of `max_turns`. What has only one option is not asked.
 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` the last message is the
-result. `max_turns`, budgets and the deadline hold as in [any group](limits.md). Under a policy nobody gives out tasks or pauses."""
+result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md). Under a policy nobody gives
+out tasks or pauses."""
 
 
 def render() -> str:

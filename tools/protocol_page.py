@@ -23,16 +23,18 @@ from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.policy import FormField
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Overhead, Usage
 from tools.generated import write_or_check
 
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
-PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage, Overhead, ModelCall, DecidedBy)
+PARTS: tuple[type[BaseModel], ...] = (Header, FormField, TaskSpec, RejectedTask, Artifact, Usage, Overhead, ModelCall, DecidedBy)
 GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded, Decisions)
 _TITLES = {
     Header: "The header",
+    FormField: "A field of a question",
     TaskSpec: "A task",
     RejectedTask: "A rejected result",
     Artifact: "A file",
@@ -136,6 +138,9 @@ def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
             return f"list of {_kind(item, models)}{_bounds(schema, 'Items')}"
         case {"type": "string", "format": str(form)}:
             return {"date-time": "time", "duration": "seconds"}[form]
+        case {"type": "object", "patternProperties": patterns}:
+            [value] = patterns.values()
+            return f"map of names to {_kind(value, models)}{_bounds(schema, 'Properties')}"
         case {"type": "boolean"}:
             return "true or false"
         case {"type": "string"}:

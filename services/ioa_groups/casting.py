@@ -8,7 +8,6 @@ from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.levels import POLICIES
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.team import Filling, TeamSpec
 
@@ -48,13 +47,13 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
 
 
-def check_levels(cards: Sequence[AgentCard]) -> None:
-    """Refuse members whose software runs no policies.
+def check_levels(policy: Policy, cards: Sequence[AgentCard]) -> None:
+    """Refuse members whose software does not know all that a policy holds.
 
     Raises:
         NoAgentError: It names them.
     """
-    old = [card.agent_id for card in cards if card.level < POLICIES]
+    old = [card.agent_id for card in cards if card.level < policy.level]
     if old:
         raise NoAgentError(
             f"{', '.join(old)} cannot join a team with a policy: of an older release.", hint="Upgrade these agents, or cast others."

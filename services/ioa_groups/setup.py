@@ -140,7 +140,7 @@ class GroupSetup:
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
-            check_levels(cards)
+            check_levels(team.policy, cards)
         if request.policy != ("" if record is None else record.goal.policy):
             raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
         if len(cards) > MAX_MEMBERS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
-from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
+from ioa.group.events import Event, LaunchAbandoned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
@@ -242,8 +242,7 @@ class Router:
             seq = await self._ports.ledger.accepted_before(message)
             if seq is not None:
                 return Accepted(seq=seq)
-            if refusal.repeats_turn is not None:
-                await self._note_repetition(message.header.comm_id, message, refusal.repeats_turn)
+            await self._note_refusal(message, refusal)
         return _rejected(refusal)
 
     def _tell_copies(self, key: tuple[CommId, AgentId, MessageId], answer: bytes | IoaError) -> None:
@@ -279,14 +278,19 @@ class Router:
                 return state
             raise
 
-    async def _note_repetition(self, comm_id: CommId, message: Message, repeats_turn: int) -> None:
-        """Put the refusal on record, so that the next one counts as the second whoever refuses it; a message counts once."""
-        header = message.header
-        refused = RepetitionRefused(
-            at=self._ports.clock.now(), by=header.sender, turn=header.turn, message_id=header.message_id, repeats_turn=repeats_turn
-        )
+    async def _note_refusal(self, message: Message, refusal: IllegalEventError) -> None:
+        """Put a repetition or a wrong decision on record, so that the next one counts as such; a message counts once."""
+        header, at = message.header, self._ports.clock.now()
+        about = {"at": at, "by": header.sender, "turn": header.turn, "message_id": header.message_id}
+        refused: Event
+        if refusal.repeats_turn is not None:
+            refused = RepetitionRefused.model_validate({**about, "repeats_turn": refusal.repeats_turn})
+        elif refusal.code is RejectionCode.BAD_DECISION:
+            refused = MessageRefused.model_validate({**about, "code": refusal.code})
+        else:
+            return
         try:
-            await self._ports.ledger.record(comm_id, refused)
+            await self._ports.ledger.record(header.comm_id, refused)
         except IllegalEventError:
             # It is on record, or the group has moved on: there is no turn left that it could count in.
             return

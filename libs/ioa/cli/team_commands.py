@@ -58,7 +58,8 @@ def try_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What members say and choose, a line each: `who: words`, `who > next: words`, `who -> node: words`.",
+            help="What members say and choose, a line each: `who: words`, `who > next: words`, `who -> node: words`, "
+            "`who {field = value}: words`.",
             show_default=False,
         ),
     ] = None,

@@ -94,6 +94,7 @@ def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
             continue
         options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
         options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
+        options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
         told = f"   [{', '.join(options)}]" if options else ""
         terminal.print(Text(f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}"))
 

@@ -15,6 +15,8 @@ _MODES = {
     "random": "at random",
     "hub": "{by} names who answers",
     "follow": "by role",
+    "together": "side by side",
+    "ask": "{by} chooses who speaks",
 }
 
 
@@ -58,6 +60,8 @@ def _told(node: Node) -> Iterator[str]:
     yield f"{', '.join(node.roles)} ({_MODES[node.turns.mode].format(by=node.turns.by)})"
     if node.opens is not None:
         yield f"{node.opens.role} opens"
+    if node.form:
+        yield f"fills in {', '.join(field.name for field in node.form)}"
     if node.visits is not None:
         yield f"entered {_times(node.visits, 'time')} at most"
 
@@ -66,6 +70,10 @@ def _why(node: Node, way: Exit) -> str:
     told = [] if way.when is None else list(_conditions(way.when))
     if way.by == "speaker":
         told.insert(0, f"{node.turns.by if node.turns.mode == 'hub' else 'the speaker'} chooses")
+    if way.judge is not None:
+        told.insert(0, f"{way.judge} judges")
+    if way.remove is not None:
+        told.append(f"whom {way.remove.by if way.remove.by == 'most' else 'the last'} named as {way.remove.field} is out")
     return " and ".join(told) or _at_last(node)
 
 
@@ -82,6 +90,17 @@ def _conditions(when: Condition) -> Iterator[str]:
         yield f"after {_times(when.rounds, 'round')}"
     if when.visits is not None:
         yield f"from visit {when.visits} on"
+    if when.field is not None:
+        who = {"last": "the last", "any": "any", "all": "each", "most": "most"}[when.by]
+        of = f" of {when.of}" if when.of else ""
+        is_so = f"= {_value(when.equals)}" if when.equals is not None else f"like {when.like}" if when.like else "is given"
+        yield f"{who} {when.field}{of} {is_so}"
+    if when.left is not None:
+        yield f"{when.at_most} of {when.left} left at most"
+
+
+def _value(value: object) -> str:
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _times(count: int, what: str) -> str:

@@ -8,34 +8,44 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from ioa.errors import InvalidInputError
 from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.forms import Blank
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits
+from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.messages import Conclusion, Discussion, Header, Message, Payload
-from ioa.protocol.policy import Casting
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Payload, Phase
+from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.team import Filling, TeamSpec
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
-_LINE = re.compile(r"(?P<who>[A-Za-z0-9_-]+)\s*(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+)\s*)?:(?P<words>.*)")
+_LINE = re.compile(
+    r"(?P<who>[A-Za-z0-9_-]+)\s*(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:\{(?P<fields>[^}]*)\}\s*)?:(?P<words>.*)"
+)
+_NUMBER = re.compile(r"-?\d{1,15}")
+_LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a script has somebody say: words, and perhaps the next speaker or the way out."""
+    """What a script has somebody say: words, and perhaps the next speakers, the way out, or what it fills in.
+
+    Whoever is asked to decide chooses the way out, or the next speaker, of its line.
+    """
 
     words: str = ""
     to: str | None = None
     go: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 Script = Mapping[str, Sequence[Line]]
@@ -54,7 +64,10 @@ class Played:
 
 
 def read_script(text: str) -> Script:
-    """Read lines such as `outliner -> finish: That is all.` or `host > gardener: And you?`; one with `#` is a comment.
+    """Read what members say, a line each; one with `#` is a comment.
+
+    `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next, and
+    `ada {vote = bob}: He did it.` fills a form in.
 
     Raises:
         InvalidInputError: It names the line that is none.
@@ -66,10 +79,13 @@ def read_script(text: str) -> Script:
         found = _LINE.fullmatch(line.strip())
         if found is None:
             raise InvalidInputError(
-                f"Line {number} of the script is not `who: words`, `who > name: words` or `who -> node: words`."
+                f"Line {number} of the script is not `who: words`, `who > name: words`, `who -> node: words` or"
+                " `who {field = value}: words`."
             )
-        how, what = found["how"], found["what"]
-        said = Line(found["words"].strip(), to=what if how == ">" else None, go=what if how == "->" else None)
+        how, what = found["how"], "".join((found["what"] or "").split()) or None
+        pairs = [pair.partition("=") for pair in (found["fields"] or "").split(",") if pair.strip()]
+        fields = {name.strip(): value.strip() for name, _, value in pairs}
+        said = Line(found["words"].strip(), to=what if how == ">" else None, go=what if how == "->" else None, fields=fields)
         script.setdefault(found["who"], []).append(said)
     return script
 
@@ -83,20 +99,56 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     charter = _charter(team)
     left = {who: list(lines) for who, lines in script.items()}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
-    while isinstance(state.stage, Discussing):
-        holder, offered = state.stage.holder, offer(team.policy, state, state.stage.holder)
-        assert offered is not None and state.course is not None
-        line = _line(left, team, state, holder) if offered.say is None else Line(offered.say)
-        said = Discussion(
-            content=line.words or f"({holder} speaks)", next_speaker=None if line.to is None else AgentId(line.to), go=line.go
-        )
+    while state.course is not None and state.phase in _LED:
+        speaker = state.floor[0]
+        offered = offer(team.policy, state, speaker)
+        assert offered is not None
+        line = _line(left, team, state, speaker) if offered.say is None else Line(offered.say)
+        said = _spoken(line, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
         try:
-            state = step(state, _said(state, holder, said), team.policy).state
+            state = step(state, _said(state, speaker, said), team.policy).state
         except IllegalEventError as refused:
-            raise InvalidInputError(f"Turn {turn}, {holder} in {node}: {refused.message}") from None
-        yield Played(turn, node, holder, said.content, offered)
+            raise InvalidInputError(f"Turn {turn}, {speaker} in {node}: {refused.message}") from None
+        yield Played(turn, node, speaker, _words(said), offered)
     yield _end(state, team)
+
+
+def _spoken(line: Line, speaker: AgentId, offered: Offer) -> Discussion | Decision:
+    """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
+    if offered.options:
+        return Decision(choice=line.go or line.to or offered.default, content=line.words)
+    to = [AgentId(name) for name in line.to.split(",")] if line.to else []
+    return Discussion(
+        content=line.words or f"({speaker} speaks)",
+        next_speaker=to[0] if len(to) == 1 else None,
+        next_speakers=tuple(to) if len(to) > 1 else (),
+        go=line.go,
+        fields={blank.name: _filled(blank, line) for blank in offered.form if blank.required or blank.name in line.fields}
+        | {name: value for name, value in line.fields.items() if name not in {blank.name for blank in offered.form}},
+    )
+
+
+def _filled(blank: Blank, line: Line) -> FieldValue:
+    """Read what a script has filled in, or fill in what comes first."""
+    written = line.fields.get(blank.name)
+    match blank.kind:
+        case "yes_no":
+            return written == "yes" if written in ("yes", "no") else written or False
+        case "number":
+            return int(written) if written and _NUMBER.fullmatch(written) else written or blank.lowest or 0
+        case "text":
+            return written or "…"
+        case _:
+            return written or blank.values[0]
+
+
+def _words(said: Discussion | Decision) -> str:
+    """Show what was said, with what was filled in or chosen."""
+    if isinstance(said, Decision):
+        return f"decides: {said.choice}"
+    filled = ", ".join(f"{name} = {value}" for name, value in said.fields.items())
+    return f"{said.content} [{filled}]" if filled else said.content
 
 
 def _end(state: GroupState, team: TeamSpec) -> Played:
@@ -120,7 +172,7 @@ def _line(left: Mapping[str, list[Line]], team: TeamSpec, state: GroupState, hol
 
 def _said(state: GroupState, sender: AgentId, payload: Payload) -> Event:
     header = Header(
-        message_id=MessageId(f"m{state.turn}"),
+        message_id=MessageId(f"m{state.turn}-{sender}"),
         comm_id=_COMM,
         sender=sender,
         state=state.phase,

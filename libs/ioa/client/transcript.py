@@ -18,6 +18,7 @@ from ioa.group.events import (
     LaunchAbandoned,
     MemberLost,
     MemberReturned,
+    MessageRefused,
     RepetitionRefused,
     Said,
     SubgroupClosed,
@@ -34,6 +35,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -187,6 +189,8 @@ class Transcript:
                 return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
             case RepetitionRefused(by=by, repeats_turn=repeats_turn):
                 return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
+            case MessageRefused(by=by):
+                return [(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET, ())]
             case TimerFired():
                 return []
 
@@ -263,9 +267,13 @@ def _of_message(message: Message) -> list[_Words]:
 
 def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:
     match message.payload:
-        case Discussion(content=content, next_speaker=next_speaker, go=go):
-            to = f"to {next_speaker}: " if next_speaker else f"on to {go}: " if go else ""
-            return [(speaker, "discussion", f"{to}{content}", Tone.PLAIN, ())]
+        case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields):
+            named = ", ".join(several) or next_speaker
+            to = f"to {named}: " if named else f"on to {go}: " if go else ""
+            filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
+            return [(speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())]
+        case Decision(choice=choice, content=content):
+            return [(speaker, "decision", f"{choice}: {content}" if content else choice, Tone.PLAIN, ())]
         case SyncTaskAssignment() | AsyncTaskAssignment() as payload:
             return _of_assignment(speaker, payload)
         case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):
@@ -353,16 +361,22 @@ def _status(task: Task) -> str:
     return str(task.outcome) if isinstance(task, ClosedTask) else task.status
 
 
+def _was(agents: Sequence[AgentId]) -> str:
+    return "was" if len(agents) == 1 else "were"
+
+
 def what_lacks(degraded: Degraded) -> str:
     """Say in words what a conclusion may lack."""
-    lost = f"{', '.join(degraded.lost)} {'was' if len(degraded.lost) == 1 else 'were'} lost when this was concluded"
+    lost = f"{', '.join(degraded.lost)} {_was(degraded.lost)} lost when this was concluded"
     return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
 
 
 def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
-    if before.floor_holder and after.floor_holder not in (None, before.floor_holder):
-        text = f"{before.floor_holder} was silent; {after.floor_holder} has the floor"
+    if after.floor and before.floor not in ((), after.floor):
+        silent = [agent_id for agent_id in before.floor if agent_id not in after.floor] or before.floor
+        have = "has" if len(after.floor) == 1 else "have"
+        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
         words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
     elif before.phase != after.phase and not after.phase.is_terminal:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))

@@ -13,7 +13,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
 from ioa.protocol.decisions import counted, counted_once
 from ioa.protocol.ids import CommId
-from ioa.protocol.levels import FLOORS_ARE_PASSED
+from ioa.protocol.levels import FLOORS_ARE_PASSED, RESERVES
 from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -33,18 +33,27 @@ def charge(state: GroupState, said: Said) -> GroupState:
             usage = usage.plus(payload.usage.beyond(task.spent))
             state = _with_spent(state, task, payload.usage.beyond(task.spent))
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
+    if usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
+        changed["dearest_turn"] = usage.tokens
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:
         changed["decisions"] = counted_once(state.decisions, by)
     return state.model_copy(update=changed) if changed else state
 
 
-def spent_budget(state: GroupState) -> str | None:
-    """Name a budget of which nothing is left; None while there is something of each."""
+def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
+    """Name a budget of which nothing is left, or too little to let so many speak; None while there is enough of each.
+
+    What the dearest turn took is kept for each who is to speak, so that no turn is started that cannot be paid. What nested teams
+    were lent counts as there, since most of it comes back.
+    """
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
-    if tokens_left(state) == 0:
-        return "token"
+    tokens = tokens_left(state)
+    if tokens is not None:
+        lent = sum([loan.tokens or 0 for loan in state.loans])
+        if tokens == 0 or tokens + lent < speakers * state.dearest_turn:
+            return "token"
     if cost_left(state) == 0:
         return "cost"
     return None
@@ -92,6 +101,10 @@ def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
             "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )
+
+
+def _reserves(state: GroupState) -> bool:
+    return state.limits.max_tokens is not None and state.limits.level >= RESERVES
 
 
 def _left(limit: int | None, spent: int, lent: list[int | None]) -> int | None:

@@ -11,11 +11,13 @@ from pydantic import Field
 
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
-from ioa.group.state import Charter, GroupState, ParentTask, Sketch
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import Charter, Gathering, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
+from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -117,6 +119,17 @@ class RepetitionRefused(Model):
     repeats_turn: int
 
 
+class MessageRefused(Model):
+    """A decision was refused, since its choice is none of the options. It has cost a try; what was chosen is told to nobody."""
+
+    type: Literal["message_refused"] = "message_refused"
+    at: Time
+    by: AgentIdField
+    turn: int
+    message_id: MessageIdField
+    code: RejectionCode
+
+
 class SubgroupOpened(Model):
     """An assignee opened a nested team for its task."""
 
@@ -154,6 +167,7 @@ ControlEvent = (
     | MemberReturned
     | CancelRequested
     | RepetitionRefused
+    | MessageRefused
     | SubgroupOpened
     | SubgroupClosed
 )
@@ -204,10 +218,11 @@ class Entry(Model):
     """One entry of a group's log: what happened, who may see it, and the state it led to.
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
-    2: a process that does not know policies leaves them to those that do.
+    2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
+    3.
     """
 
-    version: Annotated[Literal[1, 2], known_up_to(2)] = 1
+    version: Annotated[Literal[1, 2, 3], known_up_to(3)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     state: GroupState
@@ -215,7 +230,13 @@ class Entry(Model):
     @classmethod
     def of(cls, event: Event, state: GroupState, audience: tuple[AgentId, ...]) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        return cls(version=1 if state.course is None else 2, event=event, audience=audience, state=state)
+        return cls(version=_version_of(state), event=event, audience=audience, state=state)
+
+
+def _version_of(state: GroupState) -> Literal[1, 2, 3]:
+    if state.course is not None:
+        return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
+    return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

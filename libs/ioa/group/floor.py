@@ -72,20 +72,32 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
     return state.model_copy(update=_granted(state, agent_id, at, within))
 
 
+def cannot_pay(state: GroupState, speakers: int = 1) -> bool:
+    """Whether the budget does not reach for what so many members may say, after a turn; who waited may go on with less."""
+    return budget.spent_budget(state, speakers) is not None
+
+
 def change_and_grant(
     state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, changed: Mapping[str, object]
 ) -> GroupState:
     """Give the floor to a member, and change what else is another now: both in one copy, unless no turn or budget would be left."""
-    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
-        return grant(state.model_copy(update=changed), agent_id, at, within)
+    if state.turns_left <= 1 or cannot_pay(state):
+        return _grant_if_paid(state.model_copy(update=changed), agent_id, at, within)
     return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
     """Count a turn and give the floor to another member: both in one copy, unless no turn or no budget would be left."""
-    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
-        return grant(take_turn(state, **changed), agent_id, at)
+    if state.turns_left <= 1 or cannot_pay(state):
+        return _grant_if_paid(take_turn(state, **changed), agent_id, at)
     return take_turn(state, **changed, **_granted(state, agent_id, at))
+
+
+def until(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> datetime:
+    """Until when a member may speak that is let now; `within` is how long, None: as its card says, or its group."""
+    if within is not None:
+        return min(at + within, state.limits.deadline)
+    return floor_time(state, agent_id, at, state.limits.floor_timeout)[0]
 
 
 def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: timedelta) -> tuple[datetime, datetime | None]:
@@ -103,7 +115,7 @@ def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, force
 def concluder(state: GroupState) -> AgentId:
     """Return who states a conclusion that nobody has taken on: under a policy the first living leader, else the owner."""
     leader = None if state.course is None else state.course.leader
-    living = (member.agent_id for member in state.members if leader in member.roles and not member.lost)
+    living = (member.agent_id for member in state.members if leader in member.roles and member.takes_part)
     return state.owner if leader is None else next(living, state.owner)
 
 
@@ -187,10 +199,16 @@ def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
 
 
 def _granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
-    until, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
+    ends, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
     if within is not None:
-        until = min(at + within, state.limits.deadline)
-    return {"stage": Discussing(holder=agent_id, until=until, since=since), "turn": state.turn + 1}
+        ends = min(at + within, state.limits.deadline)
+    return {"stage": Discussing(holder=agent_id, until=ends, since=since), "turn": state.turn + 1}
+
+
+def _grant_if_paid(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
+    if state.turns_left and cannot_pay(state):
+        return BUDGET_SPENT.apply(state, at)
+    return grant(state, agent_id, at, within)
 
 
 def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupState:
@@ -232,7 +250,7 @@ def _use_up_turns(state: GroupState, at: datetime) -> GroupState:
 
 
 def _use_up_budget(state: GroupState, at: datetime) -> GroupState:
-    return _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state)} budget is spent", at)
+    return _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state, 1)} budget is spent", at)
 
 
 def _waits_for_nothing(state: GroupState) -> bool:
@@ -267,7 +285,7 @@ NO_TURN_LEFT = StateRule(
 )
 BUDGET_SPENT = StateRule(
     "budget spent",
-    _WAITING | {Phase.DISCUSSING},
+    _WAITING | {Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING},
     budget.spent_budget,
     _use_up_budget,
     Phase.CONCLUDING,

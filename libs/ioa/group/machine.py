@@ -24,10 +24,11 @@ from ioa.protocol.policy import Policy
 
 
 class Transition(NamedTuple):
-    """Where the group stands now and what has to be done about it."""
+    """Where the group stands now, what has to be done about it, and who is told: a member that it removes for the last time."""
 
     state: GroupState
     effects: tuple[Effect, ...] = ()
+    audience: tuple[AgentId, ...] = ()
 
 
 def step(state: GroupState | None, event: Event, policy: Policy | None = None) -> Transition:
@@ -43,12 +44,12 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None) -
     """
     if state is None:
         opened = _open(event)
-        return Transition(opened, owed_effects(opened))
+        return Transition(opened, owed_effects(opened), opened.hearing)
     try:
         after = _apply(state, event, policy)
     except IllegalEventError as refused:
         raise _with_way_out(refused, state, event, policy) from None
-    return Transition(after, _newly_owed(state, after, event))
+    return Transition(after, _newly_owed(state, after, event), state.hearing)
 
 
 def check_said(state: GroupState, said: Said, check: Callable[[], object]) -> None:
@@ -71,7 +72,7 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Poli
     open, since it may have crossed their results on the way. It is not offered, for it would only cost a turn.
     """
     phase, senders = state.phase, set[Sender]()
-    if state.floor_holder == agent_id:
+    if agent_id in state.floor:
         senders.add(Sender.FLOOR_HOLDER)
     if any(task.assignee == agent_id for task in state.open_tasks):
         senders.add(Sender.ASSIGNEE)
@@ -121,7 +122,7 @@ def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState
     return folding.fold(state, monologue.after(state, after, event))
 
 
-_LED_TO = frozenset({Phase.CONCLUDING, Phase.CONCLUDED, Phase.FAILED})
+_LED_TO = frozenset({Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING, Phase.CONCLUDING, Phase.CONCLUDED, Phase.FAILED})
 """Where a policy may lead besides, by any event that ends a turn."""
 
 
@@ -130,7 +131,7 @@ def _led(state: GroupState, event: Event, row: Row, policy: Policy | None) -> Gr
     assert state.course is not None
     if policy is None or policy.digest != state.course.policy:
         raise ValueError(f"The group {state.comm_id} was not handed the policy of its charter.")
-    rule = rules.DISCUSSING.get(row.kind) if state.phase is Phase.DISCUSSING else None
+    rule = rules.RULES.get(state.phase, {}).get(row.kind)
     if rule is not None:
         return rule(state, event, policy)
     if state.phase is Phase.DISCUSSING and row.sender is Sender.FLOOR_HOLDER and row.kind is not Thinking:
@@ -177,9 +178,11 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
     if header.turn != state.turn:
         why = f"Turn {header.turn} is not the current one; that is {state.turn}."
         raise IllegalEventError(RejectionCode.STALE_TURN, why)
-    holder = state.floor_holder
-    if holder != header.sender:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holder or 'nobody'} holds the floor, not {header.sender}.")
+    floor = state.floor
+    if header.sender not in floor:
+        raise IllegalEventError(
+            RejectionCode.NOT_YOUR_FLOOR, f"{', '.join(floor) or 'nobody'} holds the floor, not {header.sender}."
+        )
 
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from ioa.group import floor
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import ClosedTask, Concluding, Discussing, GroupState, Passed, Paused
+from ioa.group.state import Asking, ClosedTask, Concluding, Discussing, Gathering, GroupState, Passed, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Pass, PassCause, TaskOutcome
@@ -37,7 +37,11 @@ def prolong(state: GroupState, holder: AgentId, at: datetime) -> GroupState:
     if until is None:
         why = "The floor can be kept longer in the second half of its time, by members with patience on their card."
         raise IllegalEventError(RejectionCode.NO_CHANGE, why)
-    return state.model_copy(update={"stage": state.stage.model_copy(update={"until": until})})
+    stage = state.stage
+    if isinstance(stage, Gathering):
+        seats = [seat.model_copy(update={"until": until}) if seat.agent_id == holder else seat for seat in stage.seats]
+        return state.model_copy(update={"stage": stage.model_copy(update={"seats": tuple(seats)})})
+    return state.model_copy(update={"stage": stage.model_copy(update={"until": until})})
 
 
 def may_prolong(state: GroupState, holder: AgentId, at: datetime) -> bool:
@@ -47,16 +51,23 @@ def may_prolong(state: GroupState, holder: AgentId, at: datetime) -> bool:
 
 def _prolonged(state: GroupState, holder: AgentId, at: datetime) -> datetime | None:
     patience, stage = state.patience_of(holder), state.stage
-    if patience is None or not isinstance(stage, Discussing | Concluding) or at < stage.until - patience / 2:
+    match stage:
+        case Discussing(until=ends) | Concluding(until=ends) | Asking(until=ends):
+            pass
+        case Gathering(seats=seats):
+            ends = next(seat.until for seat in seats if seat.agent_id == holder)
+        case _:
+            return None
+    if patience is None or at < ends - patience / 2:
         return None
     until = min(at + patience, state.limits.deadline)
-    return until if until > stage.until else None
+    return until if until > ends else None
 
 
 def noted(state: GroupState, holder: AgentId, cause: PassCause, at: datetime) -> GroupState:
     """Note a pass; a cause that goes on counts from when the floor was granted under which it was told first."""
     before = next((one for one in state.passes if one.agent_id == holder and one.cause is cause), None)
-    granted = state.stage.since if isinstance(state.stage, Discussing | Concluding) else None
+    granted = state.stage.since if isinstance(state.stage, Discussing | Concluding | Gathering | Asking) else None
     this = before or Passed(agent_id=holder, cause=cause, since=granted or at)
     return state.model_copy(update={"passes": (*(one for one in state.passes if one.agent_id != holder), this)})
 

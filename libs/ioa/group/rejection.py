@@ -32,6 +32,8 @@ class RejectionCode(StrEnum):
     BAD_REJECT = "bad_reject"
     BAD_USES = "bad_uses"
     TASK_WAITING = "task_waiting"
+    BAD_FORM = "bad_form"
+    BAD_DECISION = "bad_decision"
     BAD_OPENING = "bad_opening"
     BAD_EXIT = "bad_exit"
     OFF_COURSE = "off_course"

@@ -32,7 +32,7 @@ from ioa.protocol.ids import (
 )
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
-from ioa.protocol.policy import MAX_NODES, MAX_ROLES, Casting, Policy
+from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
@@ -142,7 +142,7 @@ class Charter(Model):
 class Member(Model):
     """A member and whether its lease still stands; if not, since when. `patience` is that of its card.
 
-    `roles` are the numbers of those it plays in the group's policy.
+    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more.
     """
 
     agent_id: AgentIdField
@@ -150,6 +150,12 @@ class Member(Model):
     lost_at: Time | None = None
     patience: Patience | None = None
     roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    removed: Annotated[bool, Field(exclude_if=operator.not_)] = False
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether it can speak: its lease stands, and nobody has removed it."""
+        return not self.lost and not self.removed
 
 
 class TaskMode(StrEnum):
@@ -273,6 +279,94 @@ class Discussing(Model):
     since: Time | None = None
 
 
+class FieldVotes(Model):
+    """What several members have filled a field in with.
+
+    Attributes:
+        counts: How many chose what: each option in its order, yes and no, members in the order in which they were named first.
+        count: How many filled it in.
+        lowest: The least number.
+        highest: The greatest one.
+        total: All numbers together.
+    """
+
+    name: Name
+    counts: Annotated[tuple[tuple[str, Count], ...], Field(max_length=MAX_MEMBERS)] = ()
+    count: Count = 0
+    lowest: int | None = None
+    highest: int | None = None
+    total: int | None = None
+
+
+class Votes(Model):
+    """What came of a question that several members were asked side by side.
+
+    Attributes:
+        turn: The turn in which they answered.
+        by: Who asked.
+        fields: What was filled in, a field each.
+        answered: How many answered.
+        silent: Who did not.
+    """
+
+    turn: int
+    by: AgentIdField
+    fields: Annotated[tuple[FieldVotes, ...], Field(max_length=MAX_FIELDS)] = ()
+    answered: Count = 0
+    silent: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
+
+
+class Seat(Model):
+    """A member that is to speak beside others, and until when."""
+
+    agent_id: AgentIdField
+    until: Time
+
+
+class Gathering(Model):
+    """Several members speak side by side, once each, all for turn `GroupState.turn`.
+
+    Attributes:
+        seats: Who has not spoken yet.
+        votes: What came of it so far, where a member has asked them: it gets the floor back. None where the policy has.
+        form: What that member has asked.
+        away: Whose models are away, and who are asked again.
+    """
+
+    phase: Literal[Phase.GATHERING] = Phase.GATHERING
+    seats: Annotated[tuple[Seat, ...], Field(max_length=MAX_MEMBERS)]
+    since: Time
+    votes: Votes | None = None
+    form: Form = ()
+    away: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
+
+    @property
+    def until(self) -> datetime:
+        """When the next seat's time is up."""
+        return min([seat.until for seat in self.seats])
+
+
+class Asking(Model):
+    """A member is to choose one of the options.
+
+    Attributes:
+        about: Whether it chooses the way out of a node, or who speaks next.
+        default: What stands if it does not choose.
+        tries: How many wrong choices it has left; the last of them leaves the default.
+        refused: The wrong choice that was counted last.
+    """
+
+    phase: Literal[Phase.DECIDING] = Phase.DECIDING
+    asked: AgentIdField
+    about: Literal["exit", "speaker"]
+    options: tuple[str, ...]
+    default: str
+    tries: Count
+    until: Time
+    since: Time
+    refused: MessageIdField | None = None
+
+
 class AwaitingAcks(Model):
     """Asynchronous tasks were given out; the floor returns to `assigner` when all in `waiting` have answered."""
 
@@ -326,7 +420,9 @@ class Ended(Model):
     limit: ForcedReason | None = None
 
 
-Stage = Annotated[Discussing | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
+Stage = Annotated[
+    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")
+]
 
 
 _PHASE_OF_END = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
@@ -369,6 +465,9 @@ class Course(Model):
         opening: Whether the floor is to open the node in given words.
         total: The turns of each member in the whole group; empty if nothing in the policy depends on them.
         kept: The turns of nodes that are left and count on when they are entered again.
+        told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
+            values, in the order of telling. A member is told by its number, an option by its place.
+        nominated: Whom the last speaker named, while somebody is asked.
     """
 
     policy: str
@@ -381,6 +480,8 @@ class Course(Model):
     opening: bool = False
     total: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
     kept: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
+    nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
 
 
 class GroupState(Model):
@@ -402,6 +503,8 @@ class GroupState(Model):
         decisions: Who has decided what was said, in nested teams that have ended too.
         ruled: Members that are led by rules in a group whose owner is led by a model: what it did not say they do not say for it.
         course: Where it stands in its policy; None in a free group.
+        tally: What came of the last question that several members were asked side by side.
+        dearest_turn: The tokens of the dearest message of a floor holder, in a group with a token budget.
     """
 
     comm_id: CommIdField
@@ -426,6 +529,8 @@ class GroupState(Model):
     decisions: tuple[Decisions, ...] = ()
     ruled: tuple[AgentIdField, ...] = ()
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
+    tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
+    dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -441,7 +546,7 @@ class GroupState(Model):
 
     @property
     def floor_holder(self) -> AgentId | None:
-        """Who may speak now; at most one agent ever does."""
+        """Who may speak now and nobody else, of its own accord; None also where several may, and where somebody is to decide."""
         match self.stage:
             case Discussing(holder=agent) | Concluding(speaker=agent):
                 return agent
@@ -449,9 +554,22 @@ class GroupState(Model):
                 return None
 
     @property
+    def floor(self) -> tuple[AgentId, ...]:
+        """Who may say something under the current turn: the floor holder, the open seats, or who is to decide."""
+        match self.stage:
+            case Discussing(holder=agent) | Concluding(speaker=agent) | Asking(asked=agent):
+                return (agent,)
+            case Gathering(seats=seats):
+                return tuple([seat.agent_id for seat in seats])
+            case _:
+                return ()
+
+    @property
     def turns_left(self) -> int:
-        """How many turns nobody has used and no nested team was lent."""
+        """How many turns nobody has used, has a seat for, or was lent as a nested team."""
         used = self.turns_taken + self.nested_turns + sum([loan.turns for loan in self.loans])
+        if isinstance(self.stage, Gathering):
+            used += len(self.stage.seats)
         return max(0, self.limits.max_turns - used)
 
     @property
@@ -496,8 +614,13 @@ class GroupState(Model):
         return next(number for number, member in enumerate(self.members) if member.agent_id == agent_id)
 
     def living(self) -> tuple[AgentId, ...]:
-        """Return the members whose lease stands, in the order they joined."""
-        return tuple([member.agent_id for member in self.members if not member.lost])
+        """Return the members whose lease stands and who are not removed, in the order they joined."""
+        return tuple([member.agent_id for member in self.members if not member.lost and not member.removed])
+
+    @property
+    def hearing(self) -> tuple[AgentId, ...]:
+        """Return who is told what happens next: everybody who is not removed."""
+        return tuple([member.agent_id for member in self.members if not member.removed])
 
     def willing(self) -> tuple[AgentId, ...]:
         """Return the living members to whom the floor may go that another one has not used."""
@@ -522,7 +645,7 @@ class GroupState(Model):
             [
                 member.agent_id
                 for member in self.members
-                if not member.lost or (member.lost_at is not None and member.lost_at > long_ago)
+                if not member.removed and (not member.lost or (member.lost_at is not None and member.lost_at > long_ago))
             ]
         )
 

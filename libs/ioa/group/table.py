@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, lacks, monologue, opening, passing, tasks
+from ioa.group import floor, forms, gathering, lacks, monologue, opening, passing, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
@@ -23,6 +23,7 @@ from ioa.group.events import (
     LaunchAbandoned,
     MemberLost,
     MemberReturned,
+    MessageRefused,
     RepetitionRefused,
     Said,
     SubgroupClosed,
@@ -32,14 +33,15 @@ from ioa.group.events import (
 )
 from ioa.group.floor import BUDGET_SPENT, NO_TURN_LEFT, NOTHING_TO_WAIT_FOR, StateRule
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
+from ioa.group.state import AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -164,9 +166,16 @@ def _row(
 
 
 def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
+    if isinstance(state.stage, Gathering):
+        return gathering.answer(state, said, payload)
     speaker = payload.next_speaker
+    gathering.check_question(payload)
+    forms.check_fields((), payload.fields)
     if payload.go is not None:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
+    if payload.next_speakers:
+        gathering.check_names(state, said.message.header.sender, payload)
+        return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})
     if speaker is None or speaker == said.message.header.sender or speaker not in state.reachable(said.at):
         why = f"{speaker or 'nobody'} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
@@ -209,7 +218,17 @@ def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupStat
     return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
 
 
+def _decision(state: GroupState, said: Said, payload: Decision) -> GroupState:
+    raise IllegalEventError(RejectionCode.OFF_COURSE, "No policy leads this group: nobody is asked to decide.")
+
+
+def _message_refused(state: GroupState, refused: MessageRefused) -> GroupState:
+    return state
+
+
 def _pass(state: GroupState, said: Said, payload: Pass) -> GroupState:
+    if isinstance(state.stage, Gathering):
+        return gathering.skip(state, (said.message.header.sender,), said.at)
     return passing.pass_on(state, said.message.header.sender, payload, said.at)
 
 
@@ -223,6 +242,8 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     heard = tasks.hear(state, fired)
     after = tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at)
     match after.stage:
+        case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
+            after = gathering.skip(after, silent, fired.at, silences=len(silent))
         case Discussing(until=until) | Concluding(until=until) if until <= fired.at:
             after = _pass_over_silent_holder(after, fired.at)
         case AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) if until <= fired.at:
@@ -243,6 +264,8 @@ def _member_lost(state: GroupState, lost: MemberLost) -> GroupState:
     if lost.agent_id not in state.living():
         return state
     after = tasks.suspect(floor.mark_lost(state, lost.agent_id, lost.at), lost.agent_id, lost.at)
+    if isinstance(state.stage, Gathering):
+        return gathering.lose(after, lost)
     # No silence is counted: a lost holder never declined to speak.
     return floor.pass_on(after, lost.at) if state.floor_holder == lost.agent_id and after.living() else after
 
@@ -260,8 +283,8 @@ def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
     return floor.end(state, Reason.CANCELLED, cancel.why or "Cancelled on request.", cancel.at)
 
 
-def _others_are_reachable(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
-    return any(other != agent_id for other in state.reachable(at))
+def _is_answered_or_others_are_reachable(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return isinstance(state.stage, Gathering) or any(other != agent_id for other in state.reachable(at))
 
 
 def _one_more_task_may_be_given(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
@@ -277,6 +300,7 @@ def _no_task_is_open(state: GroupState, agent_id: AgentId, at: datetime) -> bool
     return not state.open_tasks
 
 
+_G, _Q = Phase.GATHERING, Phase.DECIDING
 _D, _W, _A, _P, _C = Phase.DISCUSSING, Phase.AWAITING_ACKS, Phase.ASSIGNED, Phase.PAUSED, Phase.CONCLUDING
 _FAILED = Phase.FAILED
 
@@ -315,11 +339,24 @@ _ROWS = (
         _discussion,
         Cell(
             _D,
-            (_D,),
-            "the floor goes to the next speaker, who may be lost for less than a floor timeout",
+            (_D, _G),
+            "the floor goes to the next speaker, who may be lost for less than a floor timeout, or to several side by side",
             (NO_TURN_LEFT, BUDGET_SPENT),
         ),
-        offered=_others_are_reachable,
+        Cell(
+            _G,
+            (_G, _D),
+            "an answer closes the seat; when all are closed they are counted, and the floor returns to who has asked",
+            (NO_TURN_LEFT, BUDGET_SPENT),
+        ),
+        offered=_is_answered_or_others_are_reachable,
+    ),
+    _message(
+        Decision,
+        Sender.FLOOR_HOLDER,
+        _decision,
+        Cell(_Q, (_Q, _D, _G, _C), "what is chosen is done; a choice that is no option is refused, and costs a try", _CHARGED),
+        level=ASKS_AND_GATHERINGS,
     ),
     _message(
         Pause,
@@ -360,6 +397,8 @@ _ROWS = (
             " open tasks, or the owner concludes; without usable answers, or with models away for too long, the group fails",
             _CHARGED,
         ),
+        Cell(_G, (_G, _D), "the seat is closed without an answer", _CHARGED),
+        Cell(_Q, (_Q, _D, _G, _C), "the default stands", _CHARGED),
         Cell(
             _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
         ),
@@ -369,7 +408,15 @@ _ROWS = (
         Thinking,
         Sender.FLOOR_HOLDER,
         _thinking,
-        Cell(_D, (_D,), "a member with patience keeps the floor for as long again, in the second half of its time", _CHARGED),
+        *(
+            Cell(
+                phase,
+                (phase,),
+                "a member with patience keeps the floor for as long again, in the second half of its time",
+                _CHARGED,
+            )
+            for phase in (_D, _G, _Q)
+        ),
         Cell(_C, (_C,), "a member with patience keeps the floor for as long again, in the second half of its time"),
         offered=passing.may_prolong,
         level=FLOORS_ARE_PASSED,
@@ -378,7 +425,7 @@ _ROWS = (
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        Cell(_D, (_D,), "acknowledges the task and renews its lease", _CHARGED),
+        *(Cell(phase, (phase,), "acknowledges the task and renews its lease", _CHARGED) for phase in (_D, _G)),
         Cell(_W, (_W,), "acknowledges the task and renews its lease", _CHARGED_AND_FREED),
         Cell(_A, (_A,), "acknowledges the task and renews its lease", _CHARGED),
         Cell(_P, (_P,), "acknowledges the task and renews its lease", _CHARGED),
@@ -387,7 +434,10 @@ _ROWS = (
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
-        Cell(_D, (_D,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED),
+        *(
+            Cell(phase, (phase,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED)
+            for phase in (_D, _G)
+        ),
         Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),
@@ -397,6 +447,8 @@ _ROWS = (
         Sender.ROUTER,
         _timer_fired,
         Cell(_D, (_D, _FAILED), "leases run out; a silent holder is passed over, until nobody speaks any more"),
+        Cell(_G, (_G, _D, _FAILED), "leases run out; silent seats are closed, until nobody speaks any more"),
+        Cell(_Q, (_Q, _D, _G, _C, _FAILED), "the default stands"),
         Cell(_W, (_W, _D, _FAILED), "leases run out; a wait that was too long ends, and the floor returns", _FREED),
         Cell(_A, (_A, _FAILED), "leases run out, and their tasks fail", _FREED),
         Cell(_P, (_P, _D, _FAILED), "leases run out; a pause that was too long ends, and the floor returns", _FREED),
@@ -407,6 +459,8 @@ _ROWS = (
         Sender.REGISTRY,
         _member_lost,
         Cell(_D, (_D,), "its tasks are suspect; a holder that is lost is passed over"),
+        Cell(_G, (_G, _D), "its tasks are suspect; its seat is closed without an answer"),
+        Cell(_Q, (_Q, _D, _G, _C), "another member is asked, or the default stands"),
         *(Cell(phase, (phase,), "its tasks are suspect: they fail when their lease runs out") for phase in (_W, _A, _P)),
         Cell(_C, (_C,), "a lost speaker is passed over"),
     ),
@@ -415,7 +469,7 @@ _ROWS = (
         Sender.REGISTRY,
         _member_returned,
         Cell(_D, (_D,), "the member may speak and work again; the floor is its own if everybody else is lost"),
-        *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_W, _A, _P)),
+        *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_G, _Q, _W, _A, _P)),
         Cell(_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
     ),
     _event(
@@ -424,8 +478,14 @@ _ROWS = (
         _cancel,
         *(
             Cell(phase, (Phase.CANCELLED,), "the group ends; its open tasks and nested teams are cancelled")
-            for phase in (_D, _W, _A, _P, _C)
+            for phase in (_D, _G, _Q, _W, _A, _P, _C)
         ),
+    ),
+    _event(
+        MessageRefused,
+        Sender.ROUTER,
+        _message_refused,
+        Cell(_Q, (_Q, _D, _G, _C), "a wrong choice has cost a try; after the last one the default stands"),
     ),
     _event(
         RepetitionRefused,
@@ -441,7 +501,7 @@ _ROWS = (
         SubgroupOpened,
         Sender.SETUP,
         tasks.open_subgroup,
-        Cell(_D, (_D,), "the assignee serves its task with a nested team, on a share of the budget"),
+        *(Cell(phase, (phase,), "the assignee serves its task with a nested team, on a share of the budget") for phase in (_D, _G)),
         Cell(
             _W,
             (_W,),
@@ -455,7 +515,10 @@ _ROWS = (
         SubgroupClosed,
         Sender.NESTED_TEAM,
         tasks.close_subgroup,
-        Cell(_D, (_D,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
+        *(
+            Cell(phase, (phase,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED)
+            for phase in (_D, _G)
+        ),
         Cell(_W, (_W,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
         Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
@@ -465,7 +528,7 @@ _ROWS = (
         GroupLaunched,
         Sender.SETUP,
         opening.launch,
-        Cell(None, (_D,), "the group is opened, and its owner has the floor", _CHARGED),
+        Cell(None, (_D, _G, _Q), "the group is opened; its owner has the floor, or who has it by its policy", _CHARGED),
     ),
     _opening(
         LaunchAbandoned,

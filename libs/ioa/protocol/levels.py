@@ -27,5 +27,11 @@ FLOORS_ARE_PASSED = 2
 POLICIES = 3
 """A group may be led by a policy."""
 
-LEVEL = 3
+ASKS_AND_GATHERINGS = 4
+"""Several members may speak side by side, forms are filled in, and a role may be asked to decide."""
+
+RESERVES = 4
+"""A floor is granted only if what the dearest turn took is left of the tokens, for each who is to speak."""
+
+LEVEL = 4
 """The level of this release."""

@@ -6,6 +6,7 @@ A payload has only the fields its kind has. What happens next is decided by thes
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -15,9 +16,9 @@ from pydantic import Field, model_validator
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
-from ioa.protocol.model import Model, Time, Version
+from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.policy import Name
+from ioa.protocol.policy import MAX_FIELDS, FieldValue, FormField, Name
 from ioa.protocol.usage import OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
@@ -27,6 +28,10 @@ MAX_ARTIFACTS = 100
 """How many files a result or a conclusion may have."""
 MAX_REJECTS = 32
 """How many results one message may reject."""
+MAX_SEATS = 63
+"""How many members may be named to speak side by side."""
+MAX_QUESTION_FIELDS = 4
+"""How many fields a question may have."""
 
 Content = Annotated[str, Field(max_length=MAX_CONTENT_CHARS)]
 
@@ -35,6 +40,8 @@ class Phase(StrEnum):
     """Where a group stands (paper, section 2.3.3). The last three are terminal and absorbing."""
 
     DISCUSSING = "discussing"
+    GATHERING = "gathering"
+    DECIDING = "deciding"
     AWAITING_ACKS = "handing"
     ASSIGNED = "assigned"
     PAUSED = "paused"
@@ -82,11 +89,15 @@ Rejects = Annotated[tuple[RejectedTask, ...], Field(max_length=MAX_REJECTS)]
 
 
 class Discussion(Model):
-    """Say something and hand the floor to one other member; under a policy, to whom it chooses.
+    """Say something and hand the floor to another member, or to several side by side; under a policy, to whom it chooses.
 
     Attributes:
-        next_speaker: Who has the floor next. None only where a policy leads the group.
+        next_speaker: Who has the floor next. None where a policy leads the group, where several are named, and in an answer to who
+            has named several.
         go: The way out of the policy's node that the speaker chooses.
+        next_speakers: Who speaks next, side by side; then the floor returns.
+        question: What each of them is to fill in.
+        fields: What the sender fills in, of the question it answers, or of the form of the policy's node.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
@@ -94,6 +105,24 @@ class Discussion(Model):
     next_speaker: AgentIdField | None = None
     rejects: Rejects = ()
     go: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
+    next_speakers: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
+    question: Annotated[tuple[FormField, ...], Field(max_length=MAX_QUESTION_FIELDS, exclude_if=operator.not_)] = ()
+    fields: Annotated[Mapping[Name, FieldValue], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = Field(
+        default_factory=dict
+    )
+
+
+class Decision(Model):
+    """Choose one of the options that one was asked to choose from.
+
+    Attributes:
+        choice: One of the options.
+        content: Why.
+    """
+
+    type: Literal["DECISION"] = "DECISION"
+    choice: Annotated[str, Field(max_length=200)]
+    content: Annotated[str, Field(max_length=2_000)] = ""
 
 
 class SyncTaskAssignment(Model):
@@ -217,6 +246,7 @@ class Thinking(Model):
 
 Payload = Annotated[
     Discussion
+    | Decision
     | SyncTaskAssignment
     | AsyncTaskAssignment
     | InformTaskProgress
@@ -249,6 +279,7 @@ class Header(Model):
     """Who speaks, where, and on the ground of what.
 
     Attributes:
+        version: That of the payload, by `version_of`.
         turn: The turn the floor was granted for; the assignee of a task repeats the turn of its assignment.
         after: The log sequence the sender had applied when it spoke; its message can only lie behind it.
         state: The phase the sender believed the group in, as `phase_for_header` puts it.
@@ -261,7 +292,7 @@ class Header(Model):
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
 
-    version: Version = 1
+    version: Annotated[Literal[1, 2], known_up_to(2)] = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField
@@ -279,11 +310,16 @@ class Header(Model):
 
 
 def phase_for_header(phase: Phase) -> Phase:
-    """Name a phase so that routers of an older release can read it: to them `AWAITING_ACKS` is a part of `DISCUSSING`.
+    """Name a phase so that routers of an older release can read it: to them what they do not know is a part of `DISCUSSING`.
 
     A release that raises the header's version can say the phase as it is; this one reads it already.
     """
-    return Phase.DISCUSSING if phase is Phase.AWAITING_ACKS else phase
+    return Phase.DISCUSSING if phase in (Phase.AWAITING_ACKS, Phase.GATHERING, Phase.DECIDING) else phase
+
+
+def version_of(payload: Payload) -> Literal[1, 2]:
+    """Return the version of a message with a payload: a router that does not know the kind leaves it to those that do."""
+    return 2 if isinstance(payload, Decision) else 1
 
 
 class Message(Model):

@@ -8,24 +8,31 @@ by its `version`: a new meaning is a new version.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
 MAX_NODES = 128
 MAX_EXITS = 32
 MAX_PROMPT_CHARS = 8_000
+MAX_FIELDS = 16
+MAX_FIELD_CHARS = 200
+"""How long a text may be that a form is filled in with."""
 END = "end"
 """Where an exit leads that ends the discussion; no node is called so."""
+STAY = "stay"
+"""What a judge chooses that lets the node go on."""
 
 _NAME = r"^[a-z][a-z0-9_-]{0,31}$"
 
@@ -39,6 +46,15 @@ def _no_text(written: object) -> object:
     if isinstance(written, str):
         raise ValueError("Input should be a number of seconds")
     return written
+
+
+def _unless(default: object) -> Callable[[object], bool]:
+    """Leave a field out that is as it was before there was such a field, so that older policies keep their digest."""
+    return partial(operator.eq, default)
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0), le=timedelta(days=30))]
@@ -66,7 +82,8 @@ class Role(PolicyPart):
     timeout: Seconds | None = None
 
 
-Mode = Literal["order", "nominate", "random", "hub", "follow"]
+Mode = Literal["order", "nominate", "random", "hub", "follow", "together", "ask"]
+Peers = Literal["at_once", "after", "never"]
 
 
 class Turns(PolicyPart):
@@ -74,15 +91,50 @@ class Turns(PolicyPart):
 
     Attributes:
         mode: How the next speaker is found.
-        by: The hub, which speaks after everybody else: a role.
+        by: The hub, which speaks after everybody else, or who is asked for the next speaker: a role.
         follow: Which role speaks after which.
         repeat: Whether one member may speak twice in a row.
+        tries: How many decisions of who is asked here may be refused; then the default stands.
+        peers: When who speaks side by side reads what the others say: at once, after all of them have spoken, or never.
     """
 
     mode: Mode = "order"
     by: Name | None = None
     follow: Mapping[Name, Name] = Field(default_factory=dict)
     repeat: StrictBool = False
+    tries: Annotated[int, Field(strict=True, ge=1, le=5, exclude_if=_unless(2))] = 2
+    peers: Annotated[Peers, Field(exclude_if=_unless("after"))] = "after"
+
+
+FieldKind = Literal["text", "number", "yes_no", "member", "option"]
+Bound = Annotated[StrictInt, Field(ge=-(2**53), le=2**53)]
+FieldValue = StrictBool | Bound | Annotated[StrictStr, Field(max_length=MAX_FIELD_CHARS)]
+"""What a field is filled in with: of a member its id, of an option its text."""
+
+
+class FormField(PolicyPart):
+    """What a message says besides its words, so that nobody has to read them to know.
+
+    Attributes:
+        name: What it is called.
+        kind: What it holds: a text of up to 200 characters, a whole number, yes or no, a member, or one of `options`.
+        role: Of which role the member is; None is any member.
+        lowest: The least number; None is no bound.
+        highest: The greatest number; None is no bound.
+        options: What is chosen from.
+        required: Whether each message fills it in.
+    """
+
+    name: Name
+    kind: FieldKind = "text"
+    role: Name | None = None
+    lowest: Bound | None = None
+    highest: Bound | None = None
+    options: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=80)], ...], Field(max_length=16)] = ()
+    required: StrictBool = True
+
+
+Form = Annotated[tuple[FormField, ...], Field(max_length=MAX_FIELDS)]
 
 
 class Opening(PolicyPart):
@@ -104,11 +156,40 @@ class Condition(PolicyPart):
         turns: The node has had so many turns in this visit.
         rounds: Everybody who is present has had so many turns in this visit.
         visits: The node has been entered so many times.
+        field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
+        by: Who has filled it in so, in this visit: the last one who has filled it in, any member, all who are present, or more than
+            half of the cast.
+        of: Only holders of this role count.
+        equals: What it holds exactly.
+        like: What it looks like: `*` is anything, `?` any character, `#` a digit; case does not count.
+        left: A role of which no more than `at_most` holders are left; removed ones are not, lost ones are.
+        at_most: How many are left at most.
     """
 
     turns: Whole | None = None
     rounds: Whole | None = None
     visits: Whole | None = None
+    field: Annotated[Name | None, Field(exclude_if=_is_none)] = None
+    by: Annotated[Literal["last", "any", "all", "most"], Field(exclude_if=_unless("last"))] = "last"
+    of: Annotated[Name | None, Field(exclude_if=_is_none)] = None
+    equals: Annotated[FieldValue | None, Field(exclude_if=_is_none)] = None
+    like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
+    left: Annotated[Name | None, Field(exclude_if=_is_none)] = None
+    at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES, exclude_if=_is_none)] = None
+
+
+class Removal(PolicyPart):
+    """Who is taken out of the group.
+
+    Attributes:
+        field: A field of the node's form that names a member.
+        by: Whether most have named it, or the last one who has named anybody.
+        ties: Who goes if as many name another one: nobody, or the first that was named.
+    """
+
+    field: Name
+    by: Literal["most", "last"] = "most"
+    ties: Literal["none", "first"] = "none"
 
 
 class Exit(PolicyPart):
@@ -117,12 +198,19 @@ class Exit(PolicyPart):
     Attributes:
         to: The node that it leads to, or `end`.
         when: When it is open; a rule without a condition is taken when the turns of the node are over.
-        by: Whether a rule takes it, or whoever has the floor chooses it.
+        by: Whether a `rule` takes it, or the `speaker` chooses it, or holders of a role are asked, the judge.
+        remove: Who is out of the group when it is taken.
     """
 
     to: Name
     when: Condition | None = None
-    by: Literal["rule", "speaker"] = "rule"
+    by: Name = "rule"
+    remove: Annotated[Removal | None, Field(exclude_if=_is_none)] = None
+
+    @property
+    def judge(self) -> str | None:
+        """The role that is asked whether it is taken."""
+        return None if self.by in ("rule", "speaker") else self.by
 
     @property
     def is_bare(self) -> bool:
@@ -143,6 +231,8 @@ class Node(PolicyPart):
         exits: The ways out, in the order in which they are asked.
         again: Whether a further visit counts its turns anew.
         visits: How often the node may be entered; None is no bound.
+        form: What each message here fills in.
+        asked: Whether the judge is asked after each round, or after each turn.
     """
 
     name: Name
@@ -154,6 +244,21 @@ class Node(PolicyPart):
     exits: Annotated[tuple[Exit, ...], Field(max_length=MAX_EXITS)] = ()
     again: Literal["anew", "continue"] = "anew"
     visits: Whole | None = None
+    form: Annotated[Form, Field(exclude_if=operator.not_)] = ()
+    asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
+
+    @cached_property
+    def judge(self) -> str | None:
+        """The role that is asked which way to go."""
+        return next((way.judge for way in self.exits if way.judge is not None), None)
+
+    @cached_property
+    def tested(self) -> tuple[FormField, ...]:
+        """The fields of the form that an exit depends on; others stay in the messages."""
+        named = {way.when.field for way in self.exits if way.when is not None} | {
+            way.remove.field for way in self.exits if way.remove
+        }
+        return tuple(one for one in self.form if one.name in named)
 
 
 class Policy(PolicyPart):
@@ -196,6 +301,18 @@ class Policy(PolicyPart):
         return any(role.timeout is not None for role in self.roles)
 
     @cached_property
+    def level(self) -> int:
+        """The level that a group needs to be led by it."""
+        asks = any(
+            node.turns.mode in ("together", "ask")
+            or node.form
+            or node.judge
+            or any(way.remove or _counts_left(way.when) for way in node.exits)
+            for node in self.nodes
+        )
+        return ASKS_AND_GATHERINGS if asks else POLICIES
+
+    @cached_property
     def digest(self) -> str:
         """Tells this policy from another one."""
         return hashlib.sha256(encode_value(self.model_dump(mode="json"))).hexdigest()[:16]
@@ -203,6 +320,10 @@ class Policy(PolicyPart):
     def node(self, name: str) -> Node:
         """Find a node that is there."""
         return self.nodes[self.node_numbers[name]]
+
+
+def _counts_left(when: Condition | None) -> bool:
+    return when is not None and when.left is not None
 
 
 class Casting(PolicyPart):

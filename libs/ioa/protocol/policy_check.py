@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
 from ioa.protocol.codec import encode_value
-from ioa.protocol.policy import END, Node, Policy
+from ioa.protocol.policy import END, MAX_FIELD_CHARS, STAY, Condition, Exit, FieldKind, FormField, Node, Policy
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
+MAX_TOLD_BYTES = 16_000
+"""What members may have filled in of what an exit depends on: each entry of the group carries it."""
+_VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
 
 
 class Finding(NamedTuple):
@@ -46,6 +49,41 @@ def listed(names: Iterable[str]) -> str:
     """Name some of them."""
     known = list(names)
     return ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
+
+
+_OPTIONS = ("has `options`, and is no choice", "needs `options` to choose from")
+
+
+def faults_of(form: Iterable[FormField]) -> Iterator[str]:
+    """Say what makes no sense in a form or a question, apart from the names of roles."""
+    form = list(form)
+    for name, count in Counter(one.name for one in form).items():
+        if count > 1:
+            yield f"two fields are called {name!r}; give one of them another name"
+    for one in form:
+        if one.role is not None and one.kind != "member":
+            yield f"the field {one.name!r} has a `role`, which goes with members"
+        if (one.lowest, one.highest) != (None, None) and one.kind != "number":
+            yield f"the field {one.name!r} has bounds, which go with numbers"
+        elif one.lowest is not None and one.highest is not None and one.lowest > one.highest:
+            yield f"no number is right for the field {one.name!r}: {one.lowest} is more than {one.highest}"
+        if bool(one.options) != (one.kind == "option"):
+            yield f"the field {one.name!r} {_OPTIONS[one.kind == 'option']}"
+        elif len(set(one.options)) < len(one.options):
+            yield f"the field {one.name!r} has an option twice"
+
+
+def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
+    """Return what the state may have to hold of the forms, of the node where that is most.
+
+    Args:
+        policy: The policy.
+        holders: How many members hold each role.
+    """
+    return max(
+        sum(holders[role] for role in node.roles) * sum(2 + _VALUE_BYTES[field.kind] for field in node.tested)
+        for node in policy.nodes
+    )
 
 
 def _error(where: str, what: str) -> Finding:
@@ -87,27 +125,101 @@ def _of_references(policy: Policy) -> Iterator[Finding]:
             if node.opens.role in roles and node.opens.role not in node.roles:
                 yield _error(where, f"{node.opens.role} opens it and is not in it")
         yield from _of_turns(node, roles)
+        for what in faults_of(node.form):
+            yield _error(where, what)
+        for name in [one.role for one in node.form if one.role is not None]:
+            yield from role(where, name)
         for way in node.exits:
             if way.to != END and way.to not in nodes:
                 yield _error(where, f"there is no node {way.to!r} to go to{nearest(way.to, [*nodes, END])}")
-            if way.when is not None and not way.when.model_dump(exclude_none=True):
-                yield _error(where, f"the exit to {way.to} has an empty `when`; leave it out, or say when")
+            for name in filter(None, (way.judge, *((way.when.of, way.when.left) if way.when else ()))):
+                yield from role(where, name)
+            for what in _of_exit(node, way):
+                yield _error(where, f"the exit to {way.to} {what}")
+        judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
+        if len(judges) > 1:
+            yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")
+
+
+def _of_exit(node: Node, way: Exit) -> Iterator[str]:
+    """Say what is wrong with an exit, as the end of a sentence that names it."""
+    if way.by == "speaker" and node.turns.mode == "together":
+        yield "is chosen by a speaker, and where all speak side by side nobody chooses: let a rule or a role take it"
+    if way.judge is not None and way.to == STAY:
+        yield f"cannot be chosen by {way.judge}, to whom {STAY!r} is to go on here: give that node another name"
+    if way.when is not None:
+        yield from _of_condition(node, way.when)
+    if way.remove is not None:
+        named = next((one for one in node.form if one.name == way.remove.field), None)
+        if named is None:
+            meant = nearest(way.remove.field, _names(node))
+            yield f"removes whom the field {way.remove.field!r} names, which its form lacks{meant}"
+        elif named.kind != "member":
+            yield f"removes whom the field {named.name!r} names, which names no member"
+
+
+def _of_condition(node: Node, when: Condition) -> Iterator[str]:
+    given = when.model_dump(exclude_none=True)
+    if not given:
+        yield "has an empty `when`; leave it out, or say when"
+    if (when.left is None) != (when.at_most is None):
+        yield "says `left` or `at_most` alone: which role, and how many of it at most"
+    if when.field is None:
+        lone = [name for name in ("by", "of", "equals", "like") if name in given]
+        if lone:
+            yield f"has `{lone[0]}` without the `field` that it tests"
+        return
+    field = next((one for one in node.form if one.name == when.field), None)
+    if field is None:
+        yield f"tests the field {when.field!r}, which its form lacks{nearest(when.field, _names(node))}"
+        return
+    if when.of is not None and when.of not in node.roles:
+        yield f"asks what {when.of} has filled in, which is not in it"
+    if when.like is not None and (when.equals is not None or field.kind not in ("text", "option")):
+        yield f"has `like`, which goes with texts and options, and not with `equals`: {field.name!r} is of kind {field.kind}"
+    elif when.equals is not None and not _fits(field, when.equals):
+        yield f"waits for {field.name!r} to be {when.equals!r}, which it never is"
+
+
+def _fits(field: FormField, value: object) -> bool:
+    """Whether a field can hold a value; of members any name may be one."""
+    match field.kind:
+        case "yes_no":
+            return isinstance(value, bool)
+        case "number":
+            if not isinstance(value, int) or isinstance(value, bool):
+                return False
+            return (field.lowest is None or value >= field.lowest) and (field.highest is None or value <= field.highest)
+        case "option":
+            return value in field.options
+        case _:
+            return isinstance(value, str)
+
+
+def _names(node: Node) -> list[str]:
+    return [one.name for one in node.form]
 
 
 def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
     where, turns = _at(node), node.turns
     if turns.mode == "hub" and turns.by is None:
         yield _error(where, "turns = 'hub' needs `by`, the role that speaks after everybody else")
-    if turns.mode != "hub" and turns.by is not None:
+    if turns.mode == "ask" and turns.by is None:
+        yield _error(where, "turns = 'ask' needs `by`, the role that chooses")
+    if turns.mode not in ("hub", "ask") and turns.by is not None:
         yield _error(where, f"turns = {turns.mode!r} has no `by`")
     if turns.mode == "follow" and not turns.follow:
         yield _error(where, "turns = 'follow' needs `follow`, which role speaks after which")
     if turns.mode != "follow" and turns.follow:
         yield _error(where, f"turns = {turns.mode!r} has no `follow`")
+    if turns.peers == "never":
+        yield _error(
+            where, "peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn"
+        )
     for name in filter(None, (turns.by, *(one for pair in turns.follow.items() for one in pair))):
         if name not in roles:
             yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
-        elif name not in node.roles:
+        elif name not in node.roles and not (turns.mode == "ask" and name == turns.by):
             yield _error(where, f"its turns name {name}, which is not in it")
 
 
@@ -119,8 +231,12 @@ def _of_ways(policy: Policy) -> Iterator[Finding]:
             yield _error(_at(node), "nothing leads to it")
         elif node.name not in ending:
             yield _error(_at(node), "no way leads from it to the end")
-        elif not _ends_surely(node) and not _has_speaker_exit(node):
+        elif not _ends_surely(node) and not _is_ended_by(node):
             yield _error(_at(node), "may never end: give it `max`")
+        if policy.ends == "last" and any(way.judge is not None and way.to == END for way in node.exits):
+            yield _error(
+                _at(node), f"ends = 'last', but {node.judge} may end it, after the last message: let somebody speak behind it"
+            )
 
 
 def _targets(node: Node) -> Sequence[str]:
@@ -146,17 +262,21 @@ def _reaching_end(policy: Policy) -> set[str]:
 
 def _ends_surely(node: Node) -> bool:
     """Whether its turns come to an end however its members choose: they are counted, or everybody has one in time."""
-    everybody_speaks = node.turns.mode in ("order", "random")
+    everybody_speaks = node.turns.mode in ("order", "random", "together")
     by_rules = [way.when for way in node.exits if way.by == "rule" and way.when is not None]
+    counted = [when for when in by_rules if when.visits is None and when.field is None and when.left is None]
     return (
         node.max is not None
-        or any(when.visits is None and (everybody_speaks or when.rounds is None) for when in by_rules)
+        or any(everybody_speaks or when.rounds is None for when in counted)
         or (everybody_speaks and all(way.is_bare for way in node.exits))
     )
 
 
-def _has_speaker_exit(node: Node) -> bool:
-    return any(way.by == "speaker" for way in node.exits)
+def _is_ended_by(node: Node) -> str | None:
+    """Say who alone ends a node, if its members choose to."""
+    if any(way.by == "speaker" for way in node.exits):
+        return "its speakers end it"
+    return node.judge and f"its judge, {node.judge}, ends it"
 
 
 def _of_size(policy: Policy) -> Iterator[Finding]:
@@ -167,14 +287,28 @@ def _of_size(policy: Policy) -> Iterator[Finding]:
 
 def _warnings(policy: Policy) -> Iterator[Finding]:
     speaking = {name for node in policy.nodes for name in node.roles}
+    asked = {name: node for node in policy.nodes for name in _asked_in(node)}
     for role in policy.roles:
-        if role.name not in speaking and role.name != policy.leader:
-            yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+        if role.name not in speaking and role.name != policy.leader and role.name not in asked:
+            told = [node for node in policy.nodes for one in node.form if one.role == role.name]
+            if not told:
+                yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+    for name, node in asked.items():
+        if name not in speaking and name != policy.leader:
+            yield Finding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
     for node in policy.nodes:
         if not _ends_surely(node):
-            yield Finding("warning", _at(node), "only its speakers end it, besides max_turns")
+            yield Finding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
     if loop := _unbounded_loop(policy):
         yield Finding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
+
+
+def _asked_in(node: Node) -> Iterator[str]:
+    """Name the roles that decide in a node."""
+    if node.judge is not None:
+        yield node.judge
+    if node.turns.mode == "ask" and node.turns.by is not None:
+        yield node.turns.by
 
 
 def _unbounded_loop(policy: Policy) -> Sequence[str]:

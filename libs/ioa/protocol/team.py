@@ -17,8 +17,23 @@ from pydantic.functional_validators import BeforeValidator
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_texts
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.policy import END, MAX_ROLES, Condition, Exit, Name, Node, Opening, Policy, PolicyPart, Role, Turns, Whole
-from ioa.protocol.policy_check import Finding, check, listed, nearest
+from ioa.protocol.policy import (
+    END,
+    MAX_ROLES,
+    Condition,
+    Exit,
+    FormField,
+    Name,
+    Node,
+    Opening,
+    Policy,
+    PolicyPart,
+    Removal,
+    Role,
+    Turns,
+    Whole,
+)
+from ioa.protocol.policy_check import MAX_TOLD_BYTES, Finding, check, listed, nearest, told_bytes
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
@@ -88,13 +103,10 @@ _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
     "top": frozenset({"heard_by", "watchers"}),
     "role": frozenset({"human", "secret", "hears_all", "silent", "memory"}),
-    "node": frozenset({"heard_by", "form", "asked", "join", "take", "review", "guards", "writes", "tasks", "asks", "invites"}),
-    "turns": frozenset({"tries", "peers"}),
-    "exit": frozenset({"remove"}),
-    "when": frozenset({"field", "by", "of", "equals", "like", "left", "at_most", "says"}),
+    "node": frozenset({"heard_by", "join", "take", "review", "guards", "writes", "tasks", "asks", "invites"}),
+    "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""
-_LATER_MODES = ("together", "ask")
 
 
 def later_parts() -> Mapping[str, tuple[str, ...]]:
@@ -136,10 +148,19 @@ def team_of(document: object) -> TeamSpec:
     team = reading.team(document)
     if reading.findings or team is None:
         raise TeamError(tuple(reading.findings))
-    errors = tuple(one for one in check(team.policy) if one.kind == "error")
+    errors = tuple(one for one in check(team.policy) if one.kind == "error") or _of_size(team)
     if errors:
         raise TeamError(errors)
     return team
+
+
+def _of_size(team: TeamSpec) -> tuple[Finding, ...]:
+    holders = {one.role: max(one.count, len(one.agents)) for one in team.fillings}
+    size = told_bytes(team.policy, holders)
+    if size <= MAX_TOLD_BYTES:
+        return ()
+    what = f"what members fill in may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most: test fewer texts"
+    return (Finding("error", "", what),)
 
 
 def document_of(team: TeamSpec) -> dict[str, Any]:
@@ -187,7 +208,38 @@ def _node_document(node: dict[str, Any]) -> dict[str, Any]:
         node["exits"] = []
     if node.get("turns", {}).keys() == {"mode"}:
         node["turns"] = node["turns"]["mode"]
+    if "form" in node:
+        node["form"] = {one.pop("name"): _field_document(one) for one in node["form"]}
     return node
+
+
+_NUMBER = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_PLAIN: Mapping[str, str] = {"text": "text", "number": "number", "yes/no": "yes_no", "member": "member"}
+
+
+def _field(written: str) -> dict[str, Any]:
+    """Read a field off its shorthand: `text`, `number`, `1..10`, `yes/no`, `this|that`, a role, `member`; with `?` it may lack."""
+    what = written.removesuffix("?")
+    told: dict[str, Any] = {"required": False} if what != written else {}
+    if what in _PLAIN:
+        return {"kind": _PLAIN[what], **told}
+    if bounds := _NUMBER.fullmatch(what):
+        return {"kind": "number", "lowest": int(bounds[1]), "highest": int(bounds[2]), **told}
+    if "|" in what:
+        return {"kind": "option", "options": what.split("|"), **told}
+    return {"kind": "member", "role": what, **told}
+
+
+def _field_document(field: dict[str, Any]) -> object:
+    """Write a field as its shorthand, if that reads back to the same."""
+    bounds = f"{field.get('lowest')}..{field.get('highest')}"
+    words = {value: name for name, value in _PLAIN.items()}
+    what = {"number": bounds, "option": "|".join(field.get("options", ())), "member": field.get("role", "")}
+    written = [words.get(field.get("kind", "text"), ""), what.get(field.get("kind", "text"), "")]
+    for one in [f"{word}{'?' if field.get('required') is False else ''}" for word in written if word]:
+        if _field(one) == {"kind": "text", **field}:
+            return one
+    return field
 
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -277,17 +329,26 @@ class _Reading:
         node["exits"] = self._exits(where, given)
         if "turns" in given:
             node["turns"] = self._turns(where, given["turns"])
+        if isinstance(form := given.get("form"), Mapping):
+            node["form"] = [self._field(where, str(name), one) for name, one in form.items()]
         if isinstance(opens := given.get("opens"), Mapping):
             self._keys(where, opens, Opening.model_fields, "opens")
         return node
+
+    def _field(self, where: str, name: str, given: object) -> dict[str, Any]:
+        if isinstance(given, str):
+            return {"name": name, **_field(given)}
+        if not isinstance(given, Mapping):
+            self._wrong(where, f"form.{name}: is neither a text such as `yes/no` nor a table")
+            return {"name": name}
+        self._keys(where, given, [one for one in FormField.model_fields if one != "name"], "form")
+        return {**given, "name": name}
 
     def _turns(self, where: str, given: object) -> object:
         if isinstance(given, str):
             given = {"mode": given}
         if isinstance(given, Mapping):
             self._keys(where, given, Turns.model_fields, "turns")
-            if given.get("mode") in _LATER_MODES:
-                self._later(where, f"turns = {given['mode']!r}")
         return given
 
     def _exits(self, where: str, given: Mapping[str, Any]) -> list[object]:
@@ -301,8 +362,8 @@ class _Reading:
         for way in named if isinstance(named, list | tuple) else [named]:
             if isinstance(way, Mapping):
                 self._keys(where, way, Exit.model_fields, "exit")
-                if isinstance(way.get("by"), str) and way["by"] not in ("rule", "speaker"):
-                    self._later(where, f"an exit by a role, here {way['by']!r},")
+                if isinstance(remove := way.get("remove"), Mapping):
+                    self._keys(where, remove, Removal.model_fields, "remove")
                 if isinstance(when := way.get("when"), Mapping):
                     self._keys(where, when, Condition.model_fields, "when")
             exits.append(way)

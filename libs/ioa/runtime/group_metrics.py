@@ -11,7 +11,7 @@ from prometheus_client import Counter
 
 from ioa.group.events import Event, Said, SubgroupClosed, input_of
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, TaskMode
+from ioa.group.state import Asking, ClosedTask, Concluding, Discussing, Ended, Gathering, GroupState, OpenTask, TaskMode
 from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
@@ -96,7 +96,7 @@ def _count_more(before: GroupState, event: Event, after: GroupState) -> None:
     if after.stage is not before.stage:
         _count_stage(before, event, after)
     if after.silences > before.silences:
-        silences.inc()
+        silences.inc(after.silences - before.silences)
     if after.tasks is not before.tasks:
         _count_tasks(before, after)
     if after.spent is not before.spent and not isinstance(event, SubgroupClosed):  # a nested team's was counted in its own group
@@ -108,8 +108,14 @@ def _count_stage(before: GroupState, event: Event, after: GroupState) -> None:
     if after.turn != before.turn or type(new) is not type(old):
         if isinstance(old, Discussing):
             floor_held.observe((event.at - (old.since or old.until - limits.floor_timeout)).total_seconds())
+        elif isinstance(old, Asking):
+            floor_held.observe((event.at - old.since).total_seconds())
         elif isinstance(old, Concluding):
             floor_held.observe((event.at - (old.since or old.until - limits.conclusion_timeout)).total_seconds())
+    if isinstance(old, Gathering):
+        closed = len(old.seats) - (len(new.seats) if isinstance(new, Gathering) and after.turn == before.turn else 0)
+        for _ in range(closed):
+            floor_held.observe((event.at - old.since).total_seconds())
     if isinstance(new, Ended):
         _end_of[new.reason].inc()
     if after.phase != before.phase:

@@ -295,7 +295,7 @@ class GroupLedger:
                     raise
                 head = None
                 continue
-            audience = tuple(member.agent_id for member in transition.state.members)
+            audience = transition.audience
             entry = encode_entry(Entry.of(event, transition.state, audience))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0

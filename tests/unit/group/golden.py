@@ -19,8 +19,8 @@ from ioa.group.machine import step
 from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, PassCause, Phase
-from ioa.protocol.policy import Policy
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, PassCause, Phase
+from ioa.protocol.policy import FormField, Policy
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.test_policy import Told, group
@@ -126,11 +126,30 @@ def stories() -> dict[str, Sequence[Event]]:
         .passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
+    told |= gathered_stories()
     told |= {f"led-{name}": story for name, story in led_stories().items()}
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
     )
     return {**{name: story.log for name, story in told.items()}, "abandoned": (abandoned,)}
+
+
+def gathered_stories() -> dict[str, Scenario]:
+    """Free groups whose members speak side by side, answered, silent, lost, on the last turns and tokens."""
+    question = (FormField(name="vote", kind="member"), FormField(name="size", kind="number", required=False))
+    both = Discussion(content="Well?", next_speakers=(AgentId("bob"), AgentId("eve")), question=question)
+    asked = launched("ada", "bob", "eve", patient=["eve"]).speaks("ada", both)
+    voted = asked.speaks("eve", Discussion(content="Me.", fields={"vote": "eve", "size": 3}))
+    last = launched("ada", "bob", "eve", max_turns=3).speaks("ada", both.model_copy(update={"question": ()}))
+    return {
+        "gather": voted.speaks("bob", Discussion(content="Ada.", fields={"vote": "ada"})).announces("ada").concludes("ada"),
+        "gather-silent": asked.after(40).thinks("eve").timers(2).passes("ada").loses("bob"),
+        "gather-lost": asked.passes("bob").loses("ada").loses("eve").regains("ada"),
+        "gather-last-turns": last.speaks("bob", Discussion(content="Yes."))
+        .speaks("eve", Discussion(content="No."))
+        .concludes("ada"),
+        "reserve": launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS // 2 + 1).concludes("ada"),
+    }
 
 
 def led_stories() -> dict[str, Scenario]:
@@ -140,6 +159,7 @@ def led_stories() -> dict[str, Scenario]:
     loop = group(
         {**x, "max": 2, "exits": [{"to": "y", "when": {"visits": 2}}, {"to": "x"}]}, y, roles={"a": {"at_most": 2, "timeout": 20}}
     )
+    vote = {**x, "turns": "together", "form": {"vote": "member"}}
     hub = {**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "exits": [{"to": "end", "by": "speaker"}]}
     told = {
         "order": (group({**x, "opens": {"role": "b", "say": "Welcome."}, "then": "y"}, y), "opens:Welcome. says says says"),
@@ -154,19 +174,34 @@ def led_stories() -> dict[str, Scenario]:
         "silent-end": (group(x, silent="end"), "says silent"),
         "last": (group(x, ends="last"), "says says says"),
         "ends": (group(hub), "ends"),
+        "together": (group({**x, "turns": "together", "max": 5, "then": "y"}, y),
+                     "says says@eve silent away@ada says@bob says@ada says"),
+        "vote": (group({**vote, "exits": [{"to": "y", "remove": {"field": "vote"}}]}, {**y, "roles": ["b", "c"]}),
+                 "says{vote=eve} says{vote=eve} says{vote=bob} says"),
+        "form": (group({**vote, "turns": "order", "max": 9, "exits": [{"to": "y", "when": {"field": "vote", "equals": "bob"}}]}, y),
+                 "says{vote=eve} says{vote=bob} says"),
+        "ask": (group({**x, "turns": {"mode": "ask", "by": "a"}, "max": 5}),
+                "decides:eve says errs decides:ada says errs errs says -ada says says"),
+        "judge": (group({**x, "max": 9, "asked": "turn", "exits": [{"to": "end", "by": "c"}]}),
+                  "says decides:stay says silent says away decides:end"),
+        "hub-gather": (group({**hub, "max": 7}), "says:bob,eve says@eve says@bob says:bob,eve silent says"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}
-    return {name: story if story.holder is None else story.concludes(story.holder) for name, story in ended.items()} | {
-        "cancelled": group(x).cancelled()
-    }
+    return {
+        name: story if story.phase is not Phase.CONCLUDING or story.holder is None else story.concludes(story.holder)
+        for name, story in ended.items()
+    } | {"cancelled": group(x).cancelled()}
+
+
+_LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
 def _play(story: Scenario, words: str) -> Scenario:
     """Let members say these words, as `Told` reads them, while they discuss."""
     told = Told(story)
     for word in words.split():
-        told = told.word(word) if told.story.phase is Phase.DISCUSSING else told
+        told = told.word(word) if told.story.phase in _LED else told
     return told.story
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from ioa.group.machine import step
 from ioa.group.state import ClosedTask, Concluding, Loan, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.levels import RESERVES
 from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, Phase, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, charter, launched, limits, specs
@@ -36,7 +38,7 @@ def _reason(story: Scenario) -> Reason:
 
 def test_the_message_that_spends_the_last_token_stands() -> None:
     """It is in the record and counts its turn; then only a conclusion is legal, and its reason is the budget."""
-    story = launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS - 1).says("bob", to="ada", tokens=5)
+    story = launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS // 2).says("bob", to="ada", tokens=MAX_TOKENS // 2 + 4)
     assert (story.phase, story.holder, story.state.turns_taken, story.state.spent.tokens) == (
         Phase.CONCLUDING,
         "ada",
@@ -47,8 +49,21 @@ def test_the_message_that_spends_the_last_token_stands() -> None:
 
 
 def test_one_token_less_changes_nothing() -> None:
-    """The bound is exact."""
-    assert launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS - 1).phase is Phase.DISCUSSING
+    """The bound is exact, in groups of a level that reserves nothing."""
+    assert launched("ada", "bob", level=RESERVES - 1).says("ada", to="bob", tokens=MAX_TOKENS - 1).phase is Phase.DISCUSSING
+
+
+@pytest.mark.parametrize(("tokens", "phase"), [(MAX_TOKENS // 2, Phase.DISCUSSING), (MAX_TOKENS // 2 + 1, Phase.CONCLUDING)])
+def test_a_turn_that_may_cost_more_than_is_left_is_not_started(tokens: int, phase: Phase) -> None:
+    """What the dearest turn took is reserved for the next one."""
+    assert launched("ada", "bob").says("ada", to="bob", tokens=tokens).phase is phase
+
+
+@pytest.mark.parametrize(("tokens", "phase"), [(MAX_TOKENS // 3, Phase.GATHERING), (MAX_TOKENS // 3 + 1, Phase.CONCLUDING)])
+def test_a_reserve_is_for_each_who_speaks_side_by_side(tokens: int, phase: Phase) -> None:
+    """None of them is let speak on the account of another."""
+    both = Discussion(content="Well?", next_speakers=(AgentId("bob"), AgentId("eve")))
+    assert launched("ada", "bob", "eve").speaks("ada", both, usage=Usage(tokens_in=tokens)).phase is phase
 
 
 def test_money_is_a_budget_as_well() -> None:

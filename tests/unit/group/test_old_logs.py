@@ -23,7 +23,7 @@ def test_old_logs_replay(path: Path) -> None:
     state: GroupState | None = None
     policy: Policy | None = None
     for event, recorded in golden.read(path):
-        entry = validate(Entry, {"version": 2 if "course" in recorded else 1, "event": event, "state": recorded, "audience": ()})
+        entry = validate(Entry, {"version": 3, "event": event, "state": recorded, "audience": ()})
         policy = policy or golden.policy_of(entry.event)
         state = step(state, entry.event, policy).state
         assert state == entry.state

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
+from ioa.group.events import MessageRefused
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import Discussing, Ended
+from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     Pass,
@@ -28,7 +31,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     Thinking,
 )
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import FieldValue, Policy
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import COMM, Scenario, launched_under, said, specs
 
@@ -53,25 +56,39 @@ def group(*nodes: Mapping[str, Any], max_turns: int = 100, **top: Any) -> Scenar
 class Told:
     """A story: each word is an event.
 
-    `says` the holder says something; `says:bob` names Bob; `goes:x` leads to x; `opens` says the given words; `silent` lets the
-    floor run out; `passes`; `ends` announces the end; `-bob` is lost; `+bob` is back.
+    `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
+    form in; `goes:x` leads to x; `opens:Go.` says the given words; `decides:x`; `errs` chooses what is no option; `silent` lets the
+    floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob`
+    is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
 
     def word(self, word: str) -> Told:
         """Go one event further."""
-        verb, _, what = word.partition(":")
-        story, holder = self.story, self.story.holder or "nobody"
-        if verb.startswith("-"):
-            return Told(story.loses(verb[1:]))
-        if verb.startswith("+"):
-            return Told(story.regains(verb[1:]))
+        story = self.story
+        if word[0] in "-+":
+            return Told(story.loses(word[1:]) if word[0] == "-" else story.regains(word[1:]))
+        found = _WORD.fullmatch(word)
+        assert found is not None, word
+        verb, what, words = found["verb"], found["what"] or "", f"Point {len(story.log)}."
+        who, fields = found["who"] or next(iter(story.state.floor), "nobody"), _fields(found["fields"] or "")
+        names = [AgentId(name) for name in what.split(",") if name]
         match verb:
+            case "says" if len(names) > 1:
+                payload: Payload = Discussion(content=words, next_speakers=tuple(names), fields=fields)
             case "says":
-                payload: Payload = Discussion(content=f"Point {story.state.turn}.", next_speaker=AgentId(what) if what else None)
+                payload = Discussion(content=words, next_speaker=names[0] if names else None, fields=fields)
             case "goes":
-                payload = Discussion(content=f"Point {story.state.turn}.", go=what)
+                payload = Discussion(content=words, go=what, fields=fields)
+            case "decides":
+                payload = Decision(choice=what)
+            case "away":
+                payload = Pass(cause=PassCause.MODEL_UNAVAILABLE)
+            case "errs":
+                assert story.refusal(said(who, Decision(choice="nowhere"), story.state.turn, story.now)).code == "bad_decision"
+                about = {"by": who, "turn": story.state.turn, "message_id": f"m{len(story.log)}", "code": "bad_decision"}
+                return Told(story.happens(MessageRefused.model_validate({"at": story.now, **about})))
             case "opens":
                 payload = Discussion(content=what)
             case "passes":
@@ -81,26 +98,41 @@ class Told:
             case _:
                 assert verb == "silent"
                 return Told(story.timer())
-        return Told(story.speaks(holder, payload))
+        return Told(story.speaks(who, payload))
 
     def where(self) -> str:
-        """The node and who has the floor, or how the discussion has ended."""
+        """The node and who has the floor, all who have, or who is asked; or how the discussion has ended."""
         state, policy = self.story.state, self.story.policy
         assert policy is not None and state.course is not None
         match state.stage:
             case Discussing(holder=holder):
                 return f"{policy.nodes[state.course.node].name}:{holder}"
+            case Gathering() | Asking():
+                sign = "?" if isinstance(state.stage, Asking) else ":"
+                return f"{policy.nodes[state.course.node].name}{sign}{'+'.join(state.floor)}"
             case Ended(reason=reason):
                 return f"ended:{reason}"
             case _:
                 return f"concluding:{state.floor_holder}"
 
 
+_WORD = re.compile(r"(?P<verb>[a-z]+)(?:@(?P<who>\w+))?(?:\{(?P<fields>[^}]*)\})?(?::(?P<what>.*))?")
+
+
+def _fields(text: str) -> Mapping[str, FieldValue]:
+    """Read `vote=bob,done=yes,score=3`."""
+    told: dict[str, FieldValue] = {}
+    for pair in filter(None, text.split(",")):
+        name, _, value = pair.partition("=")
+        told[name] = value == "yes" if value in ("yes", "no") else int(value) if value.isdecimal() else value
+    return told
+
+
 def floors(story: Scenario, words: str) -> str:
     """Where the group stood at first and after each event."""
     told = [Told(story)]
     for word in words.split():
-        told.append(told[-1].word(word.replace("_", " ")))
+        told.append(told[-1].word(word))
     return " ".join(one.where() for one in told)
 
 
@@ -108,6 +140,11 @@ X: Mapping[str, Any] = {"name": "x", "roles": ["a", "b", "c"]}
 Y: Mapping[str, Any] = {"name": "y", "roles": ["c"]}
 Z: Mapping[str, Any] = {"name": "z", "roles": ["b", "c"]}
 BY_SPEAKER: Mapping[str, Any] = {"max": 9, "exits": [{"to": "end", "by": "speaker"}]}
+
+FORM: Mapping[str, Any] = {**X, "max": 9, "form": {"done": "yes/no?", "note": "text?", "pick": "this|that?"}}
+VOTE: Mapping[str, Any] = {
+    **X, "turns": "together", "form": {"vote": "member?"}, "exits": [{"to": "z", "remove": {"field": "vote"}}]
+}  # fmt: skip
 
 RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]] = [
     ("order is of roles, then of joining", [{"name": "x", "roles": ["c", "ab"]}], {}, "says says", "x:eve x:ada x:bob"),
@@ -176,6 +213,100 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
     ("the last message is the result", [X], {"ends": "last"}, "says says says", "x:ada x:bob x:eve ended:concluded"),
     ("a silent last turn is no result", [X], {"ends": "last"}, "says says silent", "x:ada x:bob x:eve concluding:ada"),
     ("silence ends it, if the policy says so", [X], {"silent": "end"}, "says silent", "x:ada x:bob ended:no_speaker"),
+    ("side by side all who are present, in any order", [{**X, "turns": "together", "then": "y"}, Y], {},
+     "-bob says@eve says@ada", "x:ada+bob+eve x:ada+eve x:ada y:eve"),
+    ("side by side a seat may be silent", [{**X, "turns": "together", "then": "y"}, Y], {},
+     "says@bob passes@ada silent", "x:ada+bob+eve x:ada+eve x:eve y:eve"),
+    ("side by side a lost seat is closed", [{**X, "turns": "together", "then": "z"}, Z], {},
+     "says@bob -ada says", "x:ada+bob+eve x:ada+eve x:eve z:bob"),
+    ("side by side a lost seat stays if nobody else is there", [{**X, "turns": "together", "max": 9}], {},
+     "-ada -bob -eve silent", "x:ada+bob+eve x:bob+eve x:eve x:eve concluding:ada"),
+    ("side by side until max, and no further", [{**X, "turns": "together", "max": 4}], {},
+     "says says says says", "x:ada+bob+eve x:bob+eve x:eve x:ada concluding:ada"),
+    ("side by side for some rounds", [{**X, "turns": "together", "exits": [{"to": "y", "when": {"rounds": 2}}]}, Y], {},
+     "says says says says says says", "x:ada+bob+eve x:bob+eve x:eve x:ada+bob+eve x:bob+eve x:eve y:eve"),
+    ("side by side after an opening", [{**X, "turns": "together", "opens": {"role": "b", "say": "Go."}, "max": 4}], {},
+     "opens:Go. says says says", "x:bob x:ada+bob+eve x:bob+eve x:eve concluding:ada"),
+    ("side by side who is away is asked again", [{**X, "turns": "together", "then": "y"}, Y], {},
+     "away@ada says@bob says@eve says@ada", "x:ada+bob+eve x:bob+eve x:eve x:ada y:eve"),
+    ("a hub names several, and speaks after them", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
+     "says:bob,eve says@eve says@bob says", "x:ada x:bob+eve x:bob x:ada x:bob"),
+    ("a hub names several, and a rule leads out", [{**X, "turns": {"mode": "hub", "by": "a"}, "exits": [
+        {"to": "y", "when": {"turns": 1}}]}, Y], {}, "says:bob,eve", "x:ada y:eve"),
+    ("a role chooses who speaks", [{**X, "turns": {"mode": "ask", "by": "a"}, "max": 3}], {},
+     "decides:eve says decides:ada says decides:bob says", "x?ada x:eve x?ada x:ada x?ada x:bob concluding:ada"),
+    ("who does not choose: next in order", [{**X, "turns": {"mode": "ask", "by": "a"}, "max": 3}], {},
+     "silent says passes says errs errs", "x?ada x:ada x?ada x:bob x?ada x?ada x:eve"),
+    ("so many tries", [{**X, "turns": {"mode": "ask", "by": "a", "tries": 1}, "max": 3}], {}, "errs", "x?ada x:ada"),
+    ("one legal next speaker is not asked for", [{**X, "turns": {"mode": "ask", "by": "a"}, "max": 3}], {},
+     "-eve decides:bob says says", "x?ada x?ada x:bob x:ada x:bob"),
+    ("another holder is asked for a lost one", [{**X, "turns": {"mode": "ask", "by": "ab"}, "max": 3}],
+     {"roles": {"ab": {}}}, "-ada -bob", "x?ada x?bob x:eve"),
+    ("whose model is away is asked again", [{**X, "turns": {"mode": "ask", "by": "a"}, "max": 3}], {},
+     "away decides:eve", "x?ada x?ada x:eve"),
+    ("who opens is not asked for", [{**X, "turns": {"mode": "ask", "by": "a"}, "opens": {"role": "b"}, "max": 3}], {},
+     "says decides:eve", "x:bob x?ada x:eve"),
+    ("a chosen one that is lost: next in order", [{**X, "turns": {"mode": "ask", "by": "a"}, "max": 3}], {},
+     "-eve decides:eve", "x?ada x?ada x:ada"),
+    ("the judge is asked after each round", [{**X, "max": 9, "exits": [{"to": "y", "by": "a"}]}, Y], {},
+     "says says says decides:stay says says says decides:y",
+     "x:ada x:bob x:eve x?ada x:ada x:bob x:eve x?ada y:eve"),
+    ("the judge is asked after each turn", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "b"}]}, Y], {},
+     "says decides:stay silent decides:y", "x:ada x?bob x:bob x?bob y:eve"),
+    ("a judge that does not answer lets it go on", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "b"}]}, Y], {},
+     "says silent says errs errs", "x:ada x?bob x:bob x?bob x?bob x:eve"),
+    ("a judge that is lost is not asked", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "b"}]}, Y], {},
+     "-bob says", "x:ada x:ada x:eve"),
+    ("a judge without an open exit is not asked",
+     [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "b", "when": {"turns": 2}}]}, Y], {},
+     "says says decides:y", "x:ada x:bob x?bob y:eve"),
+    ("at max no judge is asked", [{**X, "max": 3, "exits": [{"to": "y", "by": "a"}]}, Y], {}, "says says says",
+     "x:ada x:bob x:eve y:eve"),
+    ("a judge of what was said side by side", [{**X, "turns": "together", "max": 9, "exits": [{"to": "y", "by": "c"}]}, Y], {},
+     "says says silent decides:stay -bob says says decides:y",
+     "x:ada+bob+eve x:bob+eve x:eve x?eve x:ada+bob+eve x:ada+eve x:eve x?eve y:eve"),
+    ("who was named keeps the floor when the judge lets it go on",
+     [{**X, "turns": "nominate", "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "a"}]}, Y], {},
+     "says:eve decides:stay", "x:ada x?ada x:eve"),
+    ("the last value counts", [{**FORM, "exits": [{"to": "y", "when": {"field": "done", "equals": True}}]}, Y], {},
+     "says{done=no} says says{done=yes}", "x:ada x:bob x:eve y:eve"),
+    ("a value that was taken back does not count", [{**FORM, "exits": [
+        {"to": "y", "when": {"field": "done", "by": "any", "equals": True, "turns": 4}}]}, Y], {},
+     "says{done=yes} says says says{done=no}", "x:ada x:bob x:eve x:ada x:bob"),
+    ("the value of any", [{**FORM, "exits": [{"to": "y", "when": {"field": "done", "by": "any", "equals": True}}]}, Y], {},
+     "says{done=yes}", "x:ada y:eve"),
+    ("the values of all who are present", [{**FORM, "exits": [{"to": "y", "when": {"field": "done", "by": "all"}}]}, Y], {},
+     "-bob says{done=yes} says{done=no}", "x:ada x:ada x:eve y:eve"),
+    ("the values of most of the cast", [{**FORM, "exits": [
+        {"to": "y", "when": {"field": "done", "by": "most", "equals": True}}]}, Y], {},
+     "says{done=yes} -bob says{done=yes}", "x:ada x:bob x:eve y:eve"),
+    ("the value of a role", [{**FORM, "exits": [{"to": "y", "when": {"field": "done", "of": "b", "equals": True}}]}, Y], {},
+     "says{done=yes} says{done=yes}", "x:ada x:bob y:eve"),
+    ("a text like a pattern", [{**FORM, "exits": [{"to": "y", "when": {"field": "note", "like": "*##-?b*"}}]}, Y], {},
+     "says{note=12-b} says{note=A12-XBC}", "x:ada x:bob y:eve"),
+    ("a text that was given", [{**FORM, "exits": [{"to": "y", "when": {"field": "note"}}]}, Y], {},
+     "says says{note=yo}", "x:ada x:bob y:eve"),
+    ("an option", [{**FORM, "exits": [{"to": "y", "when": {"field": "pick", "equals": "that"}}]}, Y], {},
+     "says{pick=this} says{pick=that}", "x:ada x:bob y:eve"),
+    ("what was filled in counts for one visit",
+     [{**FORM, "max": 1, "visits": 2, "exits": [{"to": "z", "when": {"field": "done", "by": "any", "turns": 2}}, {"to": "y"}]},
+      {**Y, "then": ["x", "end"]}, Z], {}, "says{done=yes} says says says", "x:ada y:eve x:ada y:eve concluding:ada"),
+    ("whom most name is out", [VOTE, Z], {}, "says{vote=eve} says{vote=eve} says{vote=bob} says",
+     "x:ada+bob+eve x:bob+eve x:eve z:bob concluding:ada"),
+    ("if as many name others, nobody is out", [VOTE, Z], {}, "says{vote=eve} says{vote=bob} silent says says",
+     "x:ada+bob+eve x:bob+eve x:eve z:bob z:eve concluding:ada"),
+    ("or the first who was named",
+     [{**VOTE, "exits": [{"to": "z", "remove": {"field": "vote", "ties": "first"}}]}, Z], {},
+     "says{vote=eve} says{vote=bob} silent says", "x:ada+bob+eve x:bob+eve x:eve z:bob concluding:ada"),
+    ("the owner stays", [VOTE, {**Z, "roles": ["a", "c"]}], {}, "says{vote=ada} says{vote=ada} says{vote=ada}",
+     "x:ada+bob+eve x:bob+eve x:eve z:ada"),
+    ("whom the last one names is out",
+     [{**VOTE, "turns": "order", "exits": [{"to": "z", "remove": {"field": "vote", "by": "last"}}]}, Z], {},
+     "says{vote=bob} says says{vote=eve} says", "x:ada x:bob x:eve z:bob concluding:ada"),
+    ("who is left", [{**VOTE, "exits": [{"to": "y", "remove": {"field": "vote"}}]},
+                     {**Y, "roles": ["a"], "max": 1, "exits": [{"to": "end", "when": {"left": "c", "at_most": 0}}, {"to": "z"}]},
+                     Z], {},
+     "says{vote=eve} says{vote=eve} silent says", "x:ada+bob+eve x:bob+eve x:eve y:ada concluding:ada"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip
@@ -248,7 +379,9 @@ def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:
     """And that of the others neither."""
     story = group({**X, "turns": {"mode": "hub", "by": "a"}, **BY_SPEAKER}, leader="b")
     assert story.policy is not None
-    assert offer(story.policy, story.state, AgentId(A)) == Offer(next_speakers=(AgentId(B), AgentId(C)), go=("end",))
+    assert offer(story.policy, story.state, AgentId(A)) == Offer(
+        next_speakers=(AgentId(B), AgentId(C)), go=("end",), most_named=2, may_ask=True
+    )
     after = Told(story).word("says:bob").story
     assert offer(story.policy, after.state, AgentId(B)) == Offer(may_conclude=True)
     assert offer(story.policy, after.state, AgentId(A)) is None

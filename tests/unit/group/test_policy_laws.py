@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 import pytest
 
-from ioa.group.events import Entry, Event, MemberLost, MemberReturned, Said, TimerFired, encode_entry
+from ioa.group.events import Entry, Event, MemberLost, MemberReturned, MessageRefused, Said, TimerFired, encode_entry
 from ioa.group.floor import ROUNDS_OF_SILENCE
+from ioa.group.forms import Blank
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Discussing, GroupState
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.codec import decode
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     Pass,
     PassCause,
@@ -27,7 +29,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     Thinking,
 )
-from ioa.protocol.policy import END, Policy
+from ioa.protocol.policy import END, FieldValue, FormField, Policy
 from ioa.protocol.team import read_toml
 from tests.unit.group.scenario import Scenario, launched_under, said, specs
 from tests.unit.protocol.policies import SHIPPED, Choose, any_policy
@@ -60,27 +62,67 @@ def _cast(policy: Policy, choose: Choose) -> Scenario:
 
 def offered_messages(offered: Offer) -> list[Payload]:
     """One message for each thing that an offer holds."""
+    if offered.options:
+        return [Decision(choice=option) for option in offered.options]
     if offered.say is not None:
         return [Discussion(content=offered.say)]
-    told: list[Payload] = [Discussion(content="Mine.")]
-    told += [Discussion(content="Yours.", next_speaker=agent) for agent in offered.next_speakers]
-    told += [Discussion(content="On.", go=node) for node in offered.go]
+    fields = filled(offered.form, random.Random(len(offered.form)).choice)
+    told: list[Payload] = [Discussion(content="Mine.", fields=fields)]
+    told += [Discussion(content="Yours.", next_speaker=agent, fields=fields) for agent in offered.next_speakers]
+    told += [Discussion(content="On.", go=node, fields=fields) for node in offered.go]
+    if offered.most_named > 1:
+        several = offered.next_speakers[: offered.most_named]
+        told.append(Discussion(content="All.", next_speakers=several, fields=fields))
+        told += [Discussion(content="All?", next_speakers=several, question=QUESTION)] if offered.may_ask else []
     if END in offered.go:
         told.append(ConcludeGroupDiscussion())
         told += [ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))] if offered.may_conclude else []
     return told
 
 
+QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))
+
+
+def filled(form: Sequence[Blank], choose: Choose) -> Mapping[str, FieldValue]:
+    """A form filled in as it asks for it."""
+    return {blank.name: _value(blank, choose) for blank in form if blank.required or choose((True, False))}
+
+
+def _value(blank: Blank, choose: Choose) -> FieldValue:
+    match blank.kind:
+        case "text":
+            return choose(("mine", "yours, 1"))
+        case "number":
+            return choose((blank.lowest or 1, 3))
+        case "yes_no":
+            return choose((True, False))
+        case _:
+            return choose(blank.values)
+
+
 def garbage(policy: Policy, offered: Offer, turn: int) -> Iterator[Payload]:
     """Messages that are not in an offer."""
     names, ways = (None, *MEMBERS, "zoe"), (None, END, "nowhere", *(node.name for node in policy.nodes))
     held = offered_messages(offered)
+    fields = filled(offered.form, lambda options: options[0])
     for name, go, content in product(names, ways, ("Mine.", "Yours.", "On.", *filter(None, (offered.say,)))):
-        wild = Discussion(content=content, next_speaker=None if name is None else AgentId(name), go=go)
+        wild = Discussion(content=content, next_speaker=None if name is None else AgentId(name), go=go, fields=fields)
         if not any(isinstance(one, Discussion) and (one.next_speaker, one.go) == (wild.next_speaker, wild.go) for one in held) or (
             offered.say is not None and content != offered.say
         ):
             yield wild
+    yield Discussion(content="Mine.", fields={**fields, "surplus": 1})
+    yield Discussion(content="Mine.", fields=fields, question=QUESTION)
+    if not offered.options:
+        yield Decision(choice="end")
+    yield Decision(choice="nowhere")
+    for blank in offered.form:
+        others = {name: value for name, value in fields.items() if name != blank.name}
+        if blank.required:
+            yield Discussion(content="Mine.", fields=others)
+        yield from (Discussion(content="Mine.", fields={**others, blank.name: value}) for value in _WRONG[blank.kind])
+    if offered.most_named < len(offered.next_speakers) or offered.most_named == 1:
+        yield Discussion(content="All.", next_speakers=tuple(map(AgentId, MEMBERS)), fields=fields)
     yield SyncTaskAssignment(tasks=specs((f"t{turn}-1:ada",)))
     yield Pause(triggers=(TaskId(f"t{turn}-1"),))
     yield Conclusion(content="Done.")
@@ -88,6 +130,15 @@ def garbage(policy: Policy, offered: Offer, turn: int) -> Iterator[Payload]:
         yield ConcludeGroupDiscussion()
     if not offered.may_conclude or END not in offered.go:
         yield ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))
+
+
+_WRONG: Mapping[str, Sequence[FieldValue]] = {
+    "text": (1, True, " "),
+    "number": (0, "1", True, 11**9 * -1),
+    "yes_no": (1, "yes"),
+    "member": ("zoe", 1),
+    "option": ("none of them", 0, False),
+}
 
 
 def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
@@ -99,13 +150,14 @@ def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
 
 
 def _anything(story: Scenario, choose: Choose) -> Event:
-    state, holder = story.state, story.holder
-    assert holder is not None and story.policy is not None
+    state = story.state
+    holder = choose(state.floor)
+    assert story.policy is not None
     due = state.next_deadline()
     assert due is not None
     kind = choose(("says", "says", "says", "says", "passes", "silent", "lost", "returned"))
     lost = [member.agent_id for member in state.members if member.lost]
-    if kind == "lost" and len(lost) < len(state.members):
+    if kind == "lost" and state.living():
         return MemberLost(at=story.now, agent_id=choose(state.living()))
     if kind == "returned" and lost:
         return MemberReturned(at=story.now, agent_id=choose(lost))
@@ -116,7 +168,11 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     offered = offer(story.policy, state, AgentId(holder))
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None:
-        payload = payload.model_copy(update={"content": f"Point {state.turn}."})
+        payload = payload.model_copy(update={"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose)})
+    if isinstance(payload, Decision) and choose((True, False, False)):
+        code = RejectionCode.BAD_DECISION
+        message_id = MessageId(f"m{len(story.log)}")
+        return MessageRefused(at=story.now, by=AgentId(holder), turn=state.turn, message_id=message_id, code=code)
     return said(holder, payload, state.turn, story.now)
 
 
@@ -125,20 +181,20 @@ def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
     for seed, story in enumerate(groups(25)):
         choose = random.Random(seed).choice
         for number, here in enumerate(run(story, choose)):
-            if not isinstance(here.state.stage, Discussing) or number % 4:
+            if not isinstance(here.state.stage, Discussing | Gathering | Asking) or number % 8:
                 continue
-            assert here.policy is not None and here.holder is not None
-            offered = offer(here.policy, here.state, AgentId(here.holder))
+            assert here.policy is not None
+            holder = choose(here.state.floor)
+            offered = offer(here.policy, here.state, holder)
             assert offered is not None
             fresh = here.state.model_copy(update={"monologue": None})
             for payload in offered_messages(offered):
-                step(fresh, said(here.holder, payload, fresh.turn, here.now), here.policy)
+                step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
             before = encode_entry(Entry.of(here.log[-1], here.state, ())).data
             for payload in garbage(here.policy, offered, fresh.turn):
                 with pytest.raises(IllegalEventError):
-                    step(fresh, said(here.holder, payload, fresh.turn, here.now), here.policy)
-            others = [one for one in MEMBERS if one != here.holder]
-            for other in others:
+                    step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
+            for other in [one for one in MEMBERS if one not in here.state.floor]:
                 assert offer(here.policy, here.state, AgentId(other)) is None
             assert encode_entry(Entry.of(here.log[-1], here.state, ())).data == before
 
@@ -151,7 +207,21 @@ def test_every_policy_ends_by_timers_alone() -> None:
         fired = 0
         while not silent.state.phase.is_terminal:
             silent, fired = silent.timer(), fired + 1
-        assert fired <= 2 * ROUNDS_OF_SILENCE * len(MEMBERS)
+        assert fired <= 4 * ROUNDS_OF_SILENCE * len(MEMBERS)
+
+
+def test_every_policy_ends_by_garbage_answers() -> None:
+    """Whoever is asked uses up its tries, and whoever is to speak its time."""
+    for story in groups(100):
+        steps = 0
+        while not story.state.phase.is_terminal:
+            stage, steps = story.state.stage, steps + 1
+            if isinstance(stage, Asking):
+                about = {"by": stage.asked, "turn": story.state.turn, "code": RejectionCode.BAD_DECISION}
+                story = story.happens(MessageRefused(at=story.now, message_id=MessageId(f"m{steps}"), **about))
+            else:
+                story = story.timer()
+        assert steps <= 14 * ROUNDS_OF_SILENCE * len(MEMBERS)
 
 
 def test_every_policy_ends_and_no_cap_is_exceeded() -> None:
@@ -186,7 +256,7 @@ def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:
         for event in last.log:
             entry = Entry.of(event, step(state, event, last.policy).state, ())
             read = decode(Entry, encode_entry(entry).data)
-            assert (read, read.version) == (entry, 2)
+            assert (read, read.version) == (entry, 3)
             state = read.state
         assert state == last.state
 

@@ -39,6 +39,7 @@ from ioa.group.state import (
     Concluding,
     Discussing,
     Ended,
+    Gathering,
     GroupState,
     OpenTask,
     Paused,
@@ -135,10 +136,11 @@ class GroupWalk(RuleBasedStateMachine):
         assert after.tasks_given >= before.tasks_given
         assert after.tasks_given > before.tasks_given or len(before.tasks) - len(kept) == _folded(after) - _folded(before)
         assert before.turns_taken <= after.turns_taken
-        assert after.turns_taken + after.nested_turns + sum(loan.turns for loan in after.loans) <= after.limits.max_turns
+        seats = len(after.floor) if after.phase is Phase.GATHERING else 0
+        assert after.turns_taken + after.nested_turns + sum(loan.turns for loan in after.loans) + seats <= after.limits.max_turns
         assert before.spent.tokens <= after.spent.tokens and before.spent.cost_micros <= after.spent.cost_micros
-        new_floor = (before.floor_holder, before.phase) != (after.floor_holder, after.phase) and after.floor_holder is not None
-        assert after.turn == before.turn + new_floor or (after.turn == before.turn + 1 and after.floor_holder is not None)
+        new_floor = bool(after.floor) and (before.phase is not after.phase or not set(after.floor) <= set(before.floor))
+        assert after.turn == before.turn + new_floor or (after.turn == before.turn + 1 and after.floor)
 
     def _check_effects(self, effects: Sequence[object], event: Event) -> None:
         """An end publishes one result; a task that was closed over its nested team's head cancels the team."""
@@ -154,9 +156,13 @@ class GroupWalk(RuleBasedStateMachine):
     @_after_each_change
     @invariant()
     def the_floor_is_held_by_one_member_at_most(self) -> None:
-        """Who waits holds nothing. A lost member holds it only while nobody lives, or if it was named just after it was lost."""
+        """Or each of several has one seat. Who waits holds nothing.
+
+        A lost member holds it only while nobody lives, or if it was named just after it was lost.
+        """
         holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
-        assert (holder is None) == isinstance(stage, AwaitingAcks | Assigned | Paused | Ended)
+        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Ended)
+        assert len(set(self.state.floor)) == len(self.state.floor)
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
             assert isinstance(stage, Discussing) and lost.lost_at is not None
@@ -295,10 +301,11 @@ TestFoldingWalk = FoldingWalk.TestCase
 def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
     """Each phase a rule claims to lead to is reached by it, so that the diagram shows no arrow that cannot happen.
 
-    Every second step starts in a phase from which an arrow is missing yet.
+    Every second step starts in a phase from which an arrow is missing yet, most often by an event of a missing arrow's kind.
     """
     choose = random.Random(1).choice
-    drawn = {(cell.phase, row.kind, to) for row in TABLE.values() for cell in row.cells.values() for to in cell.leads_to}
+    arrows = {(cell.phase, row.kind, to) for row in TABLE.values() for cell in row.cells.values() for to in cell.leads_to}
+    drawn = {arrow for arrow in arrows if not _is_of_policies(*arrow)}
     walked: set[tuple[Phase | None, Kind, Phase]] = set()
     seen: dict[object, list[GroupState]] = {}
     for step_number in range(300_000):
@@ -310,10 +317,16 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
             walked.add((None, kind_of(opening), state.phase))
             if not state.phase.is_terminal:
                 seen.setdefault("launched", []).append(state)
-        missing = {phase for phase, _, _ in drawn - walked}
-        wanted = [sort for sort, states in seen.items() if step_number % 2 and states[0].phase in missing]
+        missing = {(phase, kind) for phase, kind, _ in drawn - walked}
+        phases = {phase for phase, _ in missing}
+        wanted = [sort for sort, states in seen.items() if step_number % 2 and states[0].phase in phases]
         state = choose(seen[choose(wanted or tuple(seen))])
-        event = arbitrary_event(state, any_time(state, START, choose), choose)
+        at = any_time(state, START, choose)
+        event = arbitrary_event(state, at, choose)
+        for _ in range(12 if wanted else 0):
+            if (state.phase, kind_of(event)) in missing:
+                break
+            event = arbitrary_event(state, at, choose)
         try:
             after = step(state, event).state
         except IllegalEventError:
@@ -322,6 +335,11 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
         if not after.phase.is_terminal:
             seen.setdefault(_sort(after), []).append(after)
     assert walked == drawn
+
+
+def _is_of_policies(phase: Phase | None, kind: Kind, to: Phase) -> bool:
+    """Whether only groups under a policy go there; the laws of policies walk them."""
+    return Phase.DECIDING in (phase, to) or (phase, to) == (None, Phase.GATHERING)
 
 
 def _sort(state: GroupState) -> object:

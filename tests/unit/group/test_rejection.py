@@ -23,10 +23,11 @@ from ioa.group.state import GroupState
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -34,7 +35,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from ioa.protocol.policy import Node, Opening, Policy, Role
+from ioa.protocol.policy import FormField, Node, Opening, Policy, Role, Turns
 from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, launched_under, limits, rejected, said, specs
 
 ADA = AgentId("ada")
@@ -79,6 +80,8 @@ def _opened(subgroup: str) -> SubgroupOpened:
     return SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId(subgroup))
 
 
+_QUESTION = (FormField(name="size", kind="number"),)
+
 CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.NO_GROUP: [lambda: (None, CancelRequested(at=START)), lambda: (None, said("ada", _to("bob"), 1))],
     RejectionCode.GROUP_EXISTS: [
@@ -121,6 +124,13 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (launched("ada", "bob"), said("ada", _to("mallory"), 1)),
         lambda: (launched("ada", "bob").loses("bob"), said("ada", _to("bob"), 1, at=START + timedelta(seconds=60))),
         lambda: (launched("ada", "bob", level=0).loses("bob"), said("ada", _to("bob"), 1)),
+        lambda: (launched("ada", "bob", level=ASKS_AND_GATHERINGS - 1), said("ada", _to_all("bob"), 1)),
+        lambda: (launched("ada", "bob"), said("ada", _to_all("bob", "bob"), 1)),
+        lambda: (launched("ada", "bob"), said("ada", _to_all("bob", "ada"), 1)),
+        lambda: (launched("ada", "bob").loses("bob"), said("ada", _to_all("bob"), 1)),
+        lambda: (launched("ada", "bob", "eve", max_turns=2), said("ada", _to_all("bob", "eve"), 1)),
+        lambda: (launched("ada", "bob"), said("ada", _to("bob").model_copy(update={"next_speakers": (AgentId("bob"),)}), 1)),
+        lambda: (_asking(), said("bob", _to("ada"), 2)),
     ],
     RejectionCode.BAD_ASSIGNEE: [
         lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:mallory",))), 1)),
@@ -206,12 +216,33 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
             SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub")),
         ),
     ],
+    RejectionCode.BAD_FORM: [
+        lambda: (launched("ada", "bob"), said("ada", Discussion(content="…", next_speaker=AgentId("bob"), fields={"x": 1}), 1)),
+        lambda: (launched("ada", "bob"), said("ada", Discussion(content="…", next_speaker=AgentId("bob"), question=_QUESTION), 1)),
+        lambda: (_asking(), said("bob", Discussion(content="…"), 2)),
+        lambda: (_asking(), said("bob", Discussion(content="…", fields={"size": "three"}), 2)),
+        lambda: (_asking(), said("bob", Discussion(content="…", fields={"size": 3, "more": 1}), 2)),
+    ],
+    RejectionCode.BAD_DECISION: [lambda: (_deciding(), said("ada", Decision(choice="nobody"), 1))],
     RejectionCode.BAD_EXIT: [lambda: (_led(), said("ada", Discussion(content="…", go="nowhere"), 1))],
     RejectionCode.BAD_OPENING: [lambda: (_led(say="Go."), said("ada", Discussion(content="…"), 1))],
     RejectionCode.OFF_COURSE: [lambda: (_led(), said("ada", ConcludeGroupDiscussion(), 1))],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
+
+
+def _to_all(*agents: str) -> Discussion:
+    return Discussion(content="…", next_speakers=tuple(map(AgentId, agents)))
+
+
+def _asking() -> Scenario:
+    return launched("ada", "bob").speaks("ada", _to_all("bob").model_copy(update={"question": _QUESTION}))
+
+
+def _deciding() -> Scenario:
+    node = Node(name="x", roles=("a",), turns=Turns(mode="ask", by="a"), max=3)
+    return launched_under(Policy(roles=(Role(name="a"),), nodes=(node,)), {"a": ["ada", "bob"]}, "ada", "bob")
 
 
 def _led(say: str = "") -> Scenario:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
@@ -23,7 +23,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import ClosedTask, Ended, GroupState
+from ioa.group.state import ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
@@ -31,6 +31,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -45,6 +46,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
+from ioa.protocol.policy import FormField
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
 
@@ -119,6 +121,8 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     """Any event, legal or not; messages outnumber what the control plane reports."""
     if choose((True, True, True, False)):
         return _any_said(state, at, choose)
+    if isinstance(state.stage, Gathering) and choose((True, False)):
+        return _any_opening_of_a_team(state, at, choose)
     seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
     make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
     return make(state, at, choose)
@@ -190,7 +194,7 @@ def _any_usage(choose: Choose) -> Usage | None:
 
 
 def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
-    holder = state.floor_holder or AGENTS[0]
+    holder = choose(state.floor or AGENTS[:1])
     reports_on_a_task = choose((True, False))
     if state.tasks and reports_on_a_task:
         task_id, assignee, turn = _any_task(state, choose)
@@ -221,13 +225,38 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
     rejects = _any_rejects(state, choose)
     speeches: tuple[Payload, ...] = (
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
+        _any_call(state, choose),
         SyncTaskAssignment(tasks=_any_specs(state, choose)),
         AsyncTaskAssignment(tasks=_any_specs(state, choose)),
         Pause(triggers=triggers + triggers[:1]),
         choose(last_words),
     )
-    said = choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
+    if isinstance(state.stage, Gathering) and choose((True, True, True, False)):
+        answer = Discussion(content=_any_words(state, choose), fields=_any_fields(state, choose))
+        answers: tuple[Payload, ...] = (answer, answer, Thinking())
+        return choose(answers)
+    said = choose(speeches if not state.open_tasks else (*speeches, *speeches[3:5] * 3))
     return said.model_copy(update={"rejects": rejects}) if rejects else said
+
+
+def _any_call(state: GroupState, choose: Choose) -> Discussion:
+    """Name several, most often the others, and perhaps ask them something."""
+    others = [member.agent_id for member in state.members if member.agent_id not in state.floor]
+    named = choose((others, others, others[:1], [_anybody(state, choose)]))
+    question = choose(((), _QUESTION))
+    return Discussion(content=_any_words(state, choose), next_speakers=tuple(named), question=question)
+
+
+_QUESTION = (FormField(name="vote", kind="member"), FormField(name="done", kind="yes_no", required=False))
+
+
+def _any_fields(state: GroupState, choose: Choose) -> Mapping[str, str | int | bool]:
+    """What is asked for, seldom not."""
+    stage = state.stage
+    if not isinstance(stage, Gathering) or not stage.form or choose((False,) * 9 + (True,)):
+        return {}
+    vote = state.members[0].agent_id
+    return choose(({"vote": vote}, {"vote": vote, "done": choose((True, False))}))
 
 
 def _any_rejects(state: GroupState, choose: Choose) -> tuple[RejectedTask, ...]:
@@ -295,11 +324,15 @@ def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Ki
         for colleague in colleagues
     )
     attempts: dict[Kind, tuple[Payload, ...]] = {
-        Discussion: tuple(Discussion(content=f"Fresh {news}.", next_speaker=other) for other in colleagues),
+        Discussion: (
+            *(Discussion(content=f"Fresh {news}.", next_speaker=other) for other in colleagues),
+            Discussion(content=f"Fresh {news}.", fields=_any_fields(state, lambda options: options[0])),
+        ),
         SyncTaskAssignment: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
         AsyncTaskAssignment: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
         Pause: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),
         ConcludeGroupDiscussion: (ConcludeGroupDiscussion(),),
+        Decision: (Decision(choice="bob"),),
         Conclusion: (Conclusion(content="Ten."),),
         Pass: (Pass(cause=PassCause.NOTHING_TO_ADD),),
         Thinking: (Thinking(),),
@@ -334,6 +367,8 @@ def _word_towards_the_end(state: GroupState, at: datetime) -> Said:
     if state.open_tasks:
         task = state.open_tasks[0]
         return said(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at)
+    if isinstance(state.stage, Gathering):
+        return said(state.floor[0], Pass(cause=PassCause.NOTHING_TO_ADD), state.turn, at)
     holder = state.floor_holder
     assert holder is not None, "no task is open and nobody has the floor"
     announced = state.phase == "concluding"

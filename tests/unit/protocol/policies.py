@@ -68,10 +68,15 @@ def _any(choose: Choose) -> Policy:
 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
     some = [role for role in roles if choose((True, True, False))] or [roles[0]]
-    mode = choose(("order", "order", "nominate", "random", "hub", "follow"))
-    turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True))}
+    mode = choose(("order", "nominate", "random", "hub", "hub", "hub", "follow", "together", "together", "ask", "ask"))
+    turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True)), "tries": choose((1, 2, 3))}
     if mode == "hub":
         turns["by"] = choose(some)
+    if mode == "ask":
+        turns["by"] = choose(roles)
+    if mode == "together":
+        turns["peers"] = choose(("after", "at_once"))
+    form = _any_form(some, choose)
     if mode == "follow":
         turns["follow"] = {choose(some): choose(some)}
     return {
@@ -80,13 +85,51 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "turns": turns,
         "opens": choose((None, {"role": choose(some)}, {"role": choose(some), "say": f"Welcome to {name}."})),
         "prompt": choose(("", "Be brief.")),
-        "max": choose((None, 1, 2, 5)),
-        "exits": [_any_exit((*names, "end", "end"), choose) for _ in range(choose((0, 1, 2, 3)))],
+        "max": choose((None, 2, 5, 9)),
+        "exits": [_any_exit((*names, "end", "end"), choose(roles), some, form, choose) for _ in range(choose((0, 1, 2, 3)))],
+        "form": form,
+        "asked": choose(("round", "turn")),
         "again": choose(("anew", "continue")),
         "visits": choose((None, None, 1, 2)),
     }
 
 
-def _any_exit(targets: Sequence[str], choose: Choose) -> dict[str, Any]:
-    when = choose((None, None, {"turns": 2}, {"rounds": 1}, {"visits": 2}, {"turns": 1, "visits": 2}))
-    return {"to": choose(targets), "when": when, "by": choose(("rule", "rule", "speaker"))}
+def _any_form(roles: Sequence[str], choose: Choose) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = [
+        {"name": "vote", "kind": "member", "role": choose((None, *roles))},
+        {"name": "done", "kind": "yes_no"},
+        {"name": "score", "kind": "number", "lowest": 1, "highest": choose((None, 10))},
+        {"name": "verdict", "kind": "option", "options": ["accept", choose(("revise", "a|b?"))]},
+        {"name": "why", "kind": "text"},
+    ]
+    some = [field for field in fields if choose((False, False, True))]
+    return [{**field, "required": choose((True, False))} for field in choose(([], some))]
+
+
+def _any_exit(
+    targets: Sequence[str], judge: str, roles: Sequence[str], form: Sequence[dict[str, Any]], choose: Choose
+) -> dict[str, Any]:
+    whens: list[dict[str, Any] | None] = [None, None, {"turns": 2}, {"rounds": 1}, {"visits": 2}, {"turns": 1, "visits": 2}]
+    whens += [{"left": choose(roles), "at_most": 1}, *(_any_test(field, roles, choose) for field in form)]
+    votes = [field["name"] for field in form if field["kind"] == "member"]
+    remove = {"field": "vote", "by": choose(("most", "last")), "ties": choose(("none", "first"))} if votes else None
+    by = choose(("rule", "rule", "speaker", judge))
+    return {"to": choose(targets), "when": choose(whens), "by": by, "remove": choose((None, remove))}
+
+
+def _any_test(field: dict[str, Any], roles: Sequence[str], choose: Choose) -> dict[str, Any]:
+    like: dict[str, Any] = {"like": choose(("*a*", "r?vise", "#*"))}
+    right: dict[str, dict[str, Any]] = {
+        "member": {"equals": "ada"},
+        "yes_no": {"equals": choose((True, False))},
+        "number": {"equals": 3},
+        "option": choose(({"equals": "accept"}, like)),
+        "text": choose(({"equals": "mine"}, like)),
+    }
+    by = choose(("last", "any", "all", "most"))
+    return {
+        "field": field["name"],
+        "by": by,
+        "of": choose((None, *roles)),
+        **(right[field["kind"]] if choose((True, False)) else {}),
+    }

@@ -32,9 +32,9 @@ def _changed(data: bytes, *path: str, version: object) -> bytes:
 
 
 CASES: list[tuple[type[Model], bytes, tuple[str, ...], int]] = [
-    (Entry, ENTRY.data, (), 3),
-    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 3),
-    (Message, encode(MESSAGE), ("header",), 2),
+    (Entry, ENTRY.data, (), 4),
+    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 4),
+    (Message, encode(MESSAGE), ("header",), 3),
 ]
 
 

@@ -14,7 +14,7 @@ class Scene(NamedTuple):
     """A node as a group stands in it. Members are told by their numbers, in the order of joining.
 
     Attributes:
-        cast: The holders of the node's roles, in the order of the roles, then of joining.
+        cast: The holders of the node's roles, in the order of the roles, then of joining, without removed ones.
         present: Those of them that live and have a turn left.
     """
 
@@ -48,7 +48,8 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     node, members = policy.nodes[course.node], state.members
     roles = [policy.role_numbers[name] for name in node.roles]
-    cast = tuple(dict.fromkeys([number for role in roles for number, member in enumerate(members) if role in member.roles]))
+    playing = [number for role in roles for number, member in enumerate(members) if role in member.roles and not member.removed]
+    cast = tuple(dict.fromkeys(playing))
     present = tuple([number for number in cast if not members[number].lost and _has_a_turn(policy, roles, members, course, number)])
     return Scene(policy, node, course, state.comm_id, members, cast, present)
 

@@ -1,9 +1,14 @@
-"""Whether what an exit waits for has come about."""
+"""Whether what an exit waits for has come about, and who is removed when it is taken."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Condition
+from ioa.protocol.policy import Condition, FieldValue, Removal
+
+Told = Sequence[tuple[int, FieldValue]]
 
 
 def holds(when: Condition, scene: Scene) -> bool:
@@ -13,6 +18,8 @@ def holds(when: Condition, scene: Scene) -> bool:
         (when.turns is None or course.turns >= when.turns)
         and (when.rounds is None or has_had(scene, when.rounds))
         and (when.visits is None or course.visits[course.node] >= when.visits)
+        and (when.field is None or _is_told(when, when.field, scene))
+        and (when.left is None or when.at_most is None or _left(scene, when.left) <= when.at_most)
     )
 
 
@@ -20,3 +27,78 @@ def has_had(scene: Scene, rounds: int) -> bool:
     """Whether everybody who is present has had so many turns in this visit."""
     taken = scene.course.taken
     return all(taken[number] >= rounds for number in scene.present)
+
+
+def removed_by(removal: Removal, scene: Scene) -> int | None:
+    """Return who goes: whom most have named, or the last one; None if nobody was named, or several by as many."""
+    named = [value for _, value in _told(removal.field, scene) if isinstance(value, int)]
+    if not named or removal.by == "last":
+        return named[-1] if named else None
+    counts = Counter(named)
+    most = max(counts.values())
+    first = [number for number, count in counts.items() if count == most]
+    return None if len(first) > 1 and removal.ties == "none" else first[0]
+
+
+def looks_like(text: str, pattern: str) -> bool:
+    """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
+
+    It takes no more steps than there are pairs of a character and a sign.
+    """
+    text, pattern = text.casefold(), pattern.casefold()
+    here = sign = 0
+    star, behind = -1, 0
+    while here < len(text):
+        if sign < len(pattern) and pattern[sign] == "*":
+            star, behind, sign = sign, here, sign + 1
+        elif sign < len(pattern) and _is_of(text[here], pattern[sign]):
+            here, sign = here + 1, sign + 1
+        elif star >= 0:
+            behind += 1
+            here, sign = behind, star + 1
+        else:
+            return False
+    return not pattern[sign:].strip("*")
+
+
+def _is_of(character: str, sign: str) -> bool:
+    return sign == "?" or character == sign or (sign == "#" and character.isdecimal())
+
+
+def _told(field: str, scene: Scene) -> Told:
+    """Return what was filled in by those who are in the group, in the order of telling."""
+    names = [one.name for one in scene.node.tested]
+    told = scene.course.told
+    return told[names.index(field)] if told else ()
+
+
+def _is_told(when: Condition, field: str, scene: Scene) -> bool:
+    role = None if when.of is None else scene.policy.role_numbers[when.of]
+    told = [(by, value) for by, value in _told(field, scene) if role is None or role in scene.members[by].roles]
+    if when.by == "last":
+        return bool(told) and _is_so(when, field, told[-1][1], scene)
+    so = {by for by, value in told if _is_so(when, field, value, scene)}
+    if when.by == "any":
+        return bool(so)
+    among = scene.present if when.by == "all" else scene.cast
+    asked = [number for number in among if role is None or role in scene.members[number].roles]
+    if when.by == "all":
+        return bool(asked) and so.issuperset(asked)
+    return 2 * len(so.intersection(asked)) > len(asked)
+
+
+def _is_so(when: Condition, field: str, value: FieldValue, scene: Scene) -> bool:
+    kind = next(one for one in scene.node.tested if one.name == field)
+    shown: FieldValue = value
+    if kind.kind == "member" and isinstance(value, int):
+        shown = scene.agent(value)
+    elif kind.kind == "option" and isinstance(value, int):
+        shown = kind.options[value]
+    if when.equals is not None:
+        return shown == when.equals
+    return when.like is None or looks_like(str(shown), when.like)
+
+
+def _left(scene: Scene, role: str) -> int:
+    number = scene.policy.role_numbers[role]
+    return sum(not member.removed and number in member.roles for member in scene.members)

@@ -1,17 +1,20 @@
-"""Where a policy leads: entering a node, going on after a turn, and the end. Under a policy only this grants a floor to discuss."""
+"""Where a policy leads: entering a node, going on after a turn, the end. Under a policy only this says who speaks or decides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Literal
 
-from ioa.group import floor, lacks
+from ioa.group import floor, gathering, lacks
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.turns import first_speaker, next_speaker
-from ioa.group.policy.ways_out import past, way_out
-from ioa.group.state import Course, GroupState
+from ioa.group.policy.conditions import removed_by
+from ioa.group.policy.turns import choices, next_speaker, opener, seats
+from ioa.group.policy.ways_out import is_judged, judged, past, way_out
+from ioa.group.state import Asking, Course, GroupState, Votes
 from ioa.protocol.goals import Reason
-from ioa.protocol.policy import END, Policy
+from ioa.protocol.ids import AgentId
+from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
 def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
@@ -35,8 +38,9 @@ def proceed(
     go: str | None = None,
     named: int | None = None,
     words: str | None = None,
+    gathered: bool = False,
 ) -> GroupState:
-    """Go on after a turn: by a way out that is open, else to the next speaker.
+    """Go on after a turn: by a way out that is open, else as the judge says, else to the next speaker.
 
     Args:
         state: The group before the turn.
@@ -46,22 +50,107 @@ def proceed(
         go: The way out that the speaker chose.
         named: The next speaker that the speaker named.
         words: What was said; None if the turn was silent.
+        gathered: Whether several have spoken side by side.
     """
-    to = way_out(scene, go)
-    if to is None:
-        speaker = next_speaker(scene, named)
-        if speaker is not None:
-            return _grant(state, scene, speaker, at, changed)
-        to = past(scene)
-    return _enter(state, scene.policy, scene.course, to, at, changed, words)
+    way = way_out(scene, go)
+    if way is not None:
+        return leave(state, scene, way, at, changed, words)
+    if scene.node.judge is not None and is_judged(scene, gathered=gathered):
+        options = [way.to for way in judged(scene)]
+        nominated = scene.course.model_copy(update={"nominated": named})
+        asked = options and ask(state, scene._replace(course=nominated), at, changed, "exit", (*options, STAY), STAY)
+        if asked:
+            return asked
+    return go_on(state, scene, at, changed, named=named, words=words)
+
+
+def go_on(
+    state: GroupState,
+    scene: Scene,
+    at: datetime,
+    changed: Mapping[str, object],
+    *,
+    named: int | None = None,
+    words: str | None = None,
+) -> GroupState:
+    """Give the floor to who is next in a node; if nobody is present, leave it."""
+    after = _next_floor(state, scene, at, changed, named)
+    return leave(state, scene, past(scene), at, changed, words) if after is None else after
+
+
+def let_speak(state: GroupState, scene: Scene, chosen: int, at: datetime) -> GroupState:
+    """Give the floor to whom a role has chosen; to who is next in order if that member is not present any more."""
+    speaker = chosen if chosen in scene.present else next_speaker(scene)
+    if speaker is None:
+        return leave(state, scene, past(scene), at, {})
+    return _grant(state, scene, speaker, at, {})
 
 
 def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Give the floor of a lost holder to who is next, uncounted; if nobody is present it stays, since the holder may come back."""
     assert state.course is not None
     scene = scene_of(policy, state, state.course)
-    speaker = next_speaker(scene)
-    return state if speaker is None else _grant(state, scene, speaker, at, {})
+    return _next_floor(state, scene, at, {}, None) or state
+
+
+def ask(
+    state: GroupState,
+    scene: Scene,
+    at: datetime,
+    changed: Mapping[str, object],
+    about: Literal["exit", "speaker"],
+    options: tuple[str, ...],
+    default: str,
+    tries: int | None = None,
+) -> GroupState | None:
+    """Have the judge choose, or the role that chooses who speaks; None if nobody is there who could: the default stands.
+
+    Args:
+        state: The group.
+        scene: The node.
+        at: When.
+        changed: What else in the state is another.
+        about: What is asked.
+        options: What may be chosen.
+        default: What stands if nothing is.
+        tries: How many wrong choices may be made; None: as the node says.
+    """
+    name = scene.node.judge if about == "exit" else scene.node.turns.by
+    assert name is not None, "who is not named is not asked"
+    role = scene.policy.role_numbers[name]
+    asked = next((member for member in scene.members if role in member.roles and member.takes_part), None)
+    if asked is None:
+        return None
+    after = state.model_copy(update={**changed, "course": scene.course})
+    if floor.NO_TURN_LEFT.when(after):
+        return floor.NO_TURN_LEFT.apply(after, at)
+    if floor.cannot_pay(after):
+        return floor.BUDGET_SPENT.apply(after, at)
+    stage = Asking(
+        asked=asked.agent_id,
+        about=about,
+        options=options,
+        default=default,
+        tries=scene.node.turns.tries if tries is None else tries,
+        until=floor.until(after, asked.agent_id, at, scene.policy.roles[role].timeout),
+        since=at,
+    )
+    return after.model_copy(update={"stage": stage, "turn": after.turn + 1})
+
+
+def gather(
+    state: GroupState,
+    scene: Scene,
+    numbers: Iterable[int],
+    at: datetime,
+    changed: Mapping[str, object],
+    *,
+    votes: Votes | None = None,
+    form: tuple[FormField, ...] = (),
+) -> GroupState:
+    """Give members of the cast a seat each."""
+    agents = {scene.agent(number): _floor_time(scene, number) for number in numbers}
+    return gathering.gather(state, agents, at, {**changed, "course": scene.course}, votes=votes, form=form)
 
 
 def grant_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
@@ -72,11 +161,11 @@ def grant_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     return floor.grant(state, state.floor_holder, at, within)
 
 
-def counted(state: GroupState, policy: Policy) -> Course:
-    """Count a turn of the floor holder, spoken or silent."""
-    course, holder = state.course, state.floor_holder
-    assert course is not None and holder is not None
-    number = state.number_of(holder)
+def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mapping[str, FieldValue] | None = None) -> Course:
+    """Count a turn of a member, spoken or silent, and note what it has filled in."""
+    course = state.course
+    assert course is not None
+    number = state.number_of(agent_id)
     changed: dict[str, object] = {
         "turns": course.turns + 1,
         "taken": _one_more(course.taken, number),
@@ -85,7 +174,21 @@ def counted(state: GroupState, policy: Policy) -> Course:
     }
     if policy.counts_totals:
         changed["total"] = _one_more(course.total, number)
+    if fields and (tested := policy.nodes[course.node].tested):
+        told = course.told or ((),) * len(tested)
+        changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
     return course.model_copy(update=changed)
+
+
+def leave(
+    state: GroupState, scene: Scene, way: Exit, at: datetime, changed: Mapping[str, object], words: str | None = None
+) -> GroupState:
+    """Take a way out: remove whom it removes, and enter where it leads."""
+    gone = None if way.remove is None else removed_by(way.remove, scene)
+    if gone is not None and scene.agent(gone) != state.owner:
+        members = [one.model_copy(update={"removed": True}) if number == gone else one for number, one in enumerate(state.members)]
+        state = state.model_copy(update={"members": tuple(members)})
+    return _enter(state, scene.policy, scene.course, way.to, at, changed, words)
 
 
 def _enter(
@@ -97,10 +200,10 @@ def _enter(
             return _end(state.model_copy(update={**changed, "course": course}), policy, at, words)
         course = _entered(policy, course, to, len(state.members))
         scene = scene_of(policy, state, course)
-        speaker = first_speaker(scene)
-        if speaker is not None:
-            return _grant(state, scene, speaker, at, changed)
-        to = past(scene)
+        after = _next_floor(state, scene, at, changed, None)
+        if after is not None:
+            return after
+        to = past(scene).to
     why = "Nobody is present who could speak in any node that is open."
     return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
 
@@ -121,13 +224,33 @@ def _entered(policy: Policy, course: Course, to: str, members: int) -> Course:
             "last": None,
             "opening": False,
             "kept": tuple(sorted(kept.items())),
+            "told": (),
+            "nominated": None,
         }
     )
 
 
+def _next_floor(
+    state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], named: int | None
+) -> GroupState | None:
+    """Let those speak who are next by the turns of a node, or ask who is to; None if nobody is present."""
+    first = opener(scene)
+    if first is not None:
+        return _grant(state, scene, first, at, changed)
+    mode = scene.node.turns.mode
+    if mode == "together":
+        return gather(state, scene, seats(scene), at, changed) if scene.present else None
+    speaker = next_speaker(scene, named)
+    if mode == "ask" and speaker is not None and len(could := choices(scene)) > 1:
+        asked = ask(state, scene, at, changed, "speaker", tuple(map(scene.agent, could)), scene.agent(speaker))
+        if asked is not None:
+            return asked
+    return None if speaker is None else _grant(state, scene, speaker, at, changed)
+
+
 def _grant(state: GroupState, scene: Scene, speaker: int, at: datetime, changed: Mapping[str, object]) -> GroupState:
     opens = scene.node.opens
-    opening = scene.course.last is None and opens is not None and bool(opens.say) and speaker in scene.holders(opens.role)[:1]
+    opening = opens is not None and bool(opens.say) and speaker == opener(scene)
     course = scene.course if scene.course.opening is opening else scene.course.model_copy(update={"opening": opening})
     return floor.change_and_grant(state, scene.agent(speaker), at, _floor_time(scene, speaker), {**changed, "course": course})
 
@@ -147,6 +270,20 @@ def _end(state: GroupState, policy: Policy, at: datetime, words: str | None) -> 
     if policy.ends == "last" and words is not None:
         return floor.end(state, Reason.CONCLUDED, words, at, (), lacks.of_conclusion(state))
     return floor.open_conclusion(state, floor.concluder(state), at, forced=None)
+
+
+def _told(
+    state: GroupState, field: FormField, before: tuple[tuple[int, FieldValue], ...], number: int, fields: Mapping[str, FieldValue]
+) -> tuple[tuple[int, FieldValue], ...]:
+    """Put what a member has filled in now behind all else; what it has filled in before goes."""
+    if field.name not in fields:
+        return before
+    value = fields[field.name]
+    if field.kind == "member":
+        value = state.number_of(AgentId(str(value)))
+    elif field.kind == "option":
+        value = field.options.index(str(value))
+    return (*(one for one in before if one[0] != number), (number, value))
 
 
 def _one_more(counts: tuple[int, ...], number: int) -> tuple[int, ...]:

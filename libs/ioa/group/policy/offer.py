@@ -1,53 +1,81 @@
-"""What a member may say with the floor. Routers hold messages to it; prompts, checks of answers and the documentation follow it."""
+"""What a member may say that is to speak. Routers hold messages to it; prompts, checks of answers and the documentation follow."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from ioa.group import floor
+from ioa.group.forms import Blank, blanks_of, check_fields
+from ioa.group.gathering import check_question
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import holds
-from ioa.group.policy.turns import may_be_named
+from ioa.group.policy.turns import may_be_named, most_named
 from ioa.group.policy.ways_out import is_open
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Discussing, GroupState
+from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, Pass, Payload, Thinking
+from ioa.protocol.levels import ASKS_AND_GATHERINGS
+from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, Payload, Thinking
 from ioa.protocol.policy import END, Policy
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What the holder of the floor may say now; it may always pass.
+    """What a member may say now, with the floor, in a seat beside others, or asked to decide; it may always pass.
 
     Attributes:
         say: The words with which it has to open the node; None if it finds its own.
         next_speakers: Whom it may name as the next speaker. Whoever names nobody leaves it to the order.
         go: Where it may lead the group: nodes, or the end. Whoever names nothing stays, as long as the node goes on.
         may_conclude: Whether it may state the conclusion with the announcement that the discussion ends.
+        form: What it fills in.
+        most_named: How many of `next_speakers` it may name at once, to speak side by side; 1 is no several.
+        may_ask: Whether it may ask them a question.
+        options: What it is asked to choose from; then it decides, and says nothing else.
+        default: Which option stands if it does not choose.
+        about: What it decides: the way out, or who speaks next.
     """
 
     say: str | None = None
     next_speakers: tuple[AgentId, ...] = ()
     go: tuple[str, ...] = ()
     may_conclude: bool = False
+    form: tuple[Blank, ...] = ()
+    most_named: int = 1
+    may_ask: bool = False
+    options: tuple[str, ...] = ()
+    default: str = ""
+    about: Literal["exit", "speaker"] | None = None
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
         """The kinds of message that it may be said with."""
+        if self.options:
+            return _DECIDING
         return _ENDING if END in self.go else _TALKING
 
 
-_TALKING: frozenset[type[Payload]] = frozenset({Discussion, Pass, Thinking})
+_TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
 _ENDING = _TALKING | {ConcludeGroupDiscussion}
+_DECIDING: frozenset[type[Payload]] = frozenset((Decision, Pass, Thinking))
 
 
 def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
-    """Say what a member may say in the discussion now; None if it has not the floor, or the discussion has ended."""
+    """Say what a member may say in the discussion now; None if it is not to speak, or the discussion has ended."""
     stage, course = state.stage, state.course
-    if course is None or not isinstance(stage, Discussing) or stage.holder != agent_id:
+    if course is None or agent_id not in state.floor:
         return None
-    return offer_in(scene_of(policy, state, course), state, agent_id)
+    match stage:
+        case Discussing():
+            return offer_in(scene_of(policy, state, course), state, agent_id)
+        case Gathering():
+            return Offer(form=blanks_of(stage.form or policy.nodes[course.node].form, state, policy))
+        case Asking():
+            return Offer(options=stage.options, default=stage.default, about=stage.about)
+        case _:
+            return None
 
 
 def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
@@ -55,11 +83,16 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
     if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
-    me = state.number_of(agent_id)
+    me, form = state.number_of(agent_id), scene.node.form
+    others = may_be_named(scene, me)
+    most = most_named(scene, state.turns_left) if len(others) > 1 and state.limits.level >= ASKS_AND_GATHERINGS else 1
     return Offer(
-        next_speakers=tuple([scene.agent(number) for number in may_be_named(scene, me)]),
+        next_speakers=tuple([scene.agent(number) for number in others]),
         go=_choices(scene, me),
         may_conclude=floor.concluder(state) == agent_id,
+        form=blanks_of(form, state, scene.policy) if form else (),
+        most_named=min(most, max(1, len(others))),
+        may_ask=most > 1 and not form,
     )
 
 
@@ -69,16 +102,38 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     Raises:
         IllegalEventError: It says what is.
     """
-    if offered.say is not None and (said.content != offered.say or said.next_speaker is not None or said.go is not None):
+    names = said.next_speakers or (() if said.next_speaker is None else (said.next_speaker,))
+    if offered.say is not None and (said.content != offered.say or names or said.go is not None or said.fields or said.question):
         raise IllegalEventError(RejectionCode.BAD_OPENING, f"The node opens with these words and nothing else: {offered.say}")
-    if said.next_speaker is not None and said.next_speaker not in offered.next_speakers:
-        legal = f"name one of {', '.join(offered.next_speakers)}" if offered.next_speakers else "the policy chooses: name nobody"
-        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, f"{said.next_speaker} cannot be the next speaker; {legal}.")
+    if names and (why := _wrong_names(offered, said, names)):
+        raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     if said.go is not None and said.go not in offered.go:
         legal = f"there are {', '.join(offered.go)}" if offered.go else "the policy leads on by itself"
         raise IllegalEventError(RejectionCode.BAD_EXIT, f"No way out that you may choose leads to {said.go}; {legal}.")
-    if said.go is not None and said.next_speaker is not None:
+    if said.go is not None and names:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "Choose a next speaker or a way out, and not both.")
+    if said.question and not offered.may_ask:
+        raise IllegalEventError(RejectionCode.BAD_FORM, "You cannot ask a question here: it goes to several whom a hub names.")
+    check_question(said)
+    check_fields(offered.form, said.fields)
+
+
+def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> str:
+    """Say why members cannot be named; empty if they can."""
+    wrong = [name for name in names if name not in offered.next_speakers]
+    if wrong:
+        legal = f"name one of {', '.join(offered.next_speakers)}" if offered.next_speakers else "the policy chooses: name nobody"
+        return f"{', '.join(wrong)} cannot be the next speaker; {legal}."
+    if said.next_speakers and said.next_speaker is not None:
+        return "Name one next speaker, or several who speak side by side, and not both."
+    if len(set(names)) < len(names):
+        return "Name each of them once."
+    if said.next_speakers and (offered.most_named == 1 or len(names) > offered.most_named):
+        return f"Not so many can speak side by side: at most {offered.most_named}." if offered.most_named > 1 else _ONE_ONLY
+    return ""
+
+
+_ONE_ONLY = "Nobody speaks side by side here: name one, as `next_speaker`."
 
 
 def check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:

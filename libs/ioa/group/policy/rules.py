@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, monologue, passing, tasks
-from ioa.group.events import Kind, MemberLost, MemberReturned, RepetitionRefused, Said, TimerFired
+from ioa.group import floor, forms, gathering, monologue, passing, tasks
+from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, RepetitionRefused, Said, TimerFired
+from ioa.group.forms import check_fields
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.course import counted, grant_again, pass_over, proceed
+from ioa.group.policy.course import ask, counted, gather, go_on, grant_again, leave, let_speak, pass_over, proceed
 from ioa.group.policy.offer import check_discussion, check_end, offer, offer_in
+from ioa.group.policy.ways_out import way_out
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Discussing, GroupState
+from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, Pass, PassCause, rejects_of
-from ioa.protocol.policy import Policy
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
+from ioa.protocol.policy import STAY, Policy
 
 PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
 
@@ -27,11 +30,15 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     offered = offer_in(scene, state, sender)
     check_discussion(offered, payload)
     tasks.reject(state, payload.rejects)
-    is_free = offered.say is None and scene.node.turns.mode != "hub"
+    is_free = offered.say is None and scene.node.turns.mode != "hub" and not scene.node.form
     remarks = monologue.check_remark(state, said) if is_free else None
     named = None if payload.next_speaker is None else state.number_of(payload.next_speaker)
     changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy))
+    after = scene.after(state, counted(state, policy, sender, payload.fields))
+    if payload.next_speakers and way_out(after, None) is None:
+        votes = forms.no_votes(state.turn + 1, sender, payload.question)
+        numbers = [state.number_of(agent) for agent in payload.next_speakers]
+        return gather(state, after, numbers, said.at, changed, votes=votes, form=payload.question)
     return proceed(state, after, said.at, changed, go=payload.go, named=named, words=payload.content)
 
 
@@ -55,21 +62,29 @@ def _pass(state: GroupState, said: Said, policy: Policy) -> GroupState:
     noted = passing.noted(state, sender, payload.cause, said.at)
     if payload.cause is not PassCause.MODEL_UNAVAILABLE:
         return _silent(noted, policy, said.at, Reason.NO_SPEAKER)
-    since = next(one.since for one in noted.passes if one.agent_id == sender)
-    if said.at < since + state.limits.model_patience:
+    if _is_waited_for(noted, sender, said.at):
         return grant_again(noted, policy, said.at)
     return _silent(noted, policy, said.at, Reason.MODEL_UNAVAILABLE)
 
 
 def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> GroupState:
     """Count a turn in which nothing was said, and go on, or give the group up."""
+    holder = state.floor_holder
+    assert holder is not None
     silences = state.silences + 1
-    if policy.silent == "end" or silences >= floor.ROUNDS_OF_SILENCE * len(state.members):
-        holder = state.floor_holder
-        why = f"{holder} said nothing." if policy.silent == "end" else f"Nobody speaks: {silences} turns in a row were silent."
+    if why := _given_up(state, policy, silences, (holder,)):
         return floor.end(state, reason, why, at)
-    scene = scene_of(policy, state, counted(state, policy))
+    scene = scene_of(policy, state, counted(state, policy, holder))
     return proceed(state, scene, at, {"silences": silences})
+
+
+def _given_up(state: GroupState, policy: Policy, silences: int, silent: Sequence[AgentId]) -> str:
+    """Say why the group ends, since too much was silent; empty if it goes on."""
+    if policy.silent == "end":
+        return f"{', '.join(silent)} said nothing."
+    return (
+        f"Nobody speaks: {silences} turns in a row were silent." if silences >= floor.ROUNDS_OF_SILENCE * len(state.members) else ""
+    )
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: Policy) -> GroupState:
@@ -106,14 +121,202 @@ def _holder_lives(state: GroupState) -> bool:
     return state.floor_holder in state.living()
 
 
-DISCUSSING: Mapping[Kind, PolicyRule] = {
-    Discussion: _discussion,
-    ConcludeGroupDiscussion: _end,
-    Pass: _pass,
-    RepetitionRefused: _repetition_refused,
-    TimerFired: _timer_fired,
-    MemberLost: _member_lost,
-    MemberReturned: _member_returned,
+def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Take what one of several says who speak side by side."""
+    payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
+    assert isinstance(payload, Discussion) and isinstance(stage, Gathering)
+    offered = offer(policy, state, sender)
+    assert offered is not None, "the machine has asked who has a seat"
+    gathering.check_answer(payload)
+    check_fields(offered.form, payload.fields)
+    tasks.reject(state, payload.rejects)
+    course = counted(state, policy, sender, {} if stage.form else payload.fields)
+    left = gathering.without(gathering.counted(stage, payload), (sender,))
+    after = state.model_copy(update={**floor.turn_taken(state), "monologue": None, "course": course, "stage": left})
+    return _gathered(after, policy, said.at, payload.content)
+
+
+def _seats_silent(
+    state: GroupState, silent: Sequence[AgentId], policy: Policy, at: datetime, reason: Reason = Reason.NO_SPEAKER
+) -> GroupState:
+    """Count the turns of seats in which nothing was said, and close them, or give the group up."""
+    assert isinstance(state.stage, Gathering)
+    silences = state.silences + len(silent)
+    if why := _given_up(state, policy, silences, silent):
+        return floor.end(state, reason, why, at)
+    after = state.model_copy(update={"silences": silences, "stage": gathering.silenced(state.stage, silent)})
+    for agent in silent:
+        after = after.model_copy(update={"course": counted(after, policy, agent)})
+    return _gathered(after, policy, at, None)
+
+
+def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None) -> GroupState:
+    """Go on when all seats are closed; members whose models are away are asked once more first."""
+    stage, course = state.stage, state.course
+    assert isinstance(stage, Gathering) and course is not None
+    if stage.seats:
+        return state
+    scene = scene_of(policy, state, course)
+    again = [number for number in scene.present if scene.agent(number) in stage.away]
+    if again:
+        votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
+        return gather(state, scene, again, at, {}, votes=votes, form=stage.form)
+    changed = {} if stage.votes is None else {"tally": stage.votes}
+    return proceed(state, scene, at, changed, words=words, gathered=True)
+
+
+def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Take a pass for a silent turn; a member whose model is away is asked again when the others have spoken."""
+    payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
+    assert isinstance(payload, Pass) and isinstance(stage, Gathering)
+    noted = passing.noted(state, sender, payload.cause, said.at)
+    if payload.cause is not PassCause.MODEL_UNAVAILABLE:
+        return _seats_silent(noted, (sender,), policy, said.at)
+    if _is_waited_for(noted, sender, said.at):
+        left = gathering.without(stage, (sender,)).model_copy(update={"away": (*stage.away, sender)})
+        return _gathered(noted.model_copy(update={"stage": left}), policy, said.at, None)
+    return _seats_silent(noted, (sender,), policy, said.at, Reason.MODEL_UNAVAILABLE)
+
+
+def _seats_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
+    if fired.at >= state.limits.deadline:
+        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
+    assert isinstance(state.stage, Gathering)
+    silent = gathering.overdue(state.stage, fired.at)
+    if not silent:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return _seats_silent(state, silent, policy, fired.at)
+
+
+def _seat_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
+    """Close the seat of a lost member, uncounted; the last one stays if nobody is present, since the member may come back."""
+    if lost.agent_id not in state.living():
+        return state
+    after, stage = floor.mark_lost(state, lost.agent_id, lost.at), state.stage
+    assert isinstance(stage, Gathering) and after.course is not None
+    if lost.agent_id not in state.floor or (len(stage.seats) == 1 and not scene_of(policy, after, after.course).present):
+        return after
+    left = gathering.silenced(stage, (lost.agent_id,))
+    return _gathered(after.model_copy(update={"stage": left}), policy, lost.at, None)
+
+
+def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    payload, stage = said.message.payload, state.stage
+    assert isinstance(payload, Decision) and isinstance(stage, Asking)
+    if payload.choice not in stage.options:
+        why = f"{payload.choice!r} is none of the options: {', '.join(stage.options)}."
+        raise IllegalEventError(RejectionCode.BAD_DECISION, why)
+    return _decided(state, payload.choice, policy, said.at)
+
+
+def _decided(state: GroupState, choice: str, policy: Policy, at: datetime) -> GroupState:
+    """Do what was chosen."""
+    stage, course = state.stage, state.course
+    assert isinstance(stage, Asking) and course is not None
+    scene = scene_of(policy, state, course.model_copy(update={"nominated": None}))
+    if stage.about == "speaker":
+        chosen = state.number_of(AgentId(choice))
+        return let_speak(state, scene, chosen, at)
+    if choice == STAY:
+        return go_on(state, scene, at, {}, named=course.nominated)
+    way = next(way for way in scene.node.exits if way.judge is not None and way.to == choice)
+    return leave(state, scene, way, at, {})
+
+
+def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
+    """Count a wrong choice; behind the last one the default stands."""
+    stage = state.stage
+    assert isinstance(stage, Asking)
+    if refused.turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {refused.turn} is not the current one; that is {state.turn}.")
+    if refused.by != stage.asked:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{refused.by} is not asked.")
+    if stage.refused == refused.message_id:
+        return state
+    if stage.tries <= 1:
+        return _decided(state, stage.default, policy, refused.at)
+    left = stage.model_copy(update={"tries": stage.tries - 1, "refused": refused.message_id})
+    return state.model_copy(update={"stage": left})
+
+
+def _asked_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Let the default stand; a member whose model is away is asked again first."""
+    payload, sender = said.message.payload, said.message.header.sender
+    assert isinstance(payload, Pass)
+    noted = passing.noted(state, sender, payload.cause, said.at)
+    if payload.cause is PassCause.MODEL_UNAVAILABLE and _is_waited_for(noted, sender, said.at):
+        return _asked_anew(noted, policy, said.at)
+    return _default_stands(noted, policy, said.at)
+
+
+def _asked_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
+    if fired.at >= state.limits.deadline:
+        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
+    assert isinstance(state.stage, Asking)
+    if fired.at < state.stage.until:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return _default_stands(state, policy, fired.at)
+
+
+def _asked_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
+    """Ask another holder of the role if who is asked is lost; the default stands if there is none."""
+    if lost.agent_id not in state.living():
+        return state
+    after = floor.mark_lost(state, lost.agent_id, lost.at)
+    return _asked_anew(after, policy, lost.at) if lost.agent_id in state.floor else after
+
+
+def _asked_anew(state: GroupState, policy: Policy, at: datetime) -> GroupState:
+    stage, course = state.stage, state.course
+    assert isinstance(stage, Asking) and course is not None
+    scene = scene_of(policy, state, course)
+    asked = ask(state, scene, at, {}, stage.about, stage.options, stage.default, stage.tries)
+    return _default_stands(state, policy, at) if asked is None else asked
+
+
+def _default_stands(state: GroupState, policy: Policy, at: datetime) -> GroupState:
+    assert isinstance(state.stage, Asking)
+    return _decided(state, state.stage.default, policy, at)
+
+
+def _is_waited_for(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    """Whether the model of a member that has just passed may still come back."""
+    since = next(one.since for one in state.passes if one.agent_id == agent_id)
+    return at < since + state.limits.model_patience
+
+
+def _returned(state: GroupState, returned: MemberReturned, policy: Policy) -> GroupState:
+    """Count a member among the living; it has no seat, and is not asked, before the next turn."""
+    if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
+        return state
+    return floor.mark_living(state, returned.agent_id)
+
+
+RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
+    Phase.DISCUSSING: {
+        Discussion: _discussion,
+        ConcludeGroupDiscussion: _end,
+        Pass: _pass,
+        RepetitionRefused: _repetition_refused,
+        TimerFired: _timer_fired,
+        MemberLost: _member_lost,
+        MemberReturned: _member_returned,
+    },
+    Phase.GATHERING: {
+        Discussion: _answer,
+        Pass: _seat_passes,
+        TimerFired: _seats_timer_fired,
+        MemberLost: _seat_lost,
+        MemberReturned: _returned,
+    },
+    Phase.DECIDING: {
+        Decision: _decision,
+        MessageRefused: _decision_refused,
+        Pass: _asked_passes,
+        TimerFired: _asked_timer_fired,
+        MemberLost: _asked_lost,
+        MemberReturned: _returned,
+    },
 }
 """The rules that hold while a policy leads. What else a floor holder may say in a free group is off course; all other events mean
 the same as in one."""

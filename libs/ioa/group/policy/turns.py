@@ -10,9 +10,7 @@ from ioa.protocol.policy import Mode
 
 
 def first_speaker(scene: Scene) -> int | None:
-    """Return who has the first turn of a visit; None if nobody is present."""
-    if scene.node.opens is not None and (openers := scene.holders(scene.node.opens.role)):
-        return openers[0]
+    """Return who has the first turn of a visit that nobody opens; None if nobody is present."""
     if not scene.present:
         return None
     match scene.node.turns.mode:
@@ -22,6 +20,24 @@ def first_speaker(scene: Scene) -> int | None:
             return _drawn(scene, None)
         case _:
             return scene.present[0]
+
+
+def opener(scene: Scene) -> int | None:
+    """Return who opens a visit; None if it has begun, nobody is to open it, or who is to is not present."""
+    if scene.node.opens is None or scene.course.last is not None:
+        return None
+    return next(iter(scene.holders(scene.node.opens.role)), None)
+
+
+def seats(scene: Scene) -> tuple[int, ...]:
+    """Return who is to speak side by side: all who are present, as long as the node has turns for them."""
+    most = scene.node.max
+    return scene.present if most is None else scene.present[: max(1, most - scene.course.turns)]
+
+
+def choices(scene: Scene) -> tuple[int, ...]:
+    """Return whom the role may choose that is asked who speaks next."""
+    return scene.present if scene.node.turns.repeat else scene.others(scene.course.last) or scene.present
 
 
 def next_speaker(scene: Scene, named: int | None = None) -> int | None:
@@ -34,6 +50,15 @@ def next_speaker(scene: Scene, named: int | None = None) -> int | None:
     if scene.course.last is None:
         return first_speaker(scene)
     return _NEXT[scene.node.turns.mode](scene, named) if scene.present else None
+
+
+def most_named(scene: Scene, turns_left: int) -> int:
+    """Return how many a speaker may name at once: several only as a hub, as far as turns of the node and of the group reach."""
+    node = scene.node
+    if node.turns.mode != "hub":
+        return 1
+    left = turns_left - 1 if node.max is None else min(turns_left, node.max - scene.course.turns) - 1
+    return max(1, left)
 
 
 def may_be_named(scene: Scene, by: int) -> tuple[int, ...]:
@@ -90,4 +115,6 @@ _NEXT: Mapping[Mode, Callable[[Scene, int | None], int]] = {
     "random": _drawn,
     "hub": _by_hub,
     "follow": _following,
+    "ask": _in_order,
+    "together": _in_order,
 }

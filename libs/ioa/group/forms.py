@@ -1,0 +1,128 @@
+"""Forms and questions: what a message has to fill in, whether it does, and what several of them come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import FieldVotes, GroupState, Votes
+from ioa.protocol.policy import FieldKind, FieldValue, FormField, Policy
+
+YES, NO = "yes", "no"
+"""How a tally calls what is true and what is not."""
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A field that is to be filled in now.
+
+    Attributes:
+        values: What it is chosen from: the options, or the members. Empty of other kinds.
+        lowest: The least number; None is no bound.
+        highest: The greatest number; None is no bound.
+    """
+
+    name: str
+    kind: FieldKind
+    values: tuple[str, ...] = ()
+    lowest: int | None = None
+    highest: int | None = None
+    required: bool = True
+
+
+def blanks_of(form: Iterable[FormField], state: GroupState, policy: Policy | None = None) -> tuple[Blank, ...]:
+    """Say what a form asks for as the group stands: members are those that are not removed, lost or not."""
+    return tuple([_blank(field, state, policy) for field in form])
+
+
+def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> None:
+    """Refuse what is not asked for, and what lacks.
+
+    Raises:
+        IllegalEventError: It names the field and says what goes into it.
+    """
+    if not blanks and not given:
+        return
+    known = {blank.name: blank for blank in blanks}
+    for name in given:
+        if name not in known:
+            asked = f"there are {', '.join(known)}" if known else "nothing is asked for"
+            raise IllegalEventError(RejectionCode.BAD_FORM, f"Nobody asks for the field {name}; {asked}.")
+    for blank in blanks:
+        value = given.get(blank.name)
+        if value is None and not blank.required:
+            continue
+        if value is None or not _fits(blank, value):
+            lead = "is missing" if value is None else "cannot be what you say"
+            raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {in_words(blank)}.")
+
+
+def in_words(blank: Blank) -> str:
+    """Say what goes into a field."""
+    match blank.kind:
+        case "text":
+            return "a text that is not empty"
+        case "number":
+            low = "" if blank.lowest is None else f", {blank.lowest} or more"
+            high = "" if blank.highest is None else f", {blank.highest} or less"
+            return f"a whole number{low}{high}"
+        case "yes_no":
+            return "true or false"
+        case _:
+            return f"one of {', '.join(blank.values)}"
+
+
+def no_votes(turn: int, by: str, form: Iterable[FormField]) -> Votes:
+    """Begin to count what is answered to a question."""
+    fields = [FieldVotes(name=field.name, counts=_options(field)) for field in form]
+    return Votes.model_validate({"turn": turn, "by": by, "fields": fields})
+
+
+def with_answer(votes: Votes, form: Iterable[FormField], given: Mapping[str, FieldValue]) -> Votes:
+    """Count one answer."""
+    kinds = {field.name: field.kind for field in form}
+    fields = [_counted(one, kinds[one.name], given[one.name]) if one.name in given else one for one in votes.fields]
+    return votes.model_copy(update={"fields": tuple(fields), "answered": votes.answered + 1})
+
+
+def _blank(field: FormField, state: GroupState, policy: Policy | None) -> Blank:
+    values = field.options
+    if field.kind == "member":
+        role = None if field.role is None or policy is None else policy.role_numbers[field.role]
+        values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
+    return Blank(field.name, field.kind, values, field.lowest, field.highest, field.required)
+
+
+def _fits(blank: Blank, value: FieldValue) -> bool:
+    match blank.kind:
+        case "text":
+            return isinstance(value, str) and bool(value.strip())
+        case "number":
+            if not isinstance(value, int) or isinstance(value, bool):
+                return False
+            return (blank.lowest is None or value >= blank.lowest) and (blank.highest is None or value <= blank.highest)
+        case "yes_no":
+            return isinstance(value, bool)
+        case _:
+            return isinstance(value, str) and value in blank.values
+
+
+def _options(field: FormField) -> tuple[tuple[str, int], ...]:
+    names = (YES, NO) if field.kind == "yes_no" else field.options
+    return tuple([(name, 0) for name in names])
+
+
+def _counted(votes: FieldVotes, kind: FieldKind, value: FieldValue) -> FieldVotes:
+    changed: dict[str, object] = {"count": votes.count + 1}
+    if kind == "number":
+        assert isinstance(value, int)
+        changed["lowest"] = value if votes.lowest is None else min(votes.lowest, value)
+        changed["highest"] = value if votes.highest is None else max(votes.highest, value)
+        changed["total"] = value + (votes.total or 0)
+    elif kind != "text":
+        name = {True: YES, False: NO}[value] if isinstance(value, bool) else str(value)
+        counts = dict(votes.counts)
+        counts[name] = counts.get(name, 0) + 1
+        changed["counts"] = tuple(counts.items())
+    return votes.model_copy(update=changed)
