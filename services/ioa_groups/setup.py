@@ -41,7 +41,7 @@ from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL, POLICIES
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
@@ -267,8 +267,8 @@ class GroupSetup:
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. There is nothing
-        yet of a group that is about to be launched.
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
+        one that was removed and knows it. There is nothing yet of a group that is about to be launched.
 
         Raises:
             NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
@@ -293,7 +293,8 @@ class GroupSetup:
                 raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
             raise no_group(comm_id)
         if request.after >= head.seq:
-            if head.entry.state.phase.is_terminal and request.after == head.seq:
+            is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
+            if is_over and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
@@ -304,6 +305,10 @@ class GroupSetup:
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
         for stored in found:
+            if agent_id not in stored.entry.audience:  # it was removed: there is nothing more for it
+                if not entries:
+                    await self._ports.memberships.remove(agent_id, comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=previous)
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:
@@ -325,7 +330,8 @@ class GroupSetup:
         without policies neither opens nor ends a goal with a team, which so comes to a replica that knows them.
         """
         goal = record.goal
-        if goal.team is not None and (known := self._ports.registry.card(agent_id)) is not None and known.card.level < POLICIES:
+        known = self._ports.registry.card(agent_id)
+        if goal.team is not None and known is not None and known.card.level < goal.team.policy.level:
             raise ForbiddenError(
                 f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
             )
