@@ -22,6 +22,7 @@ SMALLEST: dict[str, str] = {
     "discovery_loop": "--agents 20 --pools 2",
     "discovery_scale": "--agents 200 --queries 10",
     "files": "--megabytes 2 --at-once 2",
+    "floods": "--seconds 0.1 --only registry.renew.mallory.",
     "freshness": "--agents 5 --rate 20 --held 20",
     "idle": "--groups 5 --seconds 1",
     "outages": "'worker killed 2.5' --goals 1",

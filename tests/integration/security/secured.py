@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
@@ -29,6 +30,8 @@ SERVICES = ("registry", "discovery", "groups", "router")
 
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
+_AT_ONCE_BYTES = 64 * 1024
+_EVERY_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,21 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     """Connect with somebody's credentials, to do what they should not."""
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         yield client
+
+
+@asynccontextmanager
+async def flooding(client: Client, subject: str, size: int) -> AsyncIterator[None]:
+    """Send on a subject, by the wire, tens of thousands of requests of so many bytes a second, again when disconnected."""
+    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, size, bytes(size))
+    many = one * max(1, _AT_ONCE_BYTES // len(one))
+
+    async def flood() -> None:
+        while True:
+            if client._transport is not None and client.is_connected:
+                with suppress(OSError):
+                    client._transport.write(many)
+                    await client._transport.drain()  # type: ignore[no-untyped-call]
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async with beside(flood()):
+        yield

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-
-from nats.aio.client import Client
+from collections.abc import Sequence
 
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.beside import beside
 from ioa.cli.examination import Health, quotas_finding
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, PoolId
+from tests.integration.security.secured import flooding, open_intruder
 from tests.integration.security.town import BOB, MALLORY, SOON, Town
 from tests.rig.deadline import eventually
 
-_AT_ONCE_BYTES = 64 * 1024
-_EVERY_SECONDS = 0.02
 _GOALS = 5
 """Led one after the other, as long as one of real work takes."""
 _SLACK_SECONDS = 4.0
@@ -27,22 +21,12 @@ _SLACK_SECONDS = 4.0
 and again."""
 
 
-@asynccontextmanager
-async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[None]:
-    """Send on a subject, by the wire, tens of thousands of requests a second."""
-    transport = client._transport
-    assert transport is not None
-    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, size, bytes(size))
-    many = one * max(1, _AT_ONCE_BYTES // len(one))
-
-    async def flood() -> None:
-        while True:
-            transport.write(many)
-            await transport.drain()  # type: ignore[no-untyped-call]
-            await asyncio.sleep(_EVERY_SECONDS)
-
-    async with beside(flood()):
-        yield
+async def test_asking_everybody_how_it_stands_stops_nobody(town: Town) -> None:
+    """A user who asks the services for their statistics as fast as he can delays nobody's goals."""
+    usual = await _lead_some(town)
+    async with open_intruder(town.secured, "eve") as eve, flooding(eve, "$SRV.STATS", 10):
+        took = await _lead_some(town)
+    assert took <= 3 * usual + _SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
 async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:
@@ -68,7 +52,7 @@ def _floods() -> Sequence[tuple[str, int]]:
 
 
 async def _lead_beside(town: Town, subject: str, size: int) -> float:
-    async with _flooding(town.agents[MALLORY].client, subject, size):
+    async with flooding(town.agents[MALLORY].client, subject, size):
         return await _lead_some(town)
 
 

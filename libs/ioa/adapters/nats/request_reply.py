@@ -14,7 +14,7 @@ import time
 from collections import Counter as TallyOf
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
@@ -54,6 +54,8 @@ _USUAL_PATIENCE = timedelta(seconds=5)
 FILE_TIMEOUT = timedelta(seconds=30)
 """How long to wait for a piece of a file: those of others are served in between."""
 
+_TOLD_AT_ONCE, _TOLD_EVERY_SECONDS = 50, 0.5
+"""How often a service tells of itself within how many seconds, on each subject."""
 _USUAL_PAUSE = timedelta(seconds=1)
 """How long a caller that asked too often waits if it is told nothing that can be read."""
 _SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "slowed", 10, 64
@@ -213,6 +215,8 @@ async def open_service(
             client, name=name, description=description, version=version, queue_group=name, metadata={}, stats_handler=tell
         )
 
+        telling = group.create_task(_bound_telling(client, service))
+
         def everybody() -> Iterable[str]:
             return {*known(), *answering.callers()}
 
@@ -226,12 +230,30 @@ async def open_service(
         try:
             yield
         finally:
+            telling.cancel()
             try:
                 for listener in listeners:
                     await listener.aclose()
                 await service.stop()
             finally:
                 answering.close()
+
+
+async def _bound_telling(client: Client, service: MicroService) -> None:
+    """Have what the service tells of itself (`$SRV.…`) asked so often at a time at most, for ever; the server drops what is beyond.
+
+    Those subjects name no caller, and whoever may see that everything runs may ask them as fast as he can.
+    """
+    standing = service._subscriptions
+    for subscription in standing.values():
+        await subscription.unsubscribe(limit=_TOLD_AT_ONCE)
+    while True:
+        await asyncio.sleep(_TOLD_EVERY_SECONDS)
+        for key, used in standing.items():
+            if used._received >= _TOLD_AT_ONCE:
+                with suppress(nats.errors.Error, OSError):
+                    standing[key] = await client.subscribe(used.subject, cb=used._cb)
+                    await standing[key].unsubscribe(limit=_TOLD_AT_ONCE)
 
 
 class _Announced(MicroEndpoint):

@@ -1,0 +1,160 @@
+"""Flood a secured system on each subject that an agent's key and a user's open, one after the other, with honest goals beside it.
+
+    python -m benchmarks.floods [--seconds 1.5] [--only goal]
+
+Of each subject the table says how long an honest goal took beside the flood, against undisturbed, and who the doctor names. In the
+end no service may have died, grown by more than a fifth or logged a traceback, and no honest goal may have taken more than three
+times its usual time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import math
+import statistics
+import sys
+import tempfile
+import time
+from argparse import RawDescriptionHelpFormatter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from rich.table import Table
+
+from benchmarks import machine
+from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.permissions import of_agent, of_user
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.examination import goals_finding
+from ioa.errors import UnavailableError
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, PoolId, UserId
+from tests.integration.security.secured import SERVICES, flooding, open_intruder, open_processes, open_secured, open_user
+
+_HONEST, _AGENT, _USER = AgentId("calculator"), AgentId("mallory"), UserId("eve")
+_MOST_TIMES, _MOST_GROWTH = 3.0, 1.2
+_SLACK_SECONDS = 0.5
+"""What noticing a flood may take once."""
+_SIZE = 10
+_REST_SECONDS = 0.5
+_PATIENCE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Flood:
+    """One flood: its subject, and what honest goals took beside it, in seconds; `named` is whom the doctor names then."""
+
+    subject: str
+    took: Sequence[float]
+    named: str
+
+
+@dataclass(frozen=True)
+class Stood:
+    """How the system stood all of them: honest goals undisturbed, what each process holds by what it held, and its tracebacks."""
+
+    usual: float
+    floods: Sequence[Flood]
+    growth: Mapping[str, float]
+    tracebacks: Mapping[str, int]
+
+    def faults(self) -> Iterator[str]:
+        """Say what should not be."""
+        most = _MOST_TIMES * self.usual + _SLACK_SECONDS
+        for flood in self.floods:
+            if (took := statistics.median(flood.took)) > most:
+                yield f"beside {flood.subject} a goal takes {took:.2f} s, and usually {self.usual:.2f} s"
+        yield from (f"{name} has died" for name, growth in self.growth.items() if not growth)
+        yield from (f"{name} grew {growth:.2f} times" for name, growth in self.growth.items() if growth > _MOST_GROWTH)
+        yield from (f"{name} logged {number} tracebacks" for name, number in self.tracebacks.items() if number)
+
+
+async def run(folder: Path, seconds: float, only: str) -> Stood:
+    """Start a system, flood it on one subject after the other, and tell how it stood it."""
+    numbers = count(1_000)
+    async with AsyncExitStack() as stack:
+        secured = await stack.enter_async_context(open_secured(folder, (_HONEST, _AGENT)))
+        programs = [*(secured.service(name) for name in SERVICES), secured.agent(_HONEST, _HONEST, _HONEST)]
+        processes = await stack.enter_async_context(open_processes(secured, programs))
+        user = await stack.enter_async_context(open_user(secured, [_HONEST]))
+        inspection = NatsInspection(await stack.enter_async_context(open_intruder(secured, "admin")))
+        usual = statistics.median([await _goal(user, next(numbers)) for _ in range(30)][10:])
+        held = {name: machine.resident_bytes(process.pid) for name, process in processes.items()}
+        floods = []
+        for owner, key, subject in _rows():
+            if only not in subject:
+                continue
+            async with open_intruder(secured, owner, key) as intruder, flooding(intruder, subject, _SIZE):
+                until, took = time.monotonic() + seconds, [await _goal(user, next(numbers))]
+                while time.monotonic() < until:
+                    took.append(await _goal(user, next(numbers)))
+            floods.append(Flood(subject, took, await _named(inspection)))
+            print(f"{subject:<70}{statistics.median(took):6.2f} s  {floods[-1].named}", flush=True)
+            await asyncio.sleep(_REST_SECONDS)
+            while await _goal(user, next(numbers)) == math.inf:
+                pass
+        growth = {
+            name: 0.0 if process.has_ended else machine.resident_bytes(process.pid) / held[name]
+            for name, process in processes.items()
+        }
+        logs = {program.name: secured.fork_server.log_of(program) for program in programs}
+        tracebacks = {name: (await asyncio.to_thread(log.read_text)).count("Traceback") for name, log in logs.items()}
+    return Stood(usual, floods, growth, tracebacks)
+
+
+def _rows() -> Iterator[tuple[str, str, str]]:
+    """Whose key opens what, with a name for each place that may be any."""
+    for subject in of_agent(_AGENT, PoolId(_AGENT)).publish:
+        yield _AGENT, _AGENT, subject.replace("*", "c1")
+    for subject in of_user(_USER).publish:
+        yield _USER, "seed", subject.replace("*", "c1")
+
+
+async def _goal(user: NatsSystemClient, number: int) -> float:
+    """Have a goal done and return how many seconds that took; without end if it did not come back in time."""
+    started = time.monotonic()
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            goal_id = await user.launch(GoalOrder(goal=f"What is {number} + {number}?", agent=_HONEST))
+            result = await user.wait_for_result(goal_id)
+    except (TimeoutError, UnavailableError):
+        return math.inf
+    assert result.reason is Reason.CONCLUDED and str(2 * number) in result.content, result
+    return time.monotonic() - started
+
+
+async def _named(inspection: NatsInspection) -> str:
+    slowed = {one.caller for one in await inspection.slowed()}
+    found = goals_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
+    return ", ".join(sorted(slowed | ({f"intake-{_USER}"} if f"intake-{_USER}" in found.message else set())))
+
+
+def main() -> None:
+    """Run it once; exit with 1 if the system did not stand it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.floods", description=__doc__, formatter_class=RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seconds", type=float, default=1.5, help="how long each flood lasts at least")
+    parser.add_argument("--only", default="", help="only subjects that hold this")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        stood = asyncio.run(run(Path(folder), options.seconds, options.only))
+    table = Table("subject", "goals", "median s", "longest", "times", "slowed down")
+    for flood in stood.floods:
+        median = statistics.median(flood.took)
+        figures = f"{median:.2f}", f"{max(flood.took):.2f}", f"{median / stood.usual:.1f}"
+        table.add_row(flood.subject, str(len(flood.took)), *figures, flood.named)
+    machine.console.print(table)
+    machine.console.print(f"usual: {stood.usual:.2f} s; grown to { ({n: f'{g:.0%}' for n, g in stood.growth.items()}) }")
+    faults = list(stood.faults())
+    if faults:
+        sys.exit(f"did not stand it: {'; '.join(faults)}")
+
+
+if __name__ == "__main__":
+    main()
