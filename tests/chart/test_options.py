@@ -176,7 +176,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
         render(
             {
                 "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7},
-                "quotas": {"requests": {"say": {"perSecond": 70}}},
+                "quotas": {"requests": {"say": {"perSecond": 70}}, "goals": {"open": 30}},
             }
         ).one("Deployment", "ioa-groups")
     )
@@ -190,6 +190,7 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_QUOTA_SAY": "70", "IOA_QUOTA_SAY_BURST": "100", "IOA_QUOTA_SYNC": "20", "IOA_QUOTA_SYNC_BURST": "50",
         "IOA_QUOTA_FILES": "100", "IOA_QUOTA_FILES_BURST": "200",
         "IOA_QUOTA_OTHERS": "10", "IOA_QUOTA_OTHERS_BURST": "20",
+        "IOA_QUOTA_GOALS": "30", "IOA_QUOTA_GOALS_WAITING": "20000",
         "IOA_QUOTA_WAITING": "64", "IOA_QUOTA_WAITING_BYTES": "1000000",
         "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
         "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
