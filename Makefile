@@ -11,7 +11,10 @@ BIN := $(VENV)/bin
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3.12 demo` chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
-PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Nothing is compiled in advance: of what is installed little is ever imported, and that is compiled then, and kept, whatever the
+# environment says: else each of a dozen processes would compile it anew.
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 # What make test leaves out: what needs torch or a server with a language model's weights, and faults that take long.
 TESTS := not torch and not model and not chaos and not chart and not k8s
 
@@ -108,6 +111,8 @@ eval-discovery: $(VENV)/.dev  ## Measure how well discovery finds agents, as a t
 
 lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
 	$(PIP_INSTALL) uv
+	printf '%s\n' pip setuptools | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" - -o requirements/installer.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra laptop pyproject.toml requirements/build.in -o requirements/laptop.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
@@ -137,10 +142,12 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Pinned and hashed dependencies first, then the project itself from this folder.
-# The locks of laptop.txt and dev.txt agree, so that the second only adds to the first.
-$(VENV)/.laptop: requirements/laptop.txt pyproject.toml | $(BIN)/python
+# The locks of laptop.txt and dev.txt agree, so that the second only adds to the first. The pip that comes with Python 3.11 would take
+# twice as long for them as a newer one does; what comes as source is built by the setuptools that is pinned beside it.
+$(VENV)/.laptop: requirements/installer.txt requirements/laptop.txt pyproject.toml | $(BIN)/python
 	@echo "Installing IoA into $(VENV) (once) ..."
-	@$(PIP_INSTALL) --require-hashes -r requirements/laptop.txt
+	@$(PIP_INSTALL) --require-hashes -r requirements/installer.txt
+	@$(PIP_INSTALL) --no-build-isolation --require-hashes -r requirements/laptop.txt
 	@$(PIP_INSTALL) --no-build-isolation --no-deps -e .
 	@touch $@
 

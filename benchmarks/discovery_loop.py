@@ -21,7 +21,7 @@ from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.errors import IoaError
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.runtime.process import StopSignal, background
@@ -56,7 +56,7 @@ class Crowd:
     async def search(self) -> None:
         """Ask for somebody."""
         request = Search(needs=(Need(text=f"somebody for thing {time.monotonic()}"),))
-        await self._requester.request(subjects.search(subjects.USERS), request, SearchResult, timeout=_PATIENCE)
+        await self._requester.request(subjects.search_of(LOCAL), request, SearchResult, timeout=_PATIENCE)
 
     async def indexed(self) -> int:
         """How many cards discovery holds; -1 if it does not answer yet."""

@@ -26,7 +26,7 @@ from benchmarks.parts import note, open_parts, run
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, Filters, IndexStatus, Need, Search, SearchResult
 from tests.rig.deadline import eventually
@@ -103,7 +103,7 @@ class Town:
         await self.register(of)
         registered = time.perf_counter()
         while not (
-            await self._requester.request(subjects.search(subjects.USERS), Search(needs=(need,)), SearchResult, timeout=_TIMEOUT)
+            await self._requester.request(subjects.search_of(LOCAL), Search(needs=(need,)), SearchResult, timeout=_TIMEOUT)
         ).merged:
             pass
         return registered - began, time.perf_counter() - registered

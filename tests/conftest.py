@@ -11,6 +11,7 @@ import inspect
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,22 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+
+_WAITING = ("e2e", "packaging", "integration")
+_COMPUTING_PER_WAITING = 3
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files that wait for processes among those that compute, so that no core is idle, and end with short ones."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    tests = Path(__file__).parent
+    waiting = [path for folder in _WAITING for path in files if path.is_relative_to(tests / folder)]
+    computing = (path for path in list(files) if path not in waiting)
+    order = [path for first in waiting for path in (first, *islice(computing, _COMPUTING_PER_WAITING))]
+    items[:] = [item for path in (*order, *computing) for item in files[path]]
 
 
 @pytest.fixture(autouse=True)

@@ -84,7 +84,12 @@ class Subject:
         parts = [
             f"<{'at_ms' if part == str(_AT_MS) else part.lower()}>" if part in known else part for part in self.pattern.split(".")
         ]
-        return ".".join(parts).replace("<agent_or_pool>", "<agent or pool>").replace("<the_user>", "<user>")
+        return (
+            ".".join(parts)
+            .replace("<agent_or_pool>", "<agent or pool>")
+            .replace("<the_user>", "<user>")
+            .replace(f"_{_USER}", "_<user>")
+        )
 
 
 ROLES: dict[str, Permissions] = {

@@ -119,7 +119,11 @@ class RateLimitedError(UnavailableError):
 
 
 class StoreFullError(UnavailableError):
-    """There is no room for a file: its owner stores as much as one may, or the store is full. There may be, when files go."""
+    """There is no room for a file, whosever it is. There may be, when files go."""
+
+
+class OverQuotaError(IoaError):
+    """Whoever stores a file would store more than one may: another try will find no more room until files of his own go."""
 
 
 class UnknownVersionError(UnavailableError):
@@ -162,6 +166,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
     RateLimitedError: ErrorRow("rate_limited", Fault.CALLER, Retry.ENDLESS, "info"),
     StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
+    OverQuotaError: ErrorRow("over_quota", Fault.CALLER, Retry.BOUNDED, "info"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
     BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),

@@ -1,1 +1,8 @@
 """Lets in third parties who show a token of the operator's identity provider."""
+
+from importlib.util import find_spec
+
+from ioa.errors import MissingExtraError
+
+if find_spec("jwt") is None:
+    raise MissingExtraError.of("The library for tokens", "authcallout")

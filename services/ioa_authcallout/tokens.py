@@ -13,8 +13,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import Permissions, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
+from ioa.adapters.nats.whoami import ADMIN
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField, UserIdField
+from ioa.protocol.ids import LOCAL, AgentIdField, PoolId, PoolIdField, UserIdField
 from ioa.protocol.model import Model
 from ioa_authcallout.issuer import Keys
 
@@ -24,6 +25,10 @@ _MAX_CHARS = 16 * 1024
 _LEEWAY = timedelta(seconds=5)
 _LONGEST = timedelta(days=1)
 """For how long a token lets in at most, however long it lasts: then it is judged anew."""
+
+
+_OURS = (LOCAL, ADMIN)
+"""As whom goals are launched by those who come with a password or an admin's key."""
 
 
 class _Claim(Model):
@@ -132,7 +137,7 @@ class TokenJudge:
         if subject in await self._revoked():
             raise HolderRefusedError("The token's subject is let in no more.", subject)
         holder = self._holder(claims.get(self._claim), subject)
-        if holder.known_as in await self._taken():
+        if holder.known_as in _OURS or holder.known_as in await self._taken():
             raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
         now = self._now()
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())

@@ -182,11 +182,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         endpoints,
                         bounds=settings.bounds,
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
                     ),
                 ):
                     await stop.wait()

@@ -21,8 +21,8 @@ from ioa.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    OverQuotaError,
     PayloadTooLargeError,
-    StoreFullError,
     reason_of,
 )
 from ioa.group.events import files_of
@@ -122,7 +122,8 @@ class FileService:
             ConflictError: The group has ended, another file has this place, or the upload was dropped.
             InvalidInputError: The piece does not fit to what was announced.
             PayloadTooLargeError: No agent may store that much.
-            StoreFullError: The agent stores too much at present, or the store has no room.
+            OverQuotaError: The agent stores too much at present.
+            StoreFullError: The store has no room.
         """
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
@@ -136,7 +137,8 @@ class FileService:
             ConflictError: Another file has this place, or the upload was dropped.
             InvalidInputError: The piece does not fit to what was announced.
             PayloadTooLargeError: No user may store that much.
-            StoreFullError: The user stores too much at present, or the store has no room.
+            OverQuotaError: The user stores too much at present.
+            StoreFullError: The store has no room.
         """
         goal = GoalName(request.user, request.goal_id)
         name = object_name(goal.key, request.user, request.place)
@@ -269,7 +271,7 @@ class FileService:
             if len(self._counted) > _REMEMBERED:
                 self._counted.popitem(last=False)
         if stored + artifact.size_bytes > most:
-            raise StoreFullError(
+            raise OverQuotaError(
                 f"{owner} stores {stored:,} of {most:,} bytes: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
                 hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
             )

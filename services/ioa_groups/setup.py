@@ -40,7 +40,7 @@ from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, POLICIES
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.tickets import is_ticket
@@ -115,26 +115,27 @@ class GroupSetup:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
 
         Raises:
-            NotFoundError: There is no such goal, parent group or task.
+            NotFoundError: There is no such goal, parent group or task, or the goal was not given to the owner.
             NoAgentError: A member is not registered, or has been gone for a while, or nobody fills a role of the goal's team.
             UnavailableError: A member is away for a moment; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
-            ForbiddenError: Goal or task was not given to the owner, teams may not nest deeper, or too little of the budget is left.
+            ForbiddenError: Goal or task is another's, teams may not nest deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
         await self._ports.sessions.check(request.owner, request.session)
         parent = request.parent
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
+        record = None if parent else await self._ports.goals.find(comm_id)
+        _check_ticket(record, request.ticket)
         if await self._ports.ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(comm_id, request.owner)
-        record = None if parent else await self._ports.goals.find(comm_id)
         if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
-            self._check_given(record, request.owner, request.ticket)
+            self._check_given(record, request.owner)
         team = None if record is None else record.goal.team
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
@@ -189,18 +190,19 @@ class GroupSetup:
         """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
 
         Raises:
-            NotFoundError: There is no such goal.
-            ForbiddenError: It was not given to who asks.
+            NotFoundError: There is no such goal, or it was not given to who asks.
+            ForbiddenError: It is another pool's.
             ConflictError: It was launched.
             SupersededError: Another process has taken the id over of who asks.
         """
         await self._ports.sessions.check(request.by, request.session)
         record = await self._ports.goals.find(request.name.comm_id)
+        _check_ticket(record, request.ticket)
         if await self._has_ended(_name(request.name, record)):
             return Acknowledged()
         if record is None:
-            raise NotFoundError(f"There is no goal {request.goal_id}.")
-        self._check_given(record, request.by, request.ticket)
+            raise _no_goal(request.goal_id)
+        self._check_given(record, request.by)
         told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
         await self._end_unlaunched(record, request.by, request.reason, request.content, **told)
         return Acknowledged()
@@ -312,22 +314,17 @@ class GroupSetup:
 
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
         if record is None:
-            raise NotFoundError(f"There is no goal {request.goal_id}.")
+            raise _no_goal(request.goal_id)
         goal = record.goal
         return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
 
-    def _check_given(self, record: GoalRecord, agent_id: AgentId, ticket: str | None) -> None:
-        """Refuse who was not given a goal to lead: it shows no ticket, or is of another pool than the goal addresses.
+    def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
+        """Refuse who is of another pool than the goal addresses.
 
         A goal that an older version accepted was queued without a ticket: of it the address alone decides. An agent of a release
         without policies neither opens nor ends a goal with a team, which so comes to a replica that knows them.
         """
         goal = record.goal
-        if record.ticket_digest is not None and not is_ticket(ticket, record.ticket_digest, goal.policy):
-            raise ForbiddenError(
-                f"{agent_id} was not given the goal {goal.goal_id}: it shows no ticket of it.",
-                hint="It comes with the goal off the queue; an agent of a version without tickets has to be upgraded.",
-            )
         if goal.team is not None and (known := self._ports.registry.card(agent_id)) is not None and known.card.level < POLICIES:
             raise ForbiddenError(
                 f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
@@ -458,6 +455,24 @@ class GroupSetup:
 def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:
     """Return how a goal is called: as it is on record, where one of before users has none."""
     return asked if record is None else record.goal.name
+
+
+def _no_goal(goal_id: GoalId) -> NotFoundError:
+    """Tell who was not given a goal what it is told of a goal that is not there."""
+    hint = "Whoever is given a goal shows the ticket that came with it; an agent of a version without tickets has to be upgraded."
+    return NotFoundError(f"There is no goal {goal_id}.", hint=hint)
+
+
+def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
+    """Refuse who was not given a goal: it shows no ticket of it.
+
+    Raises:
+        NotFoundError: As if there were no such goal.
+    """
+    if record is None or record.ticket_digest is None:
+        return
+    if not is_ticket(ticket, record.ticket_digest, record.goal.policy):
+        raise _no_goal(record.goal.goal_id)
 
 
 def _check_launch_size(launched: GroupLaunched) -> None:

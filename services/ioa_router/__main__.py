@@ -90,6 +90,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         endpoints,
                         bounds=settings.bounds,
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
                     ),
                 ):
                     await stop.wait()

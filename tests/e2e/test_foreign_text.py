@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import pty
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +16,7 @@ from ioa.cli.main import app
 from ioa.foreign_text import shown
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, Running, running_system
+from tests.rig.forks import run_on_terminal
 
 HOSTILE = "\x1b]52;c;cm0gLXJmIC8=\x07\x1b[2A\x1b[2K\x9b31m\x9d0;owned\x9c\u202egpj.exe\u2066\x7f\r\x08 "
 """Writes the clipboard, moves the cursor, erases, sets colour and title, and turns the reading order round."""
@@ -152,25 +149,8 @@ def _arguments(name: str) -> list[str]:
 
 def _on_terminal(command: CommandLine, *arguments: str) -> str:
     """What a terminal gets, without what the command draws with."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "ioa.cli", *arguments],
-        cwd=command.folder,
-        env={**command.environment, "TERM": "xterm-256color", "COLUMNS": "200"},
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=theirs,
-    ) as process:
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                part = os.read(ours, 65_536)
-            except OSError:  # how a terminal ends whose other side is closed
-                break
-            written += part
-        process.wait(TIMEOUT_SECONDS)
-    os.close(ours)
+    env = {**command.environment, "TERM": "xterm-256color", "COLUMNS": "200"}
+    written = run_on_terminal("ioa.cli", arguments, folder=command.folder, env=env, timeout_seconds=TIMEOUT_SECONDS)
     return _OUR_CODES.sub("", written.decode())
 
 

@@ -1,10 +1,12 @@
 """Environments as a user would make them: empty, with the project's wheel and nothing but what one extra asks for.
 
-The versions are the locked ones, so that a release of somebody else's package fails no test here and pip finds them in its cache.
+The versions are the locked ones, so that a release of somebody else's package fails no test here.
 """
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import subprocess
 import sys
@@ -24,17 +26,8 @@ def _pip(*arguments: str | Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The project's wheel, built as `pip install .` builds it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    _pip("wheel", "--no-deps", "--wheel-dir", folder, ROOT)
-    [built] = folder.glob("internet_of_agents-*.whl")
-    return built
-
-
-@pytest.fixture(scope="session")
 def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The locked versions as pip's constraints, which carry no hashes: the wheel built above can have none."""
+    """The locked versions as pip's constraints, which carry no hashes: the wheel built below can have none."""
     lines = [
         line.removesuffix("\\").strip()
         for name in ("dev.txt", "torch.txt")
@@ -47,28 +40,48 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def environment_with(wheel: Path, locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Environment]:
-    """Make an empty environment, install the wheel with the named extra ("" for none) and return it."""
+def wheels(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheels of the project and of all that is installed here, made once for all processes of a test run.
 
-    def create(extra: str) -> Environment:
+    To read the indexes of eighty packages, with all their versions, takes pip longer than to install them.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    shared = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "wheels"
+    with shared.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not shared.exists():
+            partial = shared.with_suffix(".partial")
+            requirements = [f"--requirement={ROOT / 'requirements' / name}" for name in ("installer.txt", "laptop.txt")]
+            _pip("download", "--no-build-isolation", "--no-deps", "--require-hashes", "--dest", partial, *requirements)
+            _pip("download", "--constraint", locked, "--dest", partial, "pytest")
+            _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", partial, ROOT)
+            partial.rename(shared)
+    return shared
+
+
+@pytest.fixture(scope="session")
+def environment_with(wheels: Path, locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Environment]:
+    """Make an empty environment, install the wheel with the named extra ("" for none), and other packages, and return it."""
+
+    def create(extra: str, *others: str) -> Environment:
         folder = tmp_path_factory.mktemp(f"with-{extra or 'nothing'}")
         venv.create(folder, symlinks=True)
-        requirement = f"internet-of-agents{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
-        _pip("--python", folder / "bin" / "python", "install", "--no-compile", "--constraint", locked, requirement)
+        [built] = wheels.glob("internet_of_agents-*.whl")
+        requirement = f"internet-of-agents{f'[{extra}]' if extra else ''} @ {built.as_uri()}"
+        install: list[str | Path] = ["install", "--no-compile", "--no-index", "--find-links", wheels, "--constraint", locked]
+        _pip("--python", folder / "bin" / "python", *install, requirement, *others)
         return Environment(folder)
 
     return create
 
 
 @pytest.fixture(scope="session")
-def bare(environment_with: Callable[[str], Environment]) -> Environment:
+def bare(environment_with: Callable[..., Environment]) -> Environment:
     """An environment with the project and no extra."""
     return environment_with("")
 
 
 @pytest.fixture(scope="session")
-def with_pytest(environment_with: Callable[[str], Environment], locked: Path) -> Environment:
+def with_pytest(environment_with: Callable[..., Environment]) -> Environment:
     """An environment with the project, pytest, and no extra."""
-    environment = environment_with("")
-    _pip("--python", environment.scripts / "python", "install", "--no-compile", "--constraint", locked, "pytest")
-    return environment
+    return environment_with("", "pytest")

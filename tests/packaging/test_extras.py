@@ -80,6 +80,14 @@ def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment
     assert (bool(failed), others) == (True, {})
 
 
+def test_the_auth_callout_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
+    """Nothing of it starts without what checks tokens."""
+    code = "try: import ioa_authcallout.settings\nexcept Exception as e: print(type(e).__name__, e)"
+    assert bare.python(code) == (
+        "MissingExtraError The library for tokens is not installed. Install it with: pip install 'internet-of-agents[authcallout]'"
+    )
+
+
 def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """Asking for the embedded nats-server on the base names the extra that brings it."""
     code = "import ioa.adapters.nats.server as n\ntry: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"

@@ -78,23 +78,26 @@ def _go_through(markdown: str, clone_from: Path, folder: Path, variables: Mappin
     return session.returncode, log.read_text(encoding="utf-8", errors="replace")
 
 
+def _from(wheels: Path) -> dict[str, str]:
+    """Settings by which pip installs from a folder alone, the wheel under test among others, and compiles what is imported."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_readme_works_from_top_to_bottom(copy: Path, tmp_path: Path) -> None:
+def test_the_readme_works_from_top_to_bottom(copy: Path, wheels: Path, tmp_path: Path) -> None:
     """Whoever does what README.md and the page on agents say, in their order, in a fresh clone, sees every command succeed."""
     pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/agents.md"))]
-    code, output = _go_through("\n".join(pages), copy, tmp_path / "home")
+    code, output = _go_through("\n".join(pages), copy, tmp_path / "home", _from(wheels))
     assert code == 0, output[-8000:]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_tutorial_works_from_top_to_bottom(wheel: Path, locked: Path, tmp_path: Path) -> None:
+def test_the_tutorial_works_from_top_to_bottom(wheels: Path, locked: Path, tmp_path: Path) -> None:
     """Whoever does what the tutorial says in an empty folder sees what it shows, and can publish goals to what then runs."""
     pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "files.md", "publishing.md")]
-    # Where nothing but the wheel under test is called so; its dependencies come from wherever pip has them.
-    links = f"{os.environ.get('PIP_FIND_LINKS', '')} {wheel.parent}".strip()
-    pip = {"PIP_FIND_LINKS": links, "PIP_CONSTRAINT": str(locked), "COLUMNS": "120"}
+    pip = {**_from(wheels), "PIP_CONSTRAINT": str(locked), "COLUMNS": "120"}
     code, output = _go_through("\n".join(pages), ROOT, tmp_path / "home", pip)
     assert code == 0, output[-8000:]
     told = iter(output.splitlines())

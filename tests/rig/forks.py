@@ -5,13 +5,17 @@ A process has one fork server, whoever asks for it, and whoever asks first decid
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
+import pty
 import runpy
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from ioa.local.fork_server import ForkServer
@@ -42,14 +46,11 @@ def run_module(
     Raises:
         subprocess.TimeoutExpired: It did not end in time; it was killed.
     """
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_PRELOADED))
     with tempfile.TemporaryDirectory() as name:
         streams = Path(name)
         for stream, _ in _STREAMS:
             (streams / stream).write_text(given if stream == "in" else "", encoding="utf-8")
-        process = context.Process(target=_become, args=(module, tuple(arguments), folder, dict(env), streams))
-        process.start()
+        process = _started(module, arguments, folder, env, streams)
         process.join(timeout_seconds)
         if process.exitcode is None:
             process.kill()
@@ -59,6 +60,45 @@ def run_module(
         done = subprocess.CompletedProcess(arguments, process.exitcode, out, error)
         process.close()
         return done
+
+
+def run_on_terminal(
+    module: str, arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], timeout_seconds: float
+) -> bytes:
+    """Do what `python -m` does, to the module's end, on a terminal, and return all that the terminal was given.
+
+    Raises:
+        subprocess.TimeoutExpired: It wrote nothing for so long, and has not ended; it was killed.
+    """
+    ours, theirs = pty.openpty()
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        stack.callback(os.close, ours)
+        streams = Path(name)
+        for stream, _ in _STREAMS:
+            (streams / stream).symlink_to(os.devnull if stream == "in" else os.ttyname(theirs))
+        process = _started(module, arguments, folder, env, streams)
+        written = b""
+        while process.sentinel not in (ready := wait([ours, process.sentinel], timeout_seconds)):
+            if not ready:
+                process.kill()
+                process.join()
+                raise subprocess.TimeoutExpired((module, *arguments), timeout_seconds)
+            written += os.read(ours, 65_536)
+        process.join()
+        process.close()
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # how a terminal ends whose other side is closed
+            while part := os.read(ours, 65_536):
+                written += part
+        return written
+
+
+def _started(module: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str], streams: Path) -> BaseProcess:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    process = context.Process(target=_become, args=(module, tuple(arguments), folder, dict(env), streams))
+    process.start()
+    return process
 
 
 def _become(module: str, arguments: Sequence[str], folder: Path, env: Mapping[str, str], streams: Path) -> None:

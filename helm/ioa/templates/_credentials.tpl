@@ -9,6 +9,10 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (dict "service" $component))) -}}
 {{- end -}}
+{{- if .Values.callout.enabled -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "authcallout")) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets "authcallout") "seeds" (dict "seed" (dict "service" "authcallout"))) -}}
+{{- end -}}
 {{- range $pool := .Values.agentPools -}}
 {{- $seeds := dict -}}
 {{- $name := include "ioa.name" (dict "root" $root "component" $pool.name) -}}
@@ -55,6 +59,9 @@ checksum/keys: {{ sha256sum $rotate.id }}
 {{- $rotation := dict -}}
 {{- with include "ioa.rotation" . -}}
 {{- $_ := set $rotation "rotation" (fromJson .) -}}
+{{- end -}}
+{{- if .Values.callout.enabled -}}
+{{- $_ := set $rotation "callout" (include "ioa.credentials.secret" (dict "root" $ "component" "callout")) -}}
 {{- end -}}
 {{- toPrettyJson (merge $rotation (dict
   "secrets" (fromJson (include "ioa.identities" .))

@@ -98,6 +98,9 @@ def up(
             show_default=False,
         ),
     ] = None,
+    callout: Annotated[
+        bool, typer.Option("--callout", help="Let in third parties by tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
+    ] = False,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -112,7 +115,7 @@ def up(
     terminal = Terminal(as_json=as_json)
     with reported(as_json=as_json):
         try:
-            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code))
+            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout))
         except KeyboardInterrupt:
             if as_json:
                 terminal.line("stopped")

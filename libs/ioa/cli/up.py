@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ioa.adapters.system_folder import make_private
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets
 from ioa.cli.options import DATA
 from ioa.cli.terminal import Terminal
+from ioa.errors import MissingExtraError
 from ioa.hosting.brains import ask_model, model_of
+from ioa.hosting.cluster_credentials import Plan, make_credentials
 from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
@@ -20,9 +26,12 @@ from ioa.telemetry.logs import configure_logs
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
 
+GUESTS = "credentials"
+"""Where in the folder of a system lies what lets in third parties."""
+
 
 async def run_system(
-    data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal, *, allow_code: bool
+    data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal, *, allow_code: bool, callout: bool
 ) -> None:
     """Start everything, print `ready` and where, and serve until cancelled.
 
@@ -33,12 +42,14 @@ async def run_system(
         metrics: The port on this machine where the metrics of all processes are served; 0 picks a free one, None serves none.
         terminal: Where `ready` and the hints go.
         allow_code: Whether agents may join that run code which others write.
+        callout: Whether third parties are let in, by tokens.
     """
     pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
-    async with open_embedded_system(data, port or None, pool, metrics) as system:
+    guests = await asyncio.to_thread(prepare_callout, data) if callout else None
+    async with open_embedded_system(data, port or None, pool, metrics, guests) as system:
         with noted_url(data, system.url):
             if terminal.as_json:
                 served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
@@ -55,6 +66,21 @@ async def run_system(
                 terminal.note("stopping …")
     if terminal.as_json:
         terminal.line("stopped", url=system.url)
+
+
+def prepare_callout(data: Path) -> Path:
+    """Make what a system on this machine needs to let in third parties, and return the folder where it is.
+
+    Raises:
+        InvalidInputError: Others may enter the folder of the system.
+        MissingExtraError: What checks tokens is not installed.
+    """
+    if find_spec("jwt") is None:
+        raise MissingExtraError.of("The library for tokens", "authcallout")
+    make_private(data)
+    kept = FolderSecrets(data / GUESTS)
+    make_credentials(Plan(secrets={}, authorization=AUTHORIZATION, callout=CALLOUT), kept, datetime.now(UTC))
+    return data / GUESTS
 
 
 def _metrics_url(port: int) -> str:

@@ -22,6 +22,7 @@ import structlog
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.permissions import CONTROL_PLANE
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.errors import InvalidInputError, UnavailableError
@@ -37,6 +38,8 @@ from ioa.runtime.process import background
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import variable
 
+_INCLUDED = "nats/authorization.conf"
+"""Where among credentials it stands who is let in."""
 _PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "concurrent.futures.thread", "uvloop")
 """What the processes have in common besides the services that say so. What is not installed is left out."""
 
@@ -76,7 +79,7 @@ class EmbeddedSystem:
 
 @asynccontextmanager
 async def open_embedded_system(
-    data_dir: Path, port: int | None, pool: Pool, metrics: int | None = None
+    data_dir: Path, port: int | None, pool: Pool, metrics: int | None = None, guests: Path | None = None
 ) -> AsyncIterator[EmbeddedSystem]:
     """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
 
@@ -85,16 +88,18 @@ async def open_embedded_system(
         port: Where nats-server listens; None picks a free one.
         pool: The agents to run.
         metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
+        guests: The folder of credentials by which third parties are let in, made with `--callout`; None lets in nobody else.
 
     Raises:
         InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
-            port for metrics cannot be had, or others may enter the folder.
+            port for metrics cannot be had, or others may enter the folder, or its system lets in guests and this one does not, or
+            the other way round.
         UnavailableError: A part did not start; the message shows the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
     """
     data_dir = await asyncio.to_thread(data_dir.absolute)
-    programs = [*_services(data_dir), *_agents(pool, data_dir)]
+    programs = [*_services(data_dir), *([] if guests is None else [_callout(guests)]), *_agents(pool, data_dir)]
     _refuse_shared_port(os.environ)
     for program in programs:
         refuse_unknown({**os.environ, **(program.env or {})})
@@ -109,8 +114,9 @@ async def open_embedded_system(
             ]
             served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
         await asyncio.to_thread(make_private, data_dir)
+        await asyncio.to_thread(refuse_other_account, data_dir / "nats", is_open=guests is not None)
         password = new_password()
-        asking = json.dumps({"authorization": {"user": USER, "password": password}})
+        asking = await asyncio.to_thread(authorization_of, guests, password)
         server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {variable("nats_url"): server.url, variable("data"): str(data_dir)}
@@ -122,6 +128,26 @@ async def open_embedded_system(
         async with background(*watching), supervisor.keep(programs, pids):
             await supervisor.until_ready(system.nats("ioa-up"), sum(agent.replicas for agent in pool.agents))
             yield system
+
+
+def authorization_of(guests: Path | None, password: str) -> str:
+    """Say who is let in: whoever knows the password, as an admin, and guests, if any are, as their tokens say."""
+    owner = {"user": USER, "password": password}
+    if guests is None:
+        return json.dumps({"authorization": owner})
+    read = json.loads((guests / _INCLUDED).read_text(encoding="utf-8"))
+    read["accounts"][CONTROL_PLANE]["users"].append(owner)
+    return json.dumps(read)
+
+
+def refuse_other_account(nats: Path, *, is_open: bool) -> None:
+    """Refuse a folder whose streams would not be seen: with guests they are in an account of the control plane's, else in none."""
+    plain, control_plane = (nats / "jetstream" / account for account in ("$G", CONTROL_PLANE))
+    if (plain if is_open else control_plane).exists():
+        raise InvalidInputError(
+            f"The system in {nats.parent} was made {'without' if is_open else 'with'} --callout.",
+            hint="Start it as it was made, or choose another folder with --data.",
+        )
 
 
 def _sockets(programs: Sequence[Program], folder: Path) -> dict[str, Path]:
@@ -176,6 +202,11 @@ def _services(data_dir: Path) -> list[Program]:
     return [Program(spec.package, spec.package, env=env) for spec in service_specs()]
 
 
+def _callout(guests: Path) -> Program:
+    env = {"IOA_CALLOUT_KEYS": str(guests / "callout"), "IOA_CALLOUT_AUTHORIZATION": str(guests / _INCLUDED)}
+    return Program("ioa_authcallout", "ioa_authcallout", env=env)
+
+
 def _agents(pool: Pool, data_dir: Path) -> list[Program]:
     programs = []
     for agent in pool.agents:
@@ -210,7 +241,7 @@ class _Supervisor:
             finally:
                 self._ending.set()
                 # Agents first, so that their last reports still find the services.
-                services = {spec.package for spec in service_specs()}
+                services = {*(spec.package for spec in service_specs()), "ioa_authcallout"}
                 agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.module not in services]
                 for wave in (agents, keepers):
                     for keeper in wave:

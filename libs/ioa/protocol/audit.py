@@ -30,6 +30,7 @@ class Deed(StrEnum):
     ENDED = "ended"
     PRUNED = "pruned"
     DISCARDED = "discarded"
+    SLOWED = "slowed"
     UNWRITTEN = "unwritten"
 
 

@@ -12,8 +12,8 @@ ROOT = "ioa.v1"
 
 CALLER_AT, CALLER_OF_SAY_AT = -1, 5
 """Which token of a request's subject names who asks."""
-GROUP_SETUP, USERS = "_groups", "_users"
-"""Callers that are no agents: names that no id can be."""
+GROUP_SETUP, OF_USER = "_groups", "_"
+"""What callers that are no agents are called, or their names begin with: no id can."""
 
 OLD_GOAL = f"{ROOT}.goal"
 """Where goals are published by clients whose version does not name their user; they are told what to do."""
@@ -136,6 +136,11 @@ def deregister(agent_id: AgentId) -> str:
 def search(caller: str) -> str:
     """Where it is asked which agents fit a need, by an agent, or by `_` and the name of who is none."""
     return f"{ROOT}.discovery.search.{caller}"
+
+
+def search_of(user: UserId) -> str:
+    """Where a user, and nobody else, asks which agents fit a need."""
+    return search(user if user == "*" else f"{OF_USER}{user}")
 
 
 def report(agent_id: AgentId) -> str:

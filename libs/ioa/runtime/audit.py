@@ -25,6 +25,7 @@ from ioa.protocol.audit import MAX_NAME_CHARS, AuditLine, Deed, named_in
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalName
+from ioa.quotas import Family
 from ioa.runtime.process import background
 
 MAX_WAITING, MAX_COUNTED = 5_000, 10_000
@@ -65,6 +66,10 @@ class AuditLog:
             self._append(line)
         else:
             self._leave_out(1)
+
+    def note_slowed(self, caller: str, family: Family) -> None:
+        """Note that somebody asks too often for requests of a family."""
+        self.note(Deed.SLOWED, who=caller, target=family.value)
 
     async def flush(self) -> None:
         """Keep what waits, in order, as far as it can be kept now."""

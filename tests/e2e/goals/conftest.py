@@ -1,4 +1,4 @@
-"""One whole system for all goals, started as a user starts it, and a world that its agents have never seen."""
+"""One whole system for the goals of a module, started as a user starts it, and a world that its agents have never seen."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def run_system(data: Path, pool: Path | None) -> Iterator[dict[str, str]]:
         assert code == 0
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # left running beside all other tests it would take a tenth of a core
 def way_to_the_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The variables that lead to a system with the example agents."""
     with run_system(tmp_path_factory.mktemp("system"), POOL) as way:

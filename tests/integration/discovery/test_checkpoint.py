@@ -17,7 +17,7 @@ from tests.rig.processes import ServiceProcesses
 
 NEED = "somebody who bakes bread near the market"
 RESIDENTS = 50
-WORDS = 100
+WORDS = 50
 """Enough to make building the index take five seconds of CPU, several times of that where others use the cores."""
 SOON = timedelta(seconds=300)
 

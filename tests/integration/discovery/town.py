@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import LOCAL, AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 
@@ -68,7 +68,7 @@ class Townsman:
     async def search(self, *needs: str, k: int = 10) -> SearchResult:
         """Search once; whoever is asked must answer."""
         request = Search(needs=tuple(Need(text=text, k=k) for text in needs))
-        return await self._requester.request(subjects.search(subjects.USERS), request, SearchResult, timeout=_PATIENCE)
+        return await self._requester.request(subjects.search_of(LOCAL), request, SearchResult, timeout=_PATIENCE)
 
     async def found(self, *needs: str, k: int = 10) -> Sequence[AgentId]:
         """Who is found, best first."""

@@ -51,7 +51,7 @@ async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
             try:
                 await attempt
                 achieved.append(f"{name} {goal_id}")
-            except ForbiddenError:
+            except NotFoundError:
                 pass
     return achieved
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.topology import ARTIFACTS, FILES
-from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, IoaError, NotFoundError, StoreFullError
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, IoaError, NotFoundError, OverQuotaError
 from ioa.group.events import files_of
 from ioa.group.requests import LaunchGroup, Sync
 from ioa.group.state import GroupState
@@ -85,7 +85,7 @@ async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secre
         "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain"), ConflictError),
         "stored more than announced": (put(10, b"x" * 11, "b"), InvalidInputError),
         "announced a large file": (put(200_000_000, b"x" * PIECE_BYTES, "c"), ForbiddenError),
-        "filled the store": (put(100_000_000, b"x" * PIECE_BYTES, "d"), StoreFullError),
+        "filled the store": (put(100_000_000, b"x" * PIECE_BYTES, "d"), OverQuotaError),
     }
     for name, (attempt, refusal) in attempts.items():
         try:

@@ -103,6 +103,8 @@ async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, judge
         ({"claim": {"role": "agent", "agent": "a", "tenant": "acme"}}, "who its holder is"),
         ({"claim": {"role": "user", "name": "bob", "pool": "x"}}, "who its holder is"),
         ({"claim": {"role": "agent", "agent": "calculator"}}, "comes with a key"),
+        ({"claim": {"role": "user", "name": "admin"}}, "comes with a key"),
+        ({"claim": {"role": "user", "name": "local"}}, "comes with a key"),
     ],
 )
 async def test_no_other_token_is_taken(provider: Provider, judge: TokenJudge, wrong: dict[str, Any], why: str) -> None:

@@ -14,8 +14,8 @@ from ioa.errors import (
     InvalidInputError,
     IoaError,
     NotFoundError,
+    OverQuotaError,
     PayloadTooLargeError,
-    StoreFullError,
 )
 from ioa.group.requests import CancelGroup
 from ioa.protocol.files import (
@@ -178,7 +178,7 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
     kept = await put(plane, BOB, b"1" * PIECE_BYTES, "1")
     for name in ("2", "3", "4", "5"):
         await putting(plane, BOB, place=name)(announced(TWO_PIECES), None, TWO_PIECES[:PIECE_BYTES])
-    with pytest.raises(StoreFullError, match="agent-bob stores"):
+    with pytest.raises(OverQuotaError, match="agent-bob stores"):
         await put(plane, BOB, b"6" * PIECE_BYTES, "6")
     with pytest.raises(PayloadTooLargeError):
         await putting(plane, BOB)(announced(b"", 3_000_001), None, b"")
@@ -194,7 +194,7 @@ async def test_a_user_has_so_much_room(plane: Plane) -> None:
     for name in range(7):
         stored = await upload(plane, b"x" * PIECE_BYTES, str(name))
     assert stored.object_name.startswith(f"{folder_of(GoalName(ANNA, GOAL).key)}/"), "it goes with the goal"
-    with pytest.raises(StoreFullError, match="user-anna stores"):
+    with pytest.raises(OverQuotaError, match="user-anna stores"):
         await upload(plane, b"x" * PIECE_BYTES, "7")
 
 

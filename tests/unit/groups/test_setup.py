@@ -293,7 +293,7 @@ async def test_only_who_was_given_a_goal_leads_or_ends_it(ticket: str | None) ->
         plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=ticket)),
         plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=EVE, reason=Reason.FAILED, content="No.", ticket=ticket)),
     ):
-        with pytest.raises(ForbiddenError, match="no ticket"):
+        with pytest.raises(NotFoundError, match="There is no goal"):
             await refused
     assert (await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))).state.owner == ADA
 

@@ -148,7 +148,7 @@ def of_user(user: UserId) -> Permissions:
         *_looking(),
         *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (DEAD, _OBJECTS, _UPLOADS)),
         subjects.GET_GROUP,
-        subjects.search(subjects.USERS),
+        subjects.search_of(user),
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
         subjects.get_upload(user),

@@ -182,6 +182,7 @@ async def open_service(
     *,
     bounds: Bounds = Bounds(),
     known: Callable[[], Iterable[str]] = tuple,
+    slowed: Callable[[str, Family], None] = lambda _caller, _family: None,
 ) -> AsyncIterator[None]:
     """Answer requests as one replica of a micro service; on leaving, finish those in flight.
 
@@ -198,9 +199,10 @@ async def open_service(
         endpoints: What it answers.
         bounds: How much this replica takes on.
         known: Returns who is to be served while somebody else floods, besides those who have asked before.
+        slowed: Is told of a caller that asks too often, once in a while.
     """
     async with asyncio.TaskGroup() as group:
-        answering, listeners = _Answering(group, bounds), list[Listener]()
+        answering, listeners = _Answering(group, bounds, slowed), list[Listener]()
         told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
 
         def tell(stats: EndpointStats) -> object:
@@ -285,9 +287,10 @@ class _Kept:
 class _Answering:
     """Answers requests side by side, within bounds, and lets each lane have its turn."""
 
-    def __init__(self, group: asyncio.TaskGroup, bounds: Bounds) -> None:
+    def __init__(self, group: asyncio.TaskGroup, bounds: Bounds, slowed: Callable[[str, Family], None]) -> None:
         self._group = group
         self._bounds = bounds
+        self._slowed = slowed
         self._loop = asyncio.get_running_loop()
         self._in_flight = 0
         self._waiting = 0
@@ -345,6 +348,7 @@ class _Answering:
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
+            self._slowed(caller, endpoint.family)
         if retry_after is not None:
             error = RateLimitedError(
                 f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."

@@ -325,6 +325,7 @@ def _write_config(settings: _Settings, port: int | None) -> int:
         "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
         "ping_max": _PING_MAX,
         "ports_file_dir": str(settings.data_dir),
+        "pid_file": str(settings.data_dir / "nats.pid"),
         "log_file": str(settings.log_path),
         "logfile_size_limit": _LOG_LIMIT_BYTES,
         "logfile_max_num": 2,

@@ -256,7 +256,9 @@ class NatsSystemClient:
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""
-        return await self._requester.request(subjects.search(subjects.USERS), search, SearchResult, timeout=timedelta(seconds=15))
+        return await self._requester.request(
+            subjects.search_of(await self.user()), search, SearchResult, timeout=timedelta(seconds=15)
+        )
 
     async def index_status(self) -> IndexStatus:
         """Ask how discovery's index stands."""

@@ -65,6 +65,8 @@ _SAME_LETTER = timedelta(days=1)
 """How long a dead letter is known by its key."""
 _MAX_MESSAGE_BYTES = 1_048_576
 _MAX_POOLS = _MAX_USERS = 100_000
+_POOL_IDLE = timedelta(days=1)
+"""After how long without pulls the consumer of a pool goes; what waits for the pool stays in the stream, for the next one."""
 _USER_IDLE = timedelta(hours=1)
 """After how long without pulls the consumer of a user goes, who has no goals then."""
 _LONGEST_GOAL = timedelta(days=30)
@@ -204,7 +206,8 @@ class Topology:
 
 async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
     """Make the queue in which goals wait for a pool, also while the pool is scaled to zero."""
-    await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool))
+    idle = _POOL_IDLE.total_seconds()
+    await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool), inactive_threshold=idle)
 
 
 async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> None:

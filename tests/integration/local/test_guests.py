@@ -1,0 +1,60 @@
+"""A system on one machine that lets in third parties by tokens, beside its owner, who has the password."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.whoami import ask_user
+from ioa.adapters.system_folder import note_password
+from ioa.beside import beside
+from ioa.cli.up import prepare_callout
+from ioa.errors import InvalidInputError
+from ioa.local.system import authorization_of, refuse_other_account
+from ioa.protocol.ids import LOCAL, UserId
+from ioa.runtime.process import StopSignal
+from ioa_authcallout.__main__ import serve
+from ioa_authcallout.settings import CalloutSettings
+from tests.rig.deadline import eventually
+from tests.rig.identity_provider import Provider
+
+_SOON = timedelta(seconds=20)
+
+
+async def test_a_laptop_lets_in_its_owner_and_guests(tmp_path: Path) -> None:
+    """The owner does everything as before, a guest what its token says; a folder is started as it was made, or not at all."""
+    data, nats, provider = tmp_path / "data", tmp_path / "data" / "nats", Provider(url="https://id.example.com")
+    guests = await asyncio.to_thread(prepare_callout, data)
+    assert await asyncio.to_thread(prepare_callout, data) == guests
+    (tmp_path / "jwks.json").write_text(json.dumps(provider.answer("/keys")))
+    async with open_nats_server(nats, None, authorization=authorization_of(guests, "a-password")) as server:
+        note_password(data, server.url, "a-password")
+        settings = CalloutSettings(
+            nats_url=server.url,
+            data=data,
+            callout_keys=guests / "callout",
+            callout_authorization=guests / "nats" / "authorization.conf",
+            callout_issuer=provider.url,
+            callout_jwks=tmp_path / "jwks.json",
+            callout_audience="ioa",
+        )
+        token = provider.token({"role": "user", "name": "bob"})
+        async with (
+            open_connection(NatsSettings(server.url, "owner", data=data), patience=_SOON) as owner,
+            beside(serve(settings, StopSignal())),
+        ):
+            assert (await ask_user(owner), (await owner.jetstream().account_info()).streams) == (LOCAL, 0)
+            await owner.jetstream().add_stream(name="ANY", subjects=["any"])
+            await eventually(NatsInspection(owner).callout, lambda status: status is not None, within=_SOON)
+            async with open_connection(NatsSettings(server.url, "guest", token=token), patience=_SOON) as bob:
+                assert await ask_user(bob) == UserId("bob")
+    refuse_other_account(nats, is_open=True)
+    with pytest.raises(InvalidInputError, match="was made with --callout"):
+        refuse_other_account(nats, is_open=False)
