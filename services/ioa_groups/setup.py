@@ -267,8 +267,8 @@ class GroupSetup:
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. There is nothing
-        yet of a group that is about to be launched.
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. So it is for one
+        that was removed, at the entry that removed it. There is nothing yet of a group that is about to be launched.
 
         Raises:
             NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
@@ -303,13 +303,17 @@ class GroupSetup:
             raise ConflictError(f"{request.after} is no entry of {comm_id}.", hint="Forget what is known of it and ask from 0.")
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
-        for stored in found:
+        told = [stored for stored in found if agent_id in stored.entry.audience]
+        for stored in told:
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:
                 break
             entries.append(sequenced)
             previous = stored.seq
+        if len(told) < len(found) and len(entries) == len(told):  # it was removed: what came behind is not its own to know
+            await self._ports.memberships.remove(agent_id, comm_id)
+            return Entries(entries=tuple(entries), complete=True, head=previous)
         return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
 
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:

@@ -94,8 +94,9 @@ class GroupSession:
 
     @property
     def ended(self) -> bool:
-        """Whether the group has ended, as far as this member knows."""
-        return self._history.state is not None and self._history.state.phase.is_terminal
+        """Whether the group has ended for this member, as far as it knows: at its end, or when it was removed."""
+        state = self._history.state
+        return state is not None and (state.phase.is_terminal or self.me not in state.hearing)
 
     @property
     def deadline(self) -> datetime | None:
