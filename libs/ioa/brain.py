@@ -1,7 +1,7 @@
 """What an author needs who writes a brain: `Agent(…, brain=MyBrain())` lets it decide all that is said in the agent's name.
 
-A brain forms teams, speaks, concludes and takes on tasks; `Brain` says by which methods. It performs nothing, and the router checks
-whatever it says.
+A brain forms teams, speaks, concludes and takes on tasks; `Brain` says by which methods. One that `Decides` also chooses where a
+policy asks its agent to. It performs nothing, and the router checks whatever it says.
 """
 
 from ioa.agent.hooks import Said
@@ -9,6 +9,7 @@ from ioa.ports.brain import (
     Alone,
     Brain,
     Contact,
+    Decides,
     GroupView,
     Mission,
     NobodyFits,
@@ -24,6 +25,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     Pause,
     SyncTaskAssignment,
@@ -39,6 +41,8 @@ __all__ = [
     "ConcludeGroupDiscussion",
     "Conclusion",
     "Contact",
+    "Decides",
+    "Decision",
     "Discussion",
     "GroupView",
     "Mission",

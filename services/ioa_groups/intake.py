@@ -30,8 +30,8 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
-from ioa.protocol.levels import POLICIES
 from ioa.protocol.object_names import object_name
+from ioa.protocol.policy import Policy
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import accepted
@@ -229,7 +229,7 @@ class Intake:
         why = ""
         if pool is None:
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
-        elif team is not None and not self._knows_policies(pool):
+        elif team is not None and not self._knows(team.policy, pool):
             why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
         if why or pool is None:
             if self._ports.clock.now() < record.accepted_at + self._patience:
@@ -279,8 +279,8 @@ class Intake:
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
 
-    def _knows_policies(self, pool: PoolId) -> bool:
-        return any(one.card.pool == pool and one.card.level >= POLICIES for one in self._ports.registry.cards())
+    def _knows(self, policy: Policy, pool: PoolId) -> bool:
+        return any(one.card.pool == pool and one.card.level >= policy.level for one in self._ports.registry.cards())
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Give a goal that was not accepted a result, if nothing else bears its name."""

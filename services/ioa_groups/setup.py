@@ -41,7 +41,7 @@ from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL, POLICIES
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
@@ -267,8 +267,8 @@ class GroupSetup:
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. So it is for one
-        that was removed, at the entry that removed it. There is nothing yet of a group that is about to be launched.
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
+        one that was removed and knows it. There is nothing yet of a group that is about to be launched.
 
         Raises:
             NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
@@ -293,7 +293,8 @@ class GroupSetup:
                 raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
             raise no_group(comm_id)
         if request.after >= head.seq:
-            if head.entry.state.phase.is_terminal and request.after == head.seq:
+            is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
+            if is_over and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
@@ -303,17 +304,17 @@ class GroupSetup:
             raise ConflictError(f"{request.after} is no entry of {comm_id}.", hint="Forget what is known of it and ask from 0.")
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
-        told = [stored for stored in found if agent_id in stored.entry.audience]
-        for stored in told:
+        for stored in found:
+            if agent_id not in stored.entry.audience:  # it was removed: there is nothing more for it
+                if not entries:
+                    await self._ports.memberships.remove(agent_id, comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=previous)
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:
                 break
             entries.append(sequenced)
             previous = stored.seq
-        if len(told) < len(found) and len(entries) == len(told):  # it was removed: what came behind is not its own to know
-            await self._ports.memberships.remove(agent_id, comm_id)
-            return Entries(entries=tuple(entries), complete=True, head=previous)
         return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
 
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
@@ -329,7 +330,8 @@ class GroupSetup:
         without policies neither opens nor ends a goal with a team, which so comes to a replica that knows them.
         """
         goal = record.goal
-        if goal.team is not None and (known := self._ports.registry.card(agent_id)) is not None and known.card.level < POLICIES:
+        known = self._ports.registry.card(agent_id)
+        if goal.team is not None and known is not None and known.card.level < goal.team.policy.level:
             raise ForbiddenError(
                 f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
             )

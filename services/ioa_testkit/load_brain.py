@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     Pause,
     SyncTaskAssignment,
@@ -47,11 +48,14 @@ TEAM: TeamSpec = team_of(
             {"name": "tell", "roles": ["first", "second"], "opens": {"role": "first", "say": "Let us tell."},
              "max": 3, "visits": 20, "then": "check"},
             {"name": "check", "roles": ["judge"], "max": 1, "exits": [
-                {"to": "end", "by": "speaker"}, {"to": "tell", "by": "speaker"}, {"to": "tell"}, {"to": "end"}]},
+                {"to": "vote", "by": "speaker"}, {"to": "tell", "by": "speaker"}, {"to": "tell"}, {"to": "vote"}]},
+            {"name": "vote", "roles": ["first", "second"], "turns": "together", "form": {"told": "0..100"}, "max": 6,
+             "exits": [{"to": "end", "by": "judge"}]},
         ],
     }
 )  # fmt: skip
-"""Who works at a goal that a policy leads: two tell each other numbers, and the judge sends them back until all are told."""
+"""Who works at a goal that a policy leads: two tell each other numbers, and the judge sends them back until all are told. Then both
+say side by side how many those are, and the judge is asked whether that is the end."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3
@@ -80,7 +84,14 @@ class LoadBrain:
     async def speak(self, view: GroupView) -> Utterance:
         """Say what is to be said, after some thought."""
         said = await _decided(_of_group(view))
+        assert not isinstance(said, Decision), "nobody asks whoever has the floor to decide"
         return ConcludeGroupDiscussion() if isinstance(said, Conclusion) else said
+
+    async def decide(self, view: GroupView) -> Decision:
+        """Choose the end if there is one."""
+        said = await _decided(_of_group(view))
+        assert isinstance(said, Decision)
+        return said
 
     async def conclude(self, view: GroupView) -> Conclusion:
         """State the answer, as far as it is known."""
@@ -144,7 +155,7 @@ def _of_turn(view: TurnView) -> _Situation:
     return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer)
 
 
-async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
+async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
     """Talk and tell as long as the goal asks for it, give out what is missing, wait for it; else conclude."""
     puzzle = _puzzle(now)
     chance = random.Random(f"{now.goal}/{now.turn}/{now.refusals}")
@@ -152,7 +163,7 @@ async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTa
         await _think(puzzle, chance)
         return Discussion(content=_words(chance), next_speaker=chance.choice(now.others))
     if now.offer is not None:
-        return _led(now, puzzle, chance)
+        return await _led(now, puzzle, chance)
     if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
         return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))
     known = _known(now)
@@ -167,13 +178,19 @@ async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTa
     return _conclusion(now)
 
 
-def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion:
-    """Say what a policy asks for: tell what is seen, and as the judge lead on once all is told."""
-    assert now.offer is not None
-    all_told = len(_told(now.said)) >= puzzle.sights
-    if not now.offer.go:
-        return Discussion(content=_words(chance) if all_told else now.observation or _words(chance))
-    return Discussion(content=_words(chance), go=END if all_told else next((way for way in now.offer.go if way != END), END))
+async def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion | Decision:
+    """Say what a policy asks for: tell what is seen and how many those are, and as the judge lead on once all is told."""
+    offered, told = now.offer, len(_told(now.said))
+    assert offered is not None
+    if offered.options or offered.form:
+        await _think(puzzle, chance)
+    if offered.options:
+        return Decision(choice=END if END in offered.options else offered.default)
+    if offered.form:
+        return Discussion(content=_words(chance), fields={"told": told})
+    if offered.go:
+        return Discussion(content=_words(chance), go="vote" if told >= puzzle.sights or "tell" not in offered.go else "tell")
+    return Discussion(content=now.observation if told < puzzle.sights and now.observation else _words(chance))
 
 
 def _conclusion(now: _Situation) -> Conclusion:

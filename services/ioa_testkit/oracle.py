@@ -28,6 +28,10 @@ QUICK = Pace("piece", (timedelta(0), timedelta(0)), (timedelta(seconds=0.01), ti
 SLOW = Pace("part", (timedelta(seconds=1.5), timedelta(seconds=2.5)), (timedelta(seconds=1), timedelta(seconds=3)))
 
 
+THOUGHTFUL = Pace("piece", (timedelta(seconds=0.05), timedelta(seconds=0.2)), QUICK.part)
+"""As quick, but for the thoughts: long enough that others are met in the middle of one."""
+
+
 @dataclass(frozen=True)
 class Puzzle:
     """A kind of goal.
@@ -55,7 +59,7 @@ class Puzzle:
 PUZZLES: Mapping[str, Puzzle] = {
     "talk": Puzzle(QUICK, turns=6),
     "tell": Puzzle(QUICK, sights=5, parts=1),
-    "led": Puzzle(QUICK, sights=5, led=True),
+    "led": Puzzle(THOUGHTFUL, sights=5, led=True),
     "sync": Puzzle(QUICK, turns=2, parts=2),
     "async": Puzzle(QUICK, turns=1, parts=4, sync=0, batch=2),
     "mixed": Puzzle(QUICK, turns=2, parts=6, sync=1, batch=2),

@@ -301,10 +301,10 @@ class ScriptedGroup:
     async def _until_the_agent_is_done(self) -> None:
         def is_done() -> bool:
             state = self.state
-            holds_up = state.floor_holder is None and any(task.assignee == self.agent_id for task in state.open_tasks)
-            return state.phase.is_terminal or not (state.floor_holder == self.agent_id or holds_up)
+            holds_up = not state.floor and any(task.assignee == self.agent_id for task in state.open_tasks)
+            return state.phase.is_terminal or not (self.agent_id in state.floor or holds_up)
 
-        has = "has the floor" if self.state.floor_holder == self.agent_id else "works on a task that the discussion waits for"
+        has = "has the floor" if self.agent_id in self.state.floor else "works on a task that the discussion waits for"
         await self._until(is_done, f"{self.agent_id} {has}, and is not done")
 
     async def _answer(self, task_id: TaskId) -> Answer:

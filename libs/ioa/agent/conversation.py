@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ioa.group.state import OpenTask
@@ -13,6 +13,8 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
+    Discussion,
     InformTaskProgress,
     InformTaskResult,
     Message,
@@ -21,8 +23,9 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
+from ioa.protocol.policy import FieldValue
 
-HeardKind = Literal["message", "task", "result", "rejection", "conclusion"]
+HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,13 @@ class Heard:
     Attributes:
         turn: The turn it was said in; a result has the turn of its task.
         sender: Who said it; of a task, who gave it out.
-        kind: `message`, `task`, `result`, `rejection` or `conclusion`. A task that ended without a report has a result too, which
-            says why.
-        content: The words; of a task, what is to be done; of a rejection, why a result must not be used.
+        kind: `message`, `decision`, `task`, `result`, `rejection` or `conclusion`. A task that ended without a report has a result
+            too, which says why.
+        content: The words; of a decision, what was chosen; of a task, what is to be done; of a rejection, why a result must not be
+            used.
         task_id: Of a task, its result, and its rejection.
         assignee: Who was given the task.
+        fields: What a message fills in.
     """
 
     turn: int
@@ -45,6 +50,7 @@ class Heard:
     content: str
     task_id: TaskId | None = None
     assignee: AgentId | None = None
+    fields: Mapping[str, FieldValue] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,10 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             return
         case Conclusion(content=content) | ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
             yield Heard(turn, sender, "conclusion", content)
+        case Decision(choice=choice):
+            yield Heard(turn, sender, "decision", choice)
+        case Discussion(content=content, fields=fields):
+            yield Heard(turn, sender, "message", content, fields=fields)
         case _ if payload.content:
             yield Heard(turn, sender, "message", payload.content)
 

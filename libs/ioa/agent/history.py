@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
+from ioa.group.forms import blanks_of
 from ioa.group.machine import legal_kinds
-from ioa.group.policy.offer import offer
+from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, ClosedTask, GroupState, OpenTask
+from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
+    Discussion,
     InformTaskResult,
     Message,
+    Pass,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
@@ -26,6 +30,7 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
+from ioa.protocol.policy import Policy
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -86,19 +91,20 @@ class GroupHistory:
         """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         policy = self.charter.policy
+        is_peer = partial(_is_of_peers, self.state, me) if _sits_apart(self.state, policy, me) else _is_of_nobody
         return GroupView(
             me=me,
             charter=self.charter,
             state=self.state,
-            messages=tuple(self._messages),
+            messages=tuple([message for message in self._messages if not is_peer(message)]),
             tasks=self.tasks(),
             legal=legal_kinds(self.state, me, at, policy),
-            offer=offer(policy, self.state, me) if policy is not None else None,
+            offer=asked_beside(self.state, me) if policy is None else offer(policy, self.state, me),
             part=part_of(policy, self.state, me) if policy is not None else None,
             reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,
-            log=tuple(self._log),
+            log=tuple([item for item in self._log if not is_peer(item)]),
             at=self._granted,
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
@@ -187,3 +193,27 @@ class GroupHistory:
         rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
         declined = spec.task_id in self._declined
         return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected, declined)
+
+
+def _sits_apart(state: GroupState, policy: Policy | None, me: AgentId) -> bool:
+    """Whether a member that is still to speak beside others reads what they have said only when all of them have spoken."""
+    if not isinstance(state.stage, Gathering) or me not in state.floor:
+        return False
+    return policy is None or state.course is None or policy.nodes[state.course.node].turns.peers != "at_once"
+
+
+def _is_of_peers(state: GroupState, me: AgentId, item: Message | TaskRecord) -> bool:
+    """Whether something was said beside a member, in the turn that is its own as well."""
+    if not isinstance(item, Message) or not isinstance(item.payload, Discussion | Pass):
+        return False
+    return item.header.turn == state.turn and item.header.sender != me
+
+
+def _is_of_nobody(item: Message | TaskRecord) -> bool:
+    return False
+
+
+def asked_beside(state: GroupState, me: AgentId) -> Offer | None:
+    """Say what a member of a free group is to fill in that was asked beside others."""
+    stage = state.stage
+    return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None

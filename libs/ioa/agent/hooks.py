@@ -25,14 +25,16 @@ from ioa.errors import InvalidInputError, IoaError
 from ioa.group.events import name_of
 from ioa.group.policy.offer import Offer
 from ioa.group.policy.part import Part
-from ioa.group.state import GroupState
+from ioa.group.state import GroupState, Votes
 from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Pause, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
+from ioa.protocol.policy import FieldValue
+from ioa.protocol.team import field_of
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition, InputFile
@@ -43,7 +45,7 @@ LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
 _MAX_GROUPS = 1_000
 
-Said = Utterance | WholeConclusion
+Said = Utterance | Decision | WholeConclusion
 """What a speaker may say: what the builders of `TurnView` make."""
 
 _log = structlog.get_logger(__name__)
@@ -63,7 +65,8 @@ class TurnView:
         legal: What may be said now, by its kind, such as `DISCUSSION`.
         refusals: Why earlier attempts in this turn were refused, oldest first. After the third the floor passes on.
         observation: What `@agent.observe` saw last.
-        offer: Whom this agent may name and where it may go by the policy of its group; None if no policy leads.
+        offer: Whom this agent may name, where it may go, what it fills in or is asked to choose from by the policy of its group; or
+            what it fills in where somebody asks several at once. Else None.
         part: What it plays there, and what it is told.
     """
 
@@ -83,15 +86,40 @@ class TurnView:
     offer: Offer | None = None
     part: Part | None = None
 
-    def say(self, text: str, *, to: str | None = None, go: str | None = None) -> Discussion:
-        """Say something, and give the floor to another member.
+    @property
+    def votes(self) -> Votes | None:
+        """What came of the last question that several members were asked at once; None if there was none."""
+        return self._state.tally
+
+    def say(
+        self,
+        text: str,
+        *,
+        to: str | Sequence[str] | None = None,
+        go: str | None = None,
+        fields: Mapping[str, FieldValue] | None = None,
+        question: Mapping[str, str] | None = None,
+    ) -> Discussion:
+        """Say something, and give the floor to another member, or to several at once; then it comes back.
 
         Args:
             text: The words.
-            to: Who speaks next. Under a policy one of `offer.next_speakers`, or nobody: then the policy chooses.
+            to: Who speaks next. Under a policy one of `offer.next_speakers`, or nobody: then the policy chooses. Several speak side
+                by side, once each, and read what the others say when all have spoken.
             go: Under a policy, the node of `offer.go` that the group goes on to.
+            fields: What `offer.form` asks for, by name.
+            question: What each of several is to fill in, at most four fields: `{"choice": "red|blue", "sure": "1..10"}`. A field is
+                `text`, `number`, `1..10`, `yes/no`, `this|that` or `member`, and may lack if a `?` follows. Answers are counted in
+                `votes`.
         """
-        return validate(Discussion, {"content": text, "next_speaker": to, "go": go})
+        several = () if to is None or isinstance(to, str) else tuple(to)
+        asked = tuple([field_of(name, written) for name, written in (question or {}).items()])
+        said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
+        return validate(Discussion, {**said, "question": asked, "fields": fields or {}})
+
+    def decide(self, choice: str, why: str = "") -> Decision:
+        """Choose one of `offer.options`, where a policy asks this agent to."""
+        return validate(Decision, {"choice": choice, "content": why})
 
     def assign(
         self,
@@ -181,7 +209,7 @@ class Hooks:
         await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
         return replace(view, observation=seen)
 
-    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance:
+    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision:
         """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.
 
         Raises:
@@ -216,7 +244,8 @@ class Hooks:
         view.meter.decided_by = DecidedBy(kind="function")
         if not isinstance(said, Said):
             raise InvalidInputError(
-                f"The speaker returned {type(said).__name__}.", hint="Return view.say(…), assign(…), pause(…) or conclude(…)."
+                f"The speaker returned {type(said).__name__}.",
+                hint="Return view.say(…), decide(…), assign(…), pause(…) or conclude(…).",
             )
         return said
 

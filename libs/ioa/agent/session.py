@@ -23,13 +23,13 @@ from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Concluding
+from ioa.group.state import Asking, Concluding
 from ioa.ports.agent_store import Encounter
-from ioa.ports.brain import GroupView, Utterance
+from ioa.ports.brain import Brain, Decides, GroupView
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Pass, Payload, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
@@ -94,7 +94,7 @@ class GroupSession:
 
     @property
     def ended(self) -> bool:
-        """Whether the group has ended for this member, as far as it knows: at its end, or when it was removed."""
+        """Whether the group has ended, or has removed this member, as far as it knows."""
         state = self._history.state
         return state is not None and (state.phase.is_terminal or self.me not in state.hearing)
 
@@ -249,7 +249,7 @@ class GroupSession:
         due: dict[str, Duty] = {}
         if state is None or self.ended:
             return due
-        if state.floor_holder == self.me:
+        if self.me in state.floor:
             due[duty_of_turn(state.turn)] = partial(self._take_turn, state.turn)
         for task in state.open_tasks:
             spec = self._history.spec(task.task_id)
@@ -317,7 +317,7 @@ class GroupSession:
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state
-        return state is not None and state.floor_holder == self.me and state.turn == turn
+        return state is not None and self.me in state.floor and state.turn == turn
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
@@ -326,7 +326,9 @@ class GroupSession:
         hooks = self._runner.hooks
         view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)
         said: Payload
-        deciding: Awaitable[Utterance]
+        deciding: Awaitable[Payload]
+        if isinstance(view.state.stage, Asking):
+            return await self._decide(view, brain)
         if not isinstance(view.state.stage, Concluding):
             if view.offer is not None and view.offer.say is not None:
                 self._meter.decided_by = DecidedBy(kind="rules")
@@ -334,7 +336,7 @@ class GroupSession:
             with timed_decision("speak"):
                 if hooks.speaks:
                     deciding = hooks.speak(view, self._files)
-                elif view.offer is not None and isinstance(brain, RuleBrain):
+                elif view.part is not None and isinstance(brain, RuleBrain):
                     deciding = self._runner.say(self._history, view, self._files)
                 else:
                     deciding = brain.speak(view)
@@ -348,6 +350,22 @@ class GroupSession:
             said = await self._keeping_floor(view, concluding)
         count_decision("conclude", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
         return said if isinstance(said, Pass) else await self._fitting(said, view)
+
+    async def _decide(self, view: GroupView, brain: Brain) -> Payload:
+        """Choose what a policy asks for; without anything that decides the default stands, which a member says at once."""
+        assert view.offer is not None
+        deciding: Awaitable[Payload]
+        if self._runner.hooks.speaks:
+            deciding = self._runner.hooks.speak(view, self._files)
+        elif isinstance(brain, Decides):
+            deciding = brain.decide(view)
+        else:
+            self._meter.decided_by = DecidedBy(kind="rules")
+            return Decision(choice=view.offer.default)
+        with timed_decision("decide"):
+            said = await self._keeping_floor(view, deciding)
+        count_decision("decide", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
+        return said
 
     async def _keep_thought(self, turn: int) -> None:
         """Keep what was thought on the way, so that this agent finds it in its later turns, and after a restart."""

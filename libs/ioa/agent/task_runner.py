@@ -84,6 +84,9 @@ class TaskRunner:
 
     async def say(self, history: GroupHistory, view: GroupView, files: GroupFiles) -> Discussion | Pass:
         """Have the agent's function speak in a turn under a policy, which no model does: it is told its part and what was heard."""
+        if view.offer is not None and any(blank.required for blank in view.offer.form):
+            view.meter.decided_by = DecidedBy(kind="rules")
+            return Pass(cause=PassCause.NO_USABLE_ANSWER, content="A task's function fills in no form; @agent.speak does.")
         task_id = task_id_of_turn(view.state.turn, "part")
         words, meter = told_of_part(view), view.meter
         running = RunningTask(

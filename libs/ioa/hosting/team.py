@@ -55,6 +55,8 @@ class NodeFields(TypedDict, total=False):
     max: int
     again: Literal["anew", "continue"]
     visits: int
+    form: Mapping[str, str | Mapping[str, Any]]
+    asked: Literal["round", "turn"]
 
 
 class TeamNode:
@@ -68,9 +70,12 @@ class TeamNode:
         self._exits += [{"to": to} for to in targets]
         return self
 
-    def exit(self, to: str, *, by: str = "rule", when: Mapping[str, Any] | None = None) -> TeamNode:
-        """Lead on to another node, or to `end`, by a rule whose condition holds, or as `by` chooses."""
-        self._exits.append({"to": to, "by": by, **({} if when is None else {"when": dict(when)})})
+    def exit(
+        self, to: str, *, by: str = "rule", when: Mapping[str, Any] | None = None, remove: Mapping[str, Any] | None = None
+    ) -> TeamNode:
+        """Lead on to another node, or to `end`, by a rule whose condition holds, or as `by` chooses: the `speaker`, or a role."""
+        more = {"when": when, "remove": remove}
+        self._exits.append({"to": to, "by": by, **{name: dict(value) for name, value in more.items() if value is not None}})
         return self
 
 

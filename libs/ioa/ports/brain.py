@@ -25,6 +25,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     Message,
     Pass,
@@ -193,7 +194,8 @@ class GroupView:
         instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
         observation: What `me` sees now, by its author's function. Nobody else is shown it.
         thoughts: What `me` thought in its turns so far, by turn. Nobody else is shown it.
-        offer: What `me` may say by the policy of the group, with the floor to discuss; None if no policy leads.
+        offer: What `me` may say in the discussion by the policy of the group, or in answer to who has asked several at once; None
+            if no policy leads and nobody has asked. In a seat beside others `messages` and `log` hold no answer of theirs.
         part: What `me` plays by the policy of the group; None if no policy leads.
     """
 
@@ -281,6 +283,14 @@ class Brain(Protocol):
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Decide whether to do an assigned task alone, and in which words, or with a nested team."""
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """A brain that also decides where a policy asks its agent to; in the place of any other the default stands."""
+
+    async def decide(self, view: GroupView) -> Decision | Pass:
+        """Choose one of `view.offer.options`, or pass, so that the default stands."""
 
 
 def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:

@@ -15,7 +15,7 @@ from pydantic import Field, PlainSerializer, ValidationError, model_validator
 from pydantic.functional_validators import BeforeValidator
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_texts
+from ioa.protocol.codec import check_texts, in_words
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.policy import (
     END,
@@ -228,6 +228,18 @@ def _field(written: str) -> dict[str, Any]:
     if "|" in what:
         return {"kind": "option", "options": what.split("|"), **told}
     return {"kind": "member", "role": what, **told}
+
+
+def field_of(name: str, written: str) -> FormField:
+    """Read a field of a form, or of a question, off its shorthand.
+
+    Raises:
+        InvalidInputError: It says what is wrong.
+    """
+    try:
+        return FormField.model_validate({"name": name, **_field(written)})
+    except ValidationError as error:
+        raise InvalidInputError(f"The field {name}: {in_words(error, 'field')}.") from None
 
 
 def _field_document(field: dict[str, Any]) -> object:

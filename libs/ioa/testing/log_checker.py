@@ -16,12 +16,20 @@ from itertools import pairwise
 from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, MemberLost, Said
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, WaitingTask
+from ioa.group.state import Asking, ClosedTask, Ended, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import TASKS_WAIT
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    Decision,
+    Discussion,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
 from ioa.protocol.policy import Node, Policy
 
 
@@ -243,24 +251,32 @@ def check_uses(evidence: Evidence) -> Iterator[str]:
 
 
 def check_courses(evidence: Evidence) -> Iterator[str]:
-    """Under a policy whoever spoke played in the node and had the floor, once a turn, and no node was entered too often.
+    """Under a policy whoever spoke played in the node and was to speak, once a turn, and no node was entered too often.
 
-    That states follow from each other is asked of all logs; this is read off the policy alone.
+    Who was asked chose an option. That states follow from each other is asked of all logs; this is read off the policy alone.
     """
     for comm_id, log in evidence.logs.items():
         launch = log[0].entry.event if log else None
         policy = launch.charter.policy if isinstance(launch, GroupLaunched) else None
         if policy is None:
             continue
-        turns: Counter[int] = Counter()
+        turns: Counter[tuple[int, AgentId]] = Counter()
         for before, stored in pairwise(log):
             course, event = before.entry.state.course, stored.entry.event
-            if course is not None and isinstance(event, Said) and isinstance(event.message.payload, Discussion):
-                header, node = event.message.header, policy.nodes[course.node]
-                turns[header.turn] += 1
-                if not _plays(before.entry.state, policy, node, header.sender) or before.entry.state.floor_holder != header.sender:
+            if course is None or not isinstance(event, Said):
+                continue
+            header, payload, state = event.message.header, event.message.payload, before.entry.state
+            node = policy.nodes[course.node]
+            if isinstance(payload, Decision) and not (isinstance(state.stage, Asking) and payload.choice in state.stage.options):
+                yield f"{header.sender} chose {payload.choice!r} in turn {header.turn} of {comm_id}, which is no option."
+            if isinstance(payload, Discussion | Decision):
+                turns[header.turn, header.sender] += 1
+                plays = isinstance(payload, Decision) or _plays(state, policy, node, header.sender)
+                if not plays or header.sender not in state.floor:
                     yield f"{header.sender} spoke in {node.name} of {comm_id} in turn {header.turn}, which is another's."
-        yield from (f"Turn {turn} of {comm_id} has {count} messages." for turn, count in turns.items() if count > 1)
+        for (turn, sender), count in turns.items():
+            if count > 1:
+                yield f"Turn {turn} of {comm_id} has {count} messages of {sender}."
         last = log[-1].entry.state.course
         for node, visits in zip(policy.nodes, () if last is None else last.visits, strict=False):
             if node.visits is not None and visits > node.visits:

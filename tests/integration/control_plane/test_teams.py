@@ -13,7 +13,7 @@ from ioa.group.events import Said
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Discussion
+from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import Filling, TeamSpec, read_toml
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
@@ -23,12 +23,16 @@ CHOICES: Mapping[str, Sequence[str]] = {
     "outliner": ("go section", "go section", "go finish"),
     "reviewer": ("go code", "go release"),
     "host": ("to gardener", "to sceptic", "go closing"),
+    "moderator": ("decide stay", "decide end"),
+    "judge": ("decide stay", "decide verdict"),
 }
 """What members choose, one after the other, where there is something to choose."""
 
 EXPECTED: Mapping[str, str] = {
     "company": "manager architect manager architect manager coder reviewer coder reviewer manager",
     "debate": "for against for against for against chair",
+    "judged-debate": "for against judge for against judge judge",
+    "panel": "optimist pessimist engineer moderator optimist pessimist engineer moderator",
     "interview": "host gardener host gardener host sceptic host host",
     "paper-loop": "analyst reader outliner writer outliner writer outliner editor",
 }
@@ -41,7 +45,7 @@ def named(file: str) -> TeamSpec:
 
 
 def member(role: str) -> Agent:
-    """An agent that says its role and turn, and chooses as `CHOICES` tell."""
+    """An agent that says its role and turn, chooses as `CHOICES` tell, and fills in the first of what a form gives."""
     agent, left = Agent(role, description=f"Plays {role}."), list(CHOICES.get(role, ()))
 
     @agent.task
@@ -49,11 +53,15 @@ def member(role: str) -> Agent:
         return task
 
     @agent.speak
-    def speak(view: TurnView) -> Discussion | WholeConclusion:
+    def speak(view: TurnView) -> Discussion | Decision | WholeConclusion:
         words = f"{role} in turn {view.turn}"
         if "CONCLUSION" in view.legal:
             return view.conclude(f"{role} concludes.")
         assert view.offer is not None and view.part is not None and role in view.part.roles
+        if view.offer.options:
+            return view.decide(left.pop(0).removeprefix("decide "))
+        if view.offer.form:
+            return view.say(words, fields={blank.name: blank.values[0] for blank in view.offer.form})
         if not left or not (view.offer.go or view.offer.next_speakers):
             return view.say(words)
         verb, _, what = left.pop(0).partition(" ")
@@ -63,16 +71,16 @@ def member(role: str) -> Agent:
 
 
 def speakers(finished: FinishedGoal) -> str:
-    """Who spoke, in order."""
+    """Who spoke or decided, in order."""
     said = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
-    return " ".join(one.header.sender for one in said if isinstance(one.payload, Discussion))
+    return " ".join(one.header.sender for one in said if isinstance(one.payload, Discussion | Decision))
 
 
 @pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     """On a real nats-server, with the services and clients that run in production."""
     ioa_system.within = timedelta(minutes=1)  # for each goal, on a machine that does much else
-    teams = {file: named(file) for file in EXPECTED}
+    teams = {file.stem: named(file.stem) for file in sorted(SHIPPED.glob("*.toml"))}
     roles = dict.fromkeys(role.name for team in teams.values() for role in team.policy.roles)
     async with ioa_system.serve(*map(member, roles)) as running:
         for file, team in teams.items():

@@ -5,17 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import pairwise
 
+import pytest
+
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
 from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
+from tests.unit.group.test_policy import group
 
 
 def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
@@ -132,3 +135,22 @@ def test_a_view_tells_when_the_floor_was_granted() -> None:
         history.apply(entry)
         times.append(history.view(AgentId("ada"), START, Meter()).at)
     assert (times[0], times[-1]) == (START, START + timedelta(seconds=8))
+
+
+@pytest.mark.parametrize(("peers", "heard"), [("after", 0), ("at_once", 1)])
+def test_who_speaks_beside_others_reads_them_when_all_have_spoken(peers: str, heard: int) -> None:
+    """Unless the policy says at once; who has spoken, and whoever reads the group afterwards, sees all."""
+    node = {"name": "x", "roles": ["a", "b", "c"], "turns": {"mode": "together", "peers": peers}, "then": "y"}
+    story = (
+        group(node, {"name": "y", "roles": ["a"]})
+        .speaks("ada", Discussion(content="One."))
+        .speaks("eve", Discussion(content="Two."))
+    )
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    views = [history.view(AgentId(agent), START, Meter()) for agent in ("bob", "ada")]
+    assert [(len(view.messages), len(view.log)) for view in views] == [(2 * heard, 2 * heard), (2, 2)]
+    later = story.speaks("bob", Discussion(content="Three."))
+    history.apply(sequenced(later)[-1])
+    assert [message.header.sender for message in history.view(AgentId("bob"), START, Meter()).messages] == ["ada", "eve", "bob"]

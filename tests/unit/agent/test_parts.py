@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 from ioa import Agent
+from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.group.events import Said
+from ioa.ports.brain import Mission, Team, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Discussion
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Decision, Discussion, Pass, PassCause
 from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Asked
@@ -77,3 +80,120 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert finished.result.content == "Gardens are nice."
     assert "You play: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
     assert "`next_speaker` is empty." in prompts[1]
+
+
+PANEL: dict[str, Any] = {
+    "team": "panel",
+    "leader": "flora",
+    "roles": {"host": {"agent": "host"}, "guest": {"agent": "guest"}, "flora": {"agent": "flora"}},
+    "nodes": [
+        {"name": "vote", "roles": ["host", "guest"], "turns": "together", "max": 4,
+         "form": {"tree": "oak|elm", "sure": "1..10", "why": "text?"}, "exits": [{"to": "end", "by": "flora"}]},
+    ],
+}  # fmt: skip
+
+
+def answered(**decision: object) -> str:
+    """A model's answer."""
+    return json.dumps({"decision": decision})
+
+
+async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: System) -> None:
+    """What is wrong in a form is repaired before it is sent; who votes is not told the other's vote, and the judge reads both.
+
+    The judge's options are the only ones that its answer can hold.
+    """
+    prompts: dict[str, list[Asked]] = {"vote": [], "rule": []}
+
+    def answer(asked: Asked) -> str:
+        if "asked to decide" in asked.prompt:
+            prompts["rule"].append(asked)
+            return answered(type="DECIDE", choice="end", content="Both say oak.")
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+        prompts["vote"].append(asked)
+        tree = "oak" if len(asked.messages) > 2 else "ash"
+        fields = [{"name": "tree", "value": tree}, {"name": "sure", "value": "7"}]
+        return answered(type="DISCUSSION", content="An oak, a secret one.", fields=fields)
+
+    order = GoalOrder(goal="Which tree?", team=team_of(PANEL))
+    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
+    finished = await ioa_system.run(order, agents=three, model=ScriptedModel(answer))
+    votes = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    filled = [one.payload.fields for one in votes if isinstance(one.payload, Discussion)]
+    assert (filled, finished.result.content) == ([{"tree": "oak", "sure": 7}] * 2, "Oak.")
+    assert [one.payload.choice for one in votes if isinstance(one.payload, Decision)] == ["end"]
+    asks = "`fields` holds `tree`: one of oak, elm; `sure`: a whole number, 1 or more, 10 or less; `why`: a text"
+    firsts = [asked for asked in prompts["vote"] if len(asked.messages) == 2]
+    assert [asks in asked.prompt for asked in firsts] == [True, True]
+    repairs = [asked.messages[-1].content for asked in prompts["vote"] if len(asked.messages) > 2]
+    assert ["The field tree cannot be what you say: it is one of oak, elm." in one for one in repairs] == [True, True]
+    assert not any("a secret one" in asked.messages[1].content for asked in prompts["vote"])
+    [rule] = prompts["rule"]
+    assert rule.prompt.count("a secret one") == 2 and "tree: oak" in rule.prompt
+    assert rule.shape is not None and '"enum": ["end", "stay"]' in json.dumps(rule.shape.model_json_schema())
+
+
+async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system: System) -> None:
+    """It is repaired, and then passes; the panel goes on until its turns are over, and nobody decides in its place."""
+
+    def answer(asked: Asked) -> str:
+        if "asked to decide" in asked.prompt:
+            return answered(type="DECIDE", choice="perhaps")
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+        return answered(
+            type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}, {"name": "sure", "value": "7"}]
+        )
+
+    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three, model=ScriptedModel(answer))
+    passes = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    assert [one.payload.cause for one in passes if isinstance(one.payload, Pass)] == [PassCause.NO_USABLE_ANSWER]
+    assert (len(said(finished)), finished.result.content) == (4, "Oak.")
+
+
+async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(ioa_system: System) -> None:
+    """The default stands where they are asked, and a form that they cannot fill in is a silent turn."""
+    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
+    talk = {**PANEL, "nodes": [{**PANEL["nodes"][0], "form": {"why": "text?"}, "turns": "order", "max": 4}]}
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(talk)), agents=three)
+    decided = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    assert [one.payload.choice for one in decided if isinstance(one.payload, Decision)] == ["stay"]
+    assert [who for who, _ in said(finished)] == ["host", "guest", "host", "guest"]
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(PANEL)), agents=three)
+    assert said(finished) == []
+
+
+async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: System) -> None:
+    """In a free group: each is told what it fills in, and whoever asked has the floor again, with the votes."""
+    prompts: list[Asked] = []
+
+    def answer(asked: Asked) -> str:
+        prompts.append(asked)
+        tail = asked.messages[1].content
+        if "You are one of several" in tail:
+            return answered(type="DISCUSSION", content="Oak.", fields=[{"name": "tree", "value": "oak"}])
+        if "<votes>" in tail:
+            return answered(type="CONCLUDE", goal_reached=True, content="Oak.")
+        if len(asked.messages) == 2:
+            return answered(type="DISCUSSION", content="Which?", next_speakers=["guest", "zoe"])
+        question = [{"name": "tree", "answer": "oak|elm"}]
+        return answered(type="DISCUSSION", content="Which?", next_speakers=["guest", "flora"], question=question)
+
+    three = [agent(name, f"{name} knows trees", []) for name in ("host", "guest", "flora")]
+    brain = Everybody(ScriptedModel(answer))
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", agent="host"), agents=three, brain=brain)
+    assert finished.result.content == "Oak."
+    told = [asked.messages[1].content for asked in prompts]
+    assert sum("`fields` holds `tree`: one of oak, elm." in one for one in told) == 2
+    assert "<votes>\n2 answered\ntree: oak 2, elm 0\n</votes>" in told[-1]
+    assert "guest, zoe cannot speak side by side" in prompts[1].prompt
+
+
+class Everybody(ModelBrain):
+    """A model's brain that takes everybody into the team."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+        """Ask nobody."""
+        return Team(members=(AgentId("guest"), AgentId("flora")))

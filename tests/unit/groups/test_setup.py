@@ -40,6 +40,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.team import team_of
 from ioa.protocol.tickets import ticket_of
 from ioa.testing.memory_goals import MemoryTickets
 from tests.unit.group.scenario import card, specs
@@ -580,6 +581,33 @@ async def test_what_is_launched_is_open_until_its_end_is_known_to_all() -> None:
     both = list(plane.open_groups.comm_ids())
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     assert (both, list(plane.open_groups.comm_ids())) == (sorted([ROOM, NESTED]), [])
+
+
+async def test_a_removed_member_is_told_of_its_removal_and_of_nothing_after_it() -> None:
+    """Its membership is over when it knows; the others go on."""
+    plane = Plane()
+    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    vote = {"name": "vote", "roles": ["a", "b", "c"], "turns": "together", "form": {"out": "member"},
+            "exits": [{"to": "talk", "remove": {"field": "out"}}]}  # fmt: skip
+    three = team_of(
+        {
+            "team": "t",
+            "roles": {"a": ADA, "b": BOB, "c": EVE},
+            "nodes": [vote, {"name": "talk", "roles": ["a", "b", "c"], "max": 4}],
+        }
+    )
+    await plane.accept(team=three)
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=three.policy.digest))
+    for voter in (ADA, BOB, EVE):
+        await plane.says(voter, Discussion(content=f"{voter} votes.", fields={"out": EVE}))
+    removed = (await plane.entries())[-1].seq
+    knows = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))]
+    await plane.says(ADA, Discussion(content="Without Eve."))
+    knows += [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after)) for after in (0, removed)]
+    assert [[one.seq for one in page.entries][-1:] for page in knows] == [[removed], [removed], []]
+    assert all(page.complete for page in knows)
+    assert list(plane.memberships.agents()) == [ADA, BOB]
+    assert not (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=removed))).entries[0].entry.state.phase.is_terminal
 
 
 async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> None:

@@ -18,7 +18,9 @@ def debate() -> Team:
     pro, con = team.roles(pro="debater", con="debater")
     chair = team.role("chair", need="sums up", prompt="Be fair.", at_most=3)
     team.node("debate", [pro, con], opens=(pro, "I open."), max=6, visits=2).exit("end", by="speaker").then("verdict")
-    team.node("verdict", [chair], turns="random", max=1).exit("debate", when={"visits": 1}).exit("end")
+    team.node("verdict", [chair], turns="random", max=1).exit("debate", when={"visits": 1}).then("vote")
+    vote = team.node("vote", [pro, con], turns="together", form={"out": "member", "sure": "1..10?"}, max=4)
+    vote.exit("debate", by=chair).exit("end", remove={"field": "out"})
     return team
 
 

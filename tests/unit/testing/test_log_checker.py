@@ -235,7 +235,7 @@ def test_each_step_off_a_policys_course_is_found() -> None:
     told = [" ".join(check_courses(one)) for one in (whole, _by(whole, 1, "bob"), _by(whole, 1, "eve"), doubled, twice)]
     another = "spoke in debate of room in turn 1, which is another's."
     assert told[:3] == ["", f"bob {another}", f"eve {another}"]
-    assert ("Turn 1 of room has 2 messages." in told[3], told[4]) == (
+    assert ("Turn 1 of room has 2 messages of ada." in told[3], told[4]) == (
         True,
         "Node debate of room was entered 2 times, and 1 are the most.",
     )

@@ -1,16 +1,18 @@
-"""The shapes of the model's answers: four classes that never change, so that a provider keeps what it has read of a request.
+"""The shapes of the model's answers: classes that never change, so that a provider keeps what it has read of a request.
 
 They say what can be said at all. What is legal in a situation is judged after the answer (`ioa.agent.model.legality`), by sentences
-that a model can act on. Ids are plain text here: a list of those that exist would make another schema of each situation.
+that a model can act on. Ids are plain text here: a list of those that exist would make another schema of each situation. Only what
+a policy asks somebody to choose from is a closed list: it is the same each time that its node asks.
 
 A further kind of message is one more class in `Decision`, with a line in `legality`, in `payloads` and in the prompts.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 
 def _mended(value: object) -> object:
@@ -84,18 +86,34 @@ class Approach(Answer):
     decision: Annotated[DoAlone | TeamUp, Field(discriminator="type")]
 
 
+class AskedField(BaseModel):
+    """What each of several members is to fill in; `answer` is the shorthand of a team file, such as `yes/no` or `this|that`."""
+
+    name: Text
+    answer: Text
+
+
+class FilledField(BaseModel):
+    """A field that the speaker fills in, as a text."""
+
+    name: Text
+    value: Text
+
+
 class Discuss(BaseModel):
-    """Say something and give the floor to one other member."""
+    """Say something and give the floor to one other member, or to several, who answer side by side; then it comes back."""
 
     type: Literal["DISCUSSION"]
     content: Text
-    next_speaker: Text
+    next_speaker: Text = ""
+    next_speakers: list[Text] = []
+    question: list[AskedField] = []
+    fields: list[FilledField] = []
 
 
 class DiscussInPart(Discuss):
     """Say something under a policy, which chooses the next speaker unless one is named, and leads on unless `go` names a way."""
 
-    next_speaker: Text = ""
     go: Text = ""
 
 
@@ -177,3 +195,26 @@ class PartSpeech(Speech):
     """The same in a group that a policy leads."""
 
     decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]
+
+
+class Decide(BaseModel):
+    """Choose one of the options that a policy asks the speaker to choose from."""
+
+    type: Literal["DECIDE"]
+    choice: Text
+    content: Text = ""
+
+
+class Ruling(Answer):
+    """What somebody decides who is asked to, or wants to read first."""
+
+    decision: Annotated[Decide | Read, Field(discriminator="type")]
+
+
+@lru_cache(maxsize=64)
+def ruling_on(options: tuple[str, ...]) -> type[Ruling]:
+    """Return the shape of a decision among these options, so that a provider writes no other one."""
+    among: Any = Literal[options]
+    decide = create_model("Decide", __base__=Decide, choice=(among, ...))
+    either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
+    return create_model("Ruling", __base__=Ruling, decision=(either, ...))

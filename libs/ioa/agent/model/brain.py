@@ -19,7 +19,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, DoAlone, PartSpeech, PassOn, Read, Speech
+from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, ruling_on
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
@@ -49,6 +49,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Pass, PassCause
+from ioa.protocol.messages import Decision as ToDecide
 from ioa.protocol.usage import Usage
 
 _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
@@ -174,6 +175,30 @@ class ModelBrain:
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
         return rejecting(await _conclusion(said, view), said.rejects)
 
+    async def decide(self, view: GroupView) -> ToDecide | Pass:
+        """Choose one of the options that the policy of the group gives, and no other; if the model fails, pass: the default stands.
+
+        Raises:
+            UndecidedError: As in `speak`.
+        """
+        self.tally.decisions["decide"] += 1
+        assert view.offer is not None
+        options = view.offer.options
+        try:
+            await self._pace(view)
+            if len(view.refusals) > self._budget.repairs:
+                raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
+            told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
+            within = self._within_floor(view, view.state.limits.floor_timeout)
+            question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
+            said = await self._dialogue.decide(question, ruling_on(options), lambda said: None)
+        except NoUsableAnswer as failure:
+            return self._pass("decide", failure, view)
+        view.meter.decided_by = self._by_model
+        view.meter.thought = shortened_thought(said.thought)
+        assert isinstance(said.decision, Decide)
+        return ToDecide(choice=said.decision.choice, content=said.decision.content.strip()[:_MAX_WHY_CHARS])
+
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
 
@@ -218,17 +243,28 @@ class ModelBrain:
         if is_mute(view):
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
 
-        def text(room: int) -> str:
-            seen = _within(view, room)
-            return self._situation(seen, room, lambda above: context.tail(self._prompts, seen, self._budget, above))
-
-        is_prolonged = view.state.patience_of(view.me) is not None  # by the client, as long as it is thought
-        within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
-        question = Question(text, view.meter, within=within, reader=Reader(view), about=_about(view))
+        told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
+        within = self._within_floor(view, floor)
+        question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view))
         shape: type[Speech] = Speech if view.part is None else PartSpeech
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said
+
+    def _told(self, view: GroupView, tail_of: Callable[[GroupView, int], str]) -> Callable[[int], str]:
+        """Write a question by its tail, which is told what is seen and how many tokens stand above it."""
+
+        def text(room: int) -> str:
+            seen = _within(view, room)
+            return self._situation(seen, room, lambda above: tail_of(seen, above))
+
+        return text
+
+    def _within_floor(self, view: GroupView, floor: timedelta) -> timedelta | None:
+        """Leave time for the message's way; None for a member with patience, whose client prolongs its time as it thinks."""
+        if view.state.patience_of(view.me) is not None:
+            return None
+        return floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
 
     def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""

@@ -13,7 +13,9 @@ from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.state import Concluding, Task, WaitingTask
+from ioa.group.forms import in_words
+from ioa.group.policy.offer import Offer
+from ioa.group.state import Concluding, Gathering, Task, WaitingTask
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
@@ -125,7 +127,7 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
-        notes=_below(_notes(prompts, view), _part(prompts, view)),
+        notes=_below(_notes(prompts, view), _part(prompts, view), _seat(prompts, view), _votes(view)),
         closed=_closed(view),
     )
 
@@ -216,12 +218,65 @@ def _part(prompts: Prompts, view: GroupView) -> str:
         choices.append("DISCUSSION is what you contribute in this turn: put all of it into `content`.")
         choices += [f"`next_speaker` is one of {', '.join(offered.next_speakers)}, or empty." if offered.next_speakers else ""]
         choices += [f"`go` leads the group on to one of {', '.join(offered.go)}; empty: it stays." if offered.go else ""]
+        if offered.most_named > 1:
+            asked = ", with a `question`" if offered.may_ask else ""
+            choices.append(f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.")
+        choices.append(_fields(offered))
+    return _told_part(prompts, view, " ".join(filter(None, choices)))
+
+
+def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
+    part = view.part
+    assert part is not None
     return prompts.fill(
         "part",
         roles=", ".join(part.roles) or "nothing, and listen",
         place=f"The discussion is at: {part.node}." if part.node else "",
         told=fenced("part", "\n".join(map(defused, part.prompts))),
-        choices=" ".join(filter(None, choices)),
+        choices=choices,
+    )
+
+
+def _fields(offered: Offer) -> str:
+    """Tell what is to be filled in."""
+    told = [f"`{one.name}`: {in_words(one)}{'' if one.required else ' (it may lack)'}" for one in offered.form]
+    return f"`fields` holds {'; '.join(told)}." if told else ""
+
+
+def _seat(prompts: Prompts, view: GroupView) -> str:
+    """Tell whoever answers beside others how, and in a free group what it is asked."""
+    if not isinstance(view.state.stage, Gathering):
+        return ""
+    asked = view.offer if view.part is None else None
+    return prompts.fill("seat", fields=_fields(asked) if asked is not None else "")
+
+
+def _votes(view: GroupView) -> str:
+    """Tell whoever has asked several members at once what came of it."""
+    votes = view.state.tally
+    if votes is None or votes.by != view.me or votes.turn != view.state.turn - 1:
+        return ""
+    told = [f"{votes.answered} answered", *([f"silent: {', '.join(votes.silent)}"] if votes.silent else [])]
+    for one in votes.fields:
+        counts = ", ".join(f"{in_one_line(name)} {count}" for name, count in one.counts)
+        numbers = f", from {one.lowest} to {one.highest}, {one.total} in all" if one.lowest is not None else ""
+        told.append(f"{one.name}: {counts or f'{one.count} filled in{numbers}'}")
+    return fenced("votes", "\n".join(told))
+
+
+def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+    """Return what is asked of whoever a policy has decide; see `tail`."""
+    offered = view.offer
+    assert offered is not None
+    return prompts.fill(
+        "decide",
+        me=view.me,
+        standing=standing_and_sight(view, budget, prompt_tokens),
+        refusals=_refusals(view),
+        part=_told_part(prompts, view, ""),
+        question="who speaks next" if offered.about == "speaker" else "where the discussion goes on",
+        options=", ".join(f"`{one}`" for one in offered.options),
+        default=offered.default,
     )
 
 

@@ -19,10 +19,11 @@ from ioa.agent.model.answers import (
     SearchClient,
     Speech,
 )
+from ioa.agent.model.discussion import objection_to_discussion
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.group.events import Kind
 from ioa.group.policy.offer import Offer
-from ioa.group.state import MAX_MEMBERS, Concluding
+from ioa.group.state import MAX_MEMBERS, Concluding, Gathering
 from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
@@ -150,6 +151,8 @@ def usable(view: GroupView, rejects: Sequence[Reject]) -> GroupView:
 def _why_closed(word: str, view: GroupView) -> str:
     if isinstance(view.state.stage, Concluding):
         return "the discussion has ended"
+    if isinstance(view.state.stage, Gathering):
+        return "you are one of several who speak side by side"
     if view.offer is not None:
         return "the policy of this group does not offer it now"
     match word:
@@ -199,11 +202,17 @@ def _of_part(said: DiscussInPart, offered: Offer) -> str | None:
 
 def _of_discussion(said: Discuss, view: GroupView) -> str | None:
     if isinstance(said, DiscussInPart) and view.offer is not None:
-        return _of_part(said, view.offer)
+        return _of_part(said, view.offer) or objection_to_discussion(said, view)
+    if said.next_speakers or isinstance(view.state.stage, Gathering):
+        return _of_text("content", said.content, may_be_empty=False) or objection_to_discussion(said, view)
     others = [agent for agent in view.reachable if agent != view.me]
     if said.next_speaker == view.me:
         return f"`{view.me}` is you, and `next_speaker` another member: {_listed(others)}."
-    return _of_member(said.next_speaker, others, view) or _of_text("content", said.content, may_be_empty=False)
+    return (
+        _of_member(said.next_speaker, others, view)
+        or _of_text("content", said.content, may_be_empty=False)
+        or objection_to_discussion(said, view)
+    )
 
 
 def _of_assignment(said: Assign, view: GroupView) -> str | None:

@@ -18,6 +18,7 @@ from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -91,6 +92,10 @@ def text_of(item: Message) -> str:
             return defused(payload.task_conclusion)
         case Thinking():
             return ""
+        case Discussion(question=question, fields=fields) if question or fields:
+            asks = [f"asks for {', '.join(one.name for one in question)}"] if question else []
+            told = [f"{name}: {in_one_line(str(value))}" for name, value in fields.items()]
+            return "\n".join(filter(None, [*rejected, defused(payload.content), *asks, *told]))
         case _:
             return "\n".join(filter(None, [*rejected, defused(payload.content)]))
 
@@ -174,6 +179,10 @@ def _message(name: str, message: Message, thought: str) -> Line:
     payload, sender = message.payload, message.header.sender
     gives: tuple[TaskId, ...] = ()
     match payload:
+        case Discussion(next_speakers=(_, *_) as several):
+            kind = f"DISCUSSION from {sender} to {' '.join(several)}, side by side"
+        case Decision(choice=choice):
+            kind = f"DECIDE {in_one_line(choice)} from {sender}"
         case Discussion(next_speaker=other, go=go):
             kind = f"DISCUSSION from {sender}" + (f" to {other}" if other else f" going to {go}" if go else "")
         case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):

@@ -7,7 +7,8 @@ from itertools import count
 from typing import TypeVar
 
 from ioa.agent.answer_files import files_of_answer
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, DiscussInPart, PassOn, PauseOn, Reject
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
+from ioa.agent.model.discussion import discussion_of
 from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
@@ -16,7 +17,6 @@ from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
-    Discussion,
     Pass,
     PassCause,
     Pause,
@@ -34,11 +34,8 @@ Said = TypeVar("Said", bound=Model)
 def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> Utterance:
     """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
-        case DiscussInPart():
-            named = AgentId(said.next_speaker) if said.next_speaker else None
-            return Discussion(content=said.content.strip(), next_speaker=named, go=said.go or None)
         case Discuss():
-            return Discussion(content=said.content.strip(), next_speaker=AgentId(said.next_speaker))
+            return discussion_of(said, view)
         case Assign(mode="wait"):
             return SyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case Assign():

@@ -14,10 +14,10 @@ from ioa.agent.rules.nesting import approach
 from ioa.agent.rules.planning import plan_goal, task_id_of
 from ioa.agent.rules.turns import next_utterance
 from ioa.errors import PayloadTooLargeError
-from ioa.group.state import PlannedTask
+from ioa.group.state import Gathering, PlannedTask
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.messages import Conclusion
+from ioa.protocol.messages import Conclusion, Pass, PassCause
 
 _RULES = DecidedBy(kind="rules")
 MAX_READ_CHARS = 2_000
@@ -50,8 +50,10 @@ class RuleBrain:
         return await plan_goal(mission, tools, self._threshold)
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Hand out what is ready, pause on what is open, or conclude."""
+        """Hand out what is ready, pause on what is open, or conclude; rules have no answer to who asks several at once."""
         view.meter.decided_by = _RULES
+        if isinstance(view.state.stage, Gathering):
+            return Pass(cause=PassCause.NOTHING_TO_ADD)
         return next_utterance(_legible(view))
 
     async def conclude(self, view: GroupView) -> Conclusion:

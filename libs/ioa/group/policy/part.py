@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.group.state import Discussing, GroupState
+from ioa.group.state import Concluding, Ended, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Policy
 
@@ -27,6 +27,7 @@ class Part:
 def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
     """Tell a member its part."""
     held = [policy.roles[number] for number in state.members[state.number_of(agent_id)].roles]
-    node = policy.nodes[state.course.node] if state.course is not None and isinstance(state.stage, Discussing) else None
-    prompts = [role.prompt for role in held] + ([node.prompt] if node is not None else [])
+    node = None if state.course is None or isinstance(state.stage, Concluding | Ended) else policy.nodes[state.course.node]
+    speaks = node is not None and any(role.name in node.roles for role in held)
+    prompts = [role.prompt for role in held] + ([node.prompt] if node is not None and speaks else [])
     return Part(tuple([role.name for role in held]), "" if node is None else node.name, tuple(filter(None, prompts)))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from ioa.agent.history import asked_beside
 from ioa.errors import ForbiddenError
 from ioa.group.events import Event, GroupLaunched, Said
 from ioa.group.machine import legal_kinds, step
@@ -151,6 +152,7 @@ class Group:
             at=self.granted,
             files=self.files,
             thoughts=self.thoughts,
+            offer=asked_beside(self.state, me),
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:

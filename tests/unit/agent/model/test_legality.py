@@ -105,7 +105,7 @@ async def live(seed: int) -> Phase:
     brain, group = ModelBrain(babble(rng), CurtBrain(), budget=SHORT), launched(max_turns=rng.randint(1, 8))
     while not group.state.phase.is_terminal:
         group.at += timedelta(milliseconds=1)
-        holder = group.state.floor_holder
+        holder = rng.choice(group.state.floor or (None,))
         if rng.random() < 0.1:
             disturb(group, rng)
         elif holder is None or (group.state.open_tasks and rng.random() < 0.3):
