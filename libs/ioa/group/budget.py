@@ -33,7 +33,7 @@ def charge(state: GroupState, said: Said) -> GroupState:
             usage = usage.plus(payload.usage.beyond(task.spent))
             state = _with_spent(state, task, payload.usage.beyond(task.spent))
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
-    if usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
+    if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
         changed["dearest_turn"] = usage.tokens
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:
@@ -50,9 +50,11 @@ def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
     tokens = tokens_left(state)
-    if tokens is not None:
+    if tokens == 0:
+        return "token"
+    if tokens is not None and speakers and state.dearest_turn:
         lent = sum([loan.tokens or 0 for loan in state.loans])
-        if tokens == 0 or tokens + lent < speakers * state.dearest_turn:
+        if tokens + lent < speakers * state.dearest_turn:
             return "token"
     if cost_left(state) == 0:
         return "cost"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import FieldVotes, GroupState, Votes
@@ -13,8 +13,7 @@ YES, NO = "yes", "no"
 """How a tally calls what is true and what is not."""
 
 
-@dataclass(frozen=True)
-class Blank:
+class Blank(NamedTuple):
     """A field that is to be filled in now.
 
     Attributes:

@@ -169,8 +169,9 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
     if isinstance(state.stage, Gathering):
         return gathering.answer(state, said, payload)
     speaker = payload.next_speaker
-    gathering.check_question(payload)
-    forms.check_fields((), payload.fields)
+    if payload.question or payload.fields:
+        gathering.check_question(payload)
+        forms.check_fields((), payload.fields)
     if payload.go is not None:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
     if payload.next_speakers:

@@ -66,6 +66,29 @@ def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture
     )
 
 
+def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is asked for and not scripted is filled in with what comes first, and nobody has to be scripted."""
+    file, script = tmp_path / "jury.toml", tmp_path / "script"
+    file.write_text(
+        'team = "jury"\n[roles]\nhost = "h"\njuror = { agents = ["ada", "bob"] }\n'
+        '[[nodes]]\nname = "talk"\nroles = ["host", "juror"]\nturns = { mode = "hub", by = "host" }\nmax = 9\n'
+        'exits = [ { to = "vote", by = "host" } ]\n'
+        '[[nodes]]\nname = "vote"\nroles = ["juror"]\nturns = "together"\nform = { score = "1..10", ok = "yes/no" }\n'
+    )
+    script.write_text("host > ada, bob: Well?\nhost -> vote: Enough.\nbob: Yes.\nbob {score = 7, ok = yes}: Good.\n")
+    try_file(file, script, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["turn"], one["speaker"], one["words"]) for one in told] == [
+        (1, "host", "Well?"),
+        (2, "ada", "(ada speaks)"),
+        (2, "bob", "Yes."),
+        (3, "host", "decides: vote"),
+        (4, "ada", "(ada speaks) [score = 1, ok = False]"),
+        (4, "bob", "Good. [score = 7, ok = True]"),
+        (5, "host", "states the conclusion"),
+    ]
+
+
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
 def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever chooses nothing is led by the policy to the end."""

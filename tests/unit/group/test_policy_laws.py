@@ -237,15 +237,35 @@ def test_every_policy_ends_and_no_cap_is_exceeded() -> None:
 def _check_caps(state: GroupState, policy: Policy | None) -> None:
     course = state.course
     assert policy is not None and course is not None
-    assert state.turns_taken <= state.limits.max_turns
+    seats = len(state.floor) if isinstance(state.stage, Gathering) else 0
+    assert state.turns_taken + seats <= state.limits.max_turns
     for node, visits in zip(policy.nodes, course.visits, strict=True):
         assert node.visits is None or visits <= node.visits
     node = policy.nodes[course.node]
     if isinstance(state.stage, Discussing) and node.max is not None and node.again == "anew":
         assert course.turns < node.max
+    if node.max is not None and node.again == "anew":
+        assert course.turns + seats <= node.max
     for number, total in enumerate(course.total):
         held = [policy.roles[role].at_most for role in state.members[number].roles]
         assert any(cap is None for cap in held) or total <= max(filter(None, held), default=0)
+
+
+def test_who_is_removed_hears_nothing_more_and_has_no_part() -> None:
+    """From the next entry on; the owner stays."""
+    seen = 0
+    for seed, story in enumerate(groups(100)):
+        state: GroupState | None = None
+        gone: set[str] = set()
+        *_, last = run(story, random.Random(seed).choice)
+        for event in last.log:
+            transition = step(state, event, last.policy)
+            assert set(transition.audience) == set(MEMBERS) - gone
+            state = transition.state
+            gone = {member.agent_id for member in state.members if member.removed}
+            assert gone.isdisjoint({*state.floor, state.owner})
+        seen += len(gone)
+    assert seen
 
 
 def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:

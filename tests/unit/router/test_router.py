@@ -18,6 +18,7 @@ from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, SessionId, TaskId,
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     Message,
@@ -25,6 +26,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa.protocol.policy import Casting, Node, Policy, Role, Turns
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
 from ioa.testing.memory_log import Mishap
@@ -383,6 +385,22 @@ async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
     second = await plane.says(ADA, again, router=1)
     state = (await plane.entries())[-1].entry.state
     assert isinstance(second, Rejected) and (state.phase, state.floor_holder) == (Phase.CONCLUDING, ADA)
+
+
+async def test_a_wrong_decision_costs_a_try_whichever_router_refuses_it() -> None:
+    """It is noted once, without its words; behind the last try the default stands."""
+    plane = Plane()
+    node = Node(name="x", roles=("a",), turns=Turns(mode="ask", by="a"), max=3)
+    policy, cast = Policy(roles=(Role(name="a"),), nodes=(node,)), (Casting(role="a", members=(ADA, BOB)),)
+    launch = plane.begin(ROOM, ADA, BOB)
+    led = launch.charter.model_copy(update={"policy": policy, "cast": cast})
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))
+    first = await plane.message(ADA, Decision(choice="zoe"))
+    answers = [await plane.send(first, router) for router in (0, 1)]
+    assert [answer.code for answer in answers if isinstance(answer, Rejected)] == [RejectionCode.BAD_DECISION] * 2
+    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "message_refused"]
+    await plane.says(ADA, Decision(choice="eve"), router=1)
+    assert (await plane.state()).floor_holder == ADA
 
 
 async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt() -> None:

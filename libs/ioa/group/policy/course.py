@@ -57,8 +57,8 @@ def proceed(
         return leave(state, scene, way, at, changed, words)
     if scene.node.judge is not None and is_judged(scene, gathered=gathered):
         options = [way.to for way in judged(scene)]
-        nominated = scene.course.model_copy(update={"nominated": named})
-        asked = options and ask(state, scene._replace(course=nominated), at, changed, "exit", (*options, STAY), STAY)
+        noted = scene if named is None else scene._replace(course=scene.course.model_copy(update={"nominated": named}))
+        asked = options and ask(state, noted, at, changed, "exit", (*options, STAY), STAY)
         if asked:
             return asked
     return go_on(state, scene, at, changed, named=named, words=words)
@@ -121,21 +121,23 @@ def ask(
     asked = next((member for member in scene.members if role in member.roles and member.takes_part), None)
     if asked is None:
         return None
-    after = state.model_copy(update={**changed, "course": scene.course})
-    if floor.NO_TURN_LEFT.when(after):
-        return floor.NO_TURN_LEFT.apply(after, at)
-    if floor.cannot_pay(after):
-        return floor.BUDGET_SPENT.apply(after, at)
+    changed = {**changed, "course": scene.course}
+    if state.turns_left <= 1 or floor.cannot_pay(state):
+        after = state.model_copy(update=changed)
+        if floor.NO_TURN_LEFT.when(after):
+            return floor.NO_TURN_LEFT.apply(after, at)
+        if floor.cannot_pay(after):
+            return floor.BUDGET_SPENT.apply(after, at)
     stage = Asking(
         asked=asked.agent_id,
         about=about,
         options=options,
         default=default,
         tries=scene.node.turns.tries if tries is None else tries,
-        until=floor.until(after, asked.agent_id, at, scene.policy.roles[role].timeout),
+        until=floor.until(state, asked.agent_id, at, scene.policy.roles[role].timeout),
         since=at,
     )
-    return after.model_copy(update={"stage": stage, "turn": after.turn + 1})
+    return state.model_copy(update={**changed, "stage": stage, "turn": state.turn + 1})
 
 
 def gather(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
@@ -21,8 +20,7 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion,
 from ioa.protocol.policy import END, Policy
 
 
-@dataclass(frozen=True)
-class Offer:
+class Offer(NamedTuple):
     """What a member may say now, with the floor, in a seat beside others, or asked to decide; it may always pass.
 
     Attributes:
@@ -114,8 +112,10 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "Choose a next speaker or a way out, and not both.")
     if said.question and not offered.may_ask:
         raise IllegalEventError(RejectionCode.BAD_FORM, "You cannot ask a question here: it goes to several whom a hub names.")
-    check_question(said)
-    check_fields(offered.form, said.fields)
+    if said.question:
+        check_question(said)
+    if offered.form or said.fields:
+        check_fields(offered.form, said.fields)
 
 
 def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> str:

@@ -213,7 +213,7 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime) -> Gr
     """Do what was chosen."""
     stage, course = state.stage, state.course
     assert isinstance(stage, Asking) and course is not None
-    scene = scene_of(policy, state, course.model_copy(update={"nominated": None}))
+    scene = scene_of(policy, state, course if course.nominated is None else course.model_copy(update={"nominated": None}))
     if stage.about == "speaker":
         chosen = state.number_of(AgentId(choice))
         return let_speak(state, scene, chosen, at)
