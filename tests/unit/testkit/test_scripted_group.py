@@ -117,7 +117,7 @@ async def test_an_agent_that_stays_silent_fails_the_next_line(ioa_system: System
     """It is told who is waited for, and for what."""
     ioa_system.within = timedelta(seconds=0.5)
     silent = translator()
-    silent.speak(lambda view: asyncio.Event().wait())  # type: ignore[arg-type,return-value]
+    silent.speak(lambda view: asyncio.Event().wait())  # type: ignore[type-var]
     async with ioa_system.group("Print the menu", agent=silent) as group:
         await group["lead"].says("Translate it.", to="translator")
         with pytest.raises(ScriptError, match=r"translator has the floor, and is not done after 0\.5 s"):
