@@ -93,3 +93,17 @@ async def test_a_group_in_which_all_fail_ends_at_once(ioa_system: System) -> Non
     assert (led.succeeded, free.result.reason) == (False, Reason.FAILED)
     assert "speak raised KeyError: 'no idea'" in led.transcript
     assert "No member gave a usable answer" in free.content and "KeyError" in free.content
+
+
+async def test_a_vote_that_is_refused_three_times_closes_its_seat(ioa_system: System) -> None:
+    """At once, with the reason in the transcript; the others' votes count, and nobody waits until its time is up."""
+    panel = file("panel.py")
+    stubborn = Agent("reviewer-2", description="Reviews designs")
+
+    @stubborn.speak
+    def speak(view: TurnView) -> Any:
+        return view.say("Risky.", fields={"ready": True, "risk": 99} if view.offer and view.offer.form else {})
+
+    finished = await ioa_system.run(team("panel", "Is it ready?"), agents=[panel["judge"], panel["optimist"], stubborn])
+    assert finished.result.reason is Reason.CONCLUDED
+    assert "reviewer-2 [pass] no_usable_answer: The field risk cannot be what you say" in finished.transcript
