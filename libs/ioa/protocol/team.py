@@ -342,15 +342,15 @@ class _Reading:
         if not isinstance(given, Mapping):
             self._wrong(where, "is neither the name of an agent nor a table")
             given = {"agent": "nobody"}
-        given = self._keys(where, given, _OF_ROLE, "role")
-        filling = {"role": name, **{key: given[key] for key in ("agents", "need", "count") if key in given}}
-        named = [key for key in ("agent", "agents", "need") if key in given]
+        told = self._keys(where, given, _OF_ROLE, "role")
+        filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
+        named = [key for key in ("agent", "agents", "need") if key in told]
         if len(named) > 1:
             self._wrong(where, f"has {' and '.join(f'`{key}`' for key in named)}; only one of them says who fills it")
             filling = {"role": name, "agents": ["nobody"]}
         elif named == ["agent"]:
-            filling["agents"] = [given["agent"]]
-        return {"name": name, **{key: given[key] for key in Role.model_fields if key in given and key != "name"}}, filling
+            filling["agents"] = [told["agent"]]
+        return {"name": name, **{key: told[key] for key in Role.model_fields if key in told and key != "name"}}, filling
 
     def _node(self, number: int, given: object) -> dict[str, Any]:
         if not isinstance(given, Mapping):
