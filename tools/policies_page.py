@@ -6,7 +6,7 @@ Fields, defaults and limits come from `ioa.protocol.policy`; only what the code 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -72,7 +72,8 @@ Under `form = { vote = "player", score = "1..10", done = "yes/no?" }` each messa
     "An exit": (
         Exit,
         """\
-With `by` a role is asked, the judge: its first holder chooses one of its exits that are open, or to stay.""",
+With `by` a role is asked, the judge: its first holder chooses one of its exits that are open and whose `when` holds, or to
+stay.""",
     ),
     "`remove`": (
         Removal,
@@ -97,17 +98,21 @@ _RULES = f"""\
 ## What happens, in this order
 
 1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Present are those that
-   live and have a turn left by `at_most`. If nobody is, the group goes on by the first exit of a rule, else the first open one.
+   live and have a turn left by `at_most`. If nobody is, the group goes on by the first open exit of a rule, else the
+   first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by `visits`, and the end always
+   has; it is *closed* once they are used up.
 2. **The first floor** is that of `opens`, else the first by `turns`.
 3. **After each turn** the node's count rises. A silent turn counts too, so that every cap is reached, but it is no message: the
    floor ran out, the member passed, or it repeated itself twice. A member whose model is away is waited for, for
    `IOA_MODEL_PATIENCE`.
 4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
-   `max` the first exit without a condition, else the first open one, else the end. A node with neither `max` nor anything but such
-   exits lasts one round. An exit to a node whose `visits` are used up is closed. In a hub only the hub chooses, side by side
-   nobody.
-5. **The judge is asked**, if no way out was open and one of its exits is: after each turn or each round. A round is a multiple of
-   as many turns as are present, or what several said side by side. If the judge does not choose, the node goes on.
+   `max` the first exit that is *bare*, of a rule without `when`, else the first one whether its `when` holds or not, else the end.
+   Closed exits are passed over in all of this. A node with neither `max` nor anything but bare exits lasts one round. In a hub only
+   the hub chooses, side by side nobody. With `again = "continue"` and `max` used up before, a visit has one turn.
+5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
+   `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
+   count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
+   and it is asked before all have spoken. If the judge does not choose, the node goes on.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over.
 
@@ -148,7 +153,9 @@ def _fields(kind: type[BaseModel]) -> str:
         if kind is Policy and name in ("roles", "nodes"):
             continue
         default = "required" if field.is_required() else _shown(field.default)
-        rows.append(f"| `{name}` | {default} | {meanings.get(name, '')} |")
+        values = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()
+        choice = f" One of {', '.join(f'`{value}`' for value in values)}." if len(values) > 1 else ""
+        rows.append(f"| `{name}` | {default} | {meanings.get(name, '')}{choice} |")
     return "\n".join(["| field | default | meaning |", "|---|---|---|", *rows])
 
 

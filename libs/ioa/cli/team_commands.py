@@ -58,8 +58,11 @@ def try_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What members say and choose, a line each: `who: words`, `who > next: words`, `who -> node: words`, "
-            "`who {field = value}: words`.",
+            help="What members say and choose, one line a turn of a member or of a holder of a role: `who: words`, "
+            "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also who is asked to decide), "
+            '`who {field = value, other = "in quotes"}: words`, `who !silent`, `who !lost`; `#` begins a comment. '
+            "What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves "
+            "choices to the policy.",
             show_default=False,
         ),
     ] = None,

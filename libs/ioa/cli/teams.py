@@ -9,7 +9,7 @@ from rich.text import Text
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
-from ioa.client.rehearsal import read_script, rehearse
+from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy_check import Finding, check
 from ioa.protocol.team import TeamError, TeamSpec, read_json, read_toml
@@ -34,8 +34,10 @@ def _text(file: Path) -> str:
         if len(data) > _MAX_FILE_BYTES:
             raise InvalidInputError(f"{file} has {len(data):,} bytes; {_MAX_FILE_BYTES:,} are the most.")
         return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{file} cannot be read: {error}.") from None
+    except OSError as error:
+        raise InvalidInputError(f"{file} cannot be read: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise InvalidInputError(f"{file} cannot be read: it is no text in UTF-8.") from None
 
 
 def check_file(file: Path, terminal: Terminal) -> ExitCode:
@@ -78,25 +80,36 @@ async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
 
 
 def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
-    """Play a team file in memory and tell who speaks when.
+    """Play a team file in memory and tell who speaks when, what was refused, and what of the script was left over.
 
     Raises:
-        InvalidInputError: As in `read_team`, or a line of the script cannot be said.
+        InvalidInputError: As in `read_team`, or a line of the script is none, or for nobody who is there.
     """
     team = read_team(file)
     lines = {} if script is None else read_script(_text(script))
     width = max(len(node.name) for node in team.policy.nodes)
     for played in rehearse(team, lines):
         if terminal.as_json:
-            terminal.line(
-                "turn" if played.node else "end", turn=played.turn, node=played.node, speaker=played.speaker, words=played.words
-            )
-            continue
-        options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
-        options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
-        options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
-        told = f"   [{', '.join(options)}]" if options else ""
-        terminal.print(Text(f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}"))
+            event = "end" if not played.node else "refused" if played.refused else "turn"
+            why = {"why": played.refused} if played.refused else {}
+            terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **why)
+        else:
+            terminal.print(Text(_told(played, width)))
+        if played.left:
+            numbers = [line.number for line in played.left]
+            if terminal.as_json:
+                terminal.line("left_over", lines=numbers)
+            terminal.note(f"note: nobody came to say line {', '.join(map(str, numbers))} of the script")
+
+
+def _told(played: Played, width: int) -> str:
+    """Write a turn, with what else could have been chosen."""
+    options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
+    options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
+    options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
+    told = f"   [{', '.join(options)}]" if options else ""
+    refused = f"   refused: {played.refused}" if played.refused else ""
+    return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}{refused}"
 
 
 def goal_of_team(file: Path, goal: str | None) -> tuple[TeamSpec, str]:

@@ -1,51 +1,69 @@
 """Playing a team in memory, with no system and no model: who speaks when, by the same machine that leads real groups.
 
 Members are called as their roles. They say what a script has them say, and else that they speak; where nothing is scripted they
-choose nothing, so that the policy leads.
+choose nothing, so that the policy leads. What is refused is played as refused, as a router would.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Literal
+
+from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, Said
 from ioa.group.forms import Blank
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.rejection import IllegalEventError
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Payload, Phase
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Pass, PassCause, Payload, Phase
 from ioa.protocol.policy import Casting, FieldValue
+from ioa.protocol.policy_check import listed, nearest
 from ioa.protocol.team import Filling, TeamSpec
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
+_QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
-    r"(?P<who>[A-Za-z0-9_-]+)\s*(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
-    r"(?:\{(?P<fields>[^}]*)\}\s*)?:(?P<words>.*)"
+    r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
+    r"(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
-_NUMBER = re.compile(r"-?\d{1,15}")
+_PAIR = re.compile(r"""\s*(?:(?P<name>[A-Za-z0-9_-]+)\s*=\s*(?P<value>"(?:[^"\\]|\\.)*"|'[^']*'|[^,"'{\[\s][^,]*?|)\s*)?(?:,|\Z)""")
+_FORMS = "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who !silent` or `who !lost`"
+_NUMBER = re.compile(r"[-+]?\d{1,15}")
+_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
 @dataclass(frozen=True)
 class Line:
-    """What a script has somebody say: words, and perhaps the next speakers, the way out, or what it fills in.
+    """What a script has somebody do in a turn: say words, and perhaps name who is next, choose the way out, or fill a form in.
 
     Whoever is asked to decide chooses the way out, or the next speaker, of its line.
+
+    Attributes:
+        number: Where it stands in the script.
+        does: Whether it says nothing instead, or is lost.
     """
 
     words: str = ""
     to: str | None = None
     go: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
+    number: int = 0
+    does: Literal["silent", "lost"] | None = None
 
 
 Script = Mapping[str, Sequence[Line]]
@@ -54,20 +72,28 @@ Script = Mapping[str, Sequence[Line]]
 
 @dataclass(frozen=True)
 class Played:
-    """A turn of a rehearsal. The last one has no node: it is the conclusion, or how the group ended without one."""
+    """A turn of a rehearsal. The last one has no node: it is the conclusion, or how the group ended without one.
+
+    Attributes:
+        refused: Why what was said was refused; empty if it was not. Who said it has its turn once more.
+        left: Of the last one: the lines of the script that nobody came to say.
+    """
 
     turn: int
     node: str
     speaker: str
     words: str
     offered: Offer | None
+    refused: str = ""
+    left: Sequence[Line] = ()
 
 
 def read_script(text: str) -> Script:
     """Read what members say, a line each; one with `#` is a comment.
 
-    `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next, and
-    `ada {vote = bob}: He did it.` fills a form in.
+    `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
+    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `bob !silent` says nothing, and `bob !lost` is
+    lost.
 
     Raises:
         InvalidInputError: It names the line that is none.
@@ -78,40 +104,106 @@ def read_script(text: str) -> Script:
             continue
         found = _LINE.fullmatch(line.strip())
         if found is None:
-            raise InvalidInputError(
-                f"Line {number} of the script is not `who: words`, `who > name: words`, `who -> node: words` or"
-                " `who {field = value}: words`."
-            )
+            raise InvalidInputError(f"Line {number} of the script is none of {_FORMS}.")
         how, what = found["how"], "".join((found["what"] or "").split()) or None
-        pairs = [pair.partition("=") for pair in (found["fields"] or "").split(",") if pair.strip()]
-        fields = {name.strip(): value.strip() for name, _, value in pairs}
-        said = Line(found["words"].strip(), to=what if how == ">" else None, go=what if how == "->" else None, fields=fields)
+        said = Line(
+            words=(found["words"] or "").strip(),
+            to=what if how == ">" else None,
+            go=what if how == "->" else None,
+            fields=_fields(found["fields"] or "", number),
+            number=number,
+            does={"silent": "silent", "lost": "lost"}.get(found["does"]),  # type: ignore[arg-type]
+        )
         script.setdefault(found["who"], []).append(said)
     return script
 
 
+def _fields(written: str, number: int) -> Mapping[str, str]:
+    """Read what a line fills in, in quotes as TOML has them, or as bare words."""
+    fields, at = {}, 0
+    while at < len(written):
+        found = _PAIR.match(written, at)
+        try:
+            if found is None:
+                raise ValueError
+            if found["name"] is not None:
+                value = found["value"]
+                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[:1] in ("'", '"') else value
+        except ValueError:
+            what = written[at:].strip()
+            raise InvalidInputError(
+                f'Line {number} of the script fills in `{what}`; write `{{field = value, other = "in quotes"}}`.'
+            ) from None
+        at = found.end()
+    return fields
+
+
 def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
-    """Play a team until its discussion has ended.
+    """Play a team until its discussion has ended. Each line is for one turn of its member.
 
     Raises:
-        InvalidInputError: A line of the script is not offered when it is to be said.
+        InvalidInputError: The script has lines for somebody who is not there.
     """
     charter = _charter(team)
+    members = [card.agent_id for card in charter.team_members]
+    _check_names(script, [*members, *team.policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
+    refusals = 0
     while state.course is not None and state.phase in _LED:
         speaker = state.floor[0]
         offered = offer(team.policy, state, speaker)
         assert offered is not None
-        line = _line(left, team, state, speaker) if offered.say is None else Line(offered.say)
-        said = _spoken(line, speaker, offered)
+        line = _line(left, team, state, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
+        words, refused = _FALLS_SILENT[line.does] if line.does else _words(line, speaker, offered), ""
         try:
-            state = step(state, _said(state, speaker, said), team.policy).state
-        except IllegalEventError as refused:
-            raise InvalidInputError(f"Turn {turn}, {speaker} in {node}: {refused.message}") from None
-        yield Played(turn, node, speaker, _words(said), offered)
-    yield _end(state, team)
+            state = step(state, _event(state, speaker, line, offered), team.policy).state
+        except ValidationError as error:
+            refused = f"{in_words(error, 'message')}."
+        except (IllegalEventError, InvalidInputError) as error:
+            refused = error.message
+        if refused:
+            refusals += 1
+            if offered.options:
+                state = step(state, _refused(state, speaker, refusals), team.policy).state
+            elif not line.number:  # nothing that it could say is legal
+                words, refused = _FALLS_SILENT["silent"], ""
+                state = step(state, _said(state, speaker, _SILENCE), team.policy).state
+        yield Played(turn, node, speaker, words, offered, refused)
+    yield _end(state, team, sorted(chain.from_iterable(left.values()), key=lambda line: line.number))
+
+
+_SILENCE = Pass(cause=PassCause.NOTHING_TO_ADD)
+_FALLS_SILENT = {"silent": "(says nothing)", "lost": "(is lost)"}
+
+
+def _check_names(script: Script, known: Iterable[str]) -> None:
+    names = dict.fromkeys(known)
+    unknown = [
+        f"{who} (line {listed(str(line.number) for line in lines)}{nearest(who, names)})"
+        for who, lines in script.items()
+        if who not in names
+    ]
+    if unknown:
+        there = f"members are called by their roles, and there are {listed(names)}"
+        raise InvalidInputError(f"The script has lines for {', '.join(unknown)}: nobody is called so; {there}.")
+
+
+def _event(state: GroupState, speaker: AgentId, line: Line, offered: Offer) -> Event:
+    match line.does:
+        case "lost":
+            return MemberLost(at=_START, agent_id=speaker)
+        case "silent":
+            return _said(state, speaker, _SILENCE)
+        case None:
+            return _said(state, speaker, _spoken(line, speaker, offered))
+
+
+def _refused(state: GroupState, by: AgentId, number: int) -> Event:
+    """Cost who is asked a try."""
+    message_id = MessageId(f"refused-{number}")
+    return MessageRefused(at=_START, by=by, turn=state.turn, message_id=message_id, code=RejectionCode.BAD_DECISION)
 
 
 def _spoken(line: Line, speaker: AgentId, offered: Offer) -> Discussion | Decision:
@@ -124,45 +216,60 @@ def _spoken(line: Line, speaker: AgentId, offered: Offer) -> Discussion | Decisi
         next_speaker=to[0] if len(to) == 1 else None,
         next_speakers=tuple(to) if len(to) > 1 else (),
         go=line.go,
-        fields={blank.name: _filled(blank, line) for blank in offered.form if blank.required or blank.name in line.fields}
-        | {name: value for name, value in line.fields.items() if name not in {blank.name for blank in offered.form}},
+        fields=_filled_in(line, offered),
     )
 
 
-def _filled(blank: Blank, line: Line) -> FieldValue:
-    """Read what a script has filled in, or fill in what comes first."""
-    written = line.fields.get(blank.name)
+def _filled_in(line: Line, offered: Offer) -> dict[str, FieldValue]:
+    asked = {blank.name: blank for blank in offered.form if blank.required or blank.name in line.fields}
+    filled = {name: _filled(blank, line.fields.get(name)) for name, blank in asked.items()}
+    return filled | {name: value for name, value in line.fields.items() if name not in asked}
+
+
+def _filled(blank: Blank, written: str | None) -> FieldValue:
+    """Read what a script has filled in, or make up what comes first."""
     match blank.kind:
         case "yes_no":
-            return written == "yes" if written in ("yes", "no") else written or False
+            return _YES_NO.get(written, written) if written is not None else False
         case "number":
-            return int(written) if written and _NUMBER.fullmatch(written) else written or blank.lowest or 0
+            if written is None:
+                return blank.lowest if blank.lowest is not None else min(0, blank.highest or 0)
+            return int(written) if _NUMBER.fullmatch(written) else written
         case "text":
-            return written or "…"
+            return "…" if written is None else written
         case _:
-            return written or blank.values[0]
+            return next(iter(blank.values), "") if written is None else written
 
 
-def _words(said: Discussion | Decision) -> str:
-    """Show what was said, with what was filled in or chosen."""
-    if isinstance(said, Decision):
-        return f"decides: {said.choice}"
-    filled = ", ".join(f"{name} = {value}" for name, value in said.fields.items())
-    return f"{said.content} [{filled}]" if filled else said.content
+def _words(line: Line, speaker: AgentId, offered: Offer) -> str:
+    """Show what was said, with what was filled in or chosen, and what of that was made up."""
+    if offered.options:
+        return f"decides: {line.go or line.to or offered.default}"
+    told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}
+    filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in told.items())
+    words = line.words or f"({speaker} speaks)"
+    return f"{words} [{filled}]" if filled else words
 
 
-def _end(state: GroupState, team: TeamSpec) -> Played:
+def _end(state: GroupState, team: TeamSpec, left: Sequence[Line]) -> Played:
     if state.floor_holder is not None:
         concluder, turn = state.floor_holder, state.turn
         forced = f" (forced: {state.forced})" if state.forced else ""
         step(state, _said(state, concluder, Conclusion(content="Done.")), team.policy)
-        return Played(turn, "", concluder, f"states the conclusion{forced}", None)
+        return Played(turn, "", concluder, f"states the conclusion{forced}", None, left=left)
     assert isinstance(state.stage, Ended)
-    return Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None)
+    return Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=left)
 
 
-def _line(left: Mapping[str, list[Line]], team: TeamSpec, state: GroupState, holder: AgentId) -> Line:
-    """Take the next line that is for a member by its name, or by one of its roles."""
+def _line(left: Mapping[str, list[Line]], team: TeamSpec, state: GroupState, holder: AgentId, offered: Offer) -> Line:
+    """Take the next line that is for a member by its name, or by one of its roles.
+
+    An opening is said as the policy has it. Who is lost and has kept the floor, since nobody else is there, says nothing.
+    """
+    if holder not in state.living():
+        return Line(does="silent")
+    if offered.say is not None:
+        return Line(offered.say)
     roles = [team.policy.roles[number].name for number in state.members[state.number_of(holder)].roles]
     for who in dict.fromkeys((holder, *roles)):
         if left.get(who):

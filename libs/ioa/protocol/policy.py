@@ -34,9 +34,10 @@ END = "end"
 STAY = "stay"
 """What a judge chooses that lets the node go on."""
 
-_NAME = r"^[a-z][a-z0-9_-]{0,31}$"
+NAME = r"^[a-z][a-z0-9_-]{0,31}$"
+"""What a role, a node and a field may be called."""
 
-Name = Annotated[str, Field(pattern=_NAME)]
+Name = Annotated[str, Field(pattern=NAME)]
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
 Whole = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 
@@ -44,7 +45,7 @@ Whole = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 def _no_text(written: object) -> object:
     """Refuse a duration that is written as a text: numbers are seconds."""
     if isinstance(written, str):
-        raise ValueError("Input should be a number of seconds")
+        raise ValueError("must be a number of seconds")
     return written
 
 
@@ -95,7 +96,8 @@ class Turns(PolicyPart):
         follow: Which role speaks after which.
         repeat: Whether one member may speak twice in a row.
         tries: How many decisions of who is asked here may be refused; then the default stands.
-        peers: When who speaks side by side reads what the others say: at once, after all of them have spoken, or never.
+        peers: When who speaks side by side reads what the others say: at once, after all of them have spoken, or
+            never, which this release does not know yet and refuses.
     """
 
     mode: Mode = "order"
@@ -150,7 +152,7 @@ class Opening(PolicyPart):
 
 
 class Condition(PolicyPart):
-    """When an exit is open. All that is given must hold.
+    """What an exit waits for. All that is given must hold.
 
     Attributes:
         turns: The node has had so many turns in this visit.
@@ -197,7 +199,7 @@ class Exit(PolicyPart):
 
     Attributes:
         to: The node that it leads to, or `end`.
-        when: When it is open; a rule without a condition is taken when the turns of the node are over.
+        when: What it waits for; a rule without a condition is taken when the turns of the node are over.
         by: Whether a `rule` takes it, or the `speaker` chooses it, or holders of a role are asked, the judge.
         remove: Who is out of the group when it is taken.
     """
@@ -229,10 +231,12 @@ class Node(PolicyPart):
         prompt: What they are told here.
         max: How many turns a visit has; None: as its exits say, and a round if none of them has a condition.
         exits: The ways out, in the order in which they are asked.
-        again: Whether a further visit counts its turns anew.
-        visits: How often the node may be entered; None is no bound.
+        again: Whether a further visit counts its turns anew. If it continues with `max` used up, each visit has one turn more; who
+            speaks, who opens and rounds begin anew in either case.
+        visits: How often the node may be entered; None is no bound. Once they are used up, exits that lead to it are closed.
         form: What each message here fills in.
-        asked: Whether the judge is asked after each round, or after each turn.
+        asked: Whether the judge is asked after each turn, or after each round: when the count of the node's turns is a multiple of
+            how many are present then.
     """
 
     name: Name
@@ -331,3 +335,28 @@ class Casting(PolicyPart):
 
     role: Name
     members: Annotated[tuple[AgentIdField, ...], Field(min_length=1, max_length=MAX_ROLES)]
+
+
+def looks_like(text: str, pattern: str) -> bool:
+    """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
+
+    It takes no more steps than there are pairs of a character and a sign.
+    """
+    text, pattern = text.casefold(), pattern.casefold()
+    here = sign = 0
+    star, behind = -1, 0
+    while here < len(text):
+        if sign < len(pattern) and pattern[sign] == "*":
+            star, behind, sign = sign, here, sign + 1
+        elif sign < len(pattern) and _is_of(text[here], pattern[sign]):
+            here, sign = here + 1, sign + 1
+        elif star >= 0:
+            behind += 1
+            here, sign = behind, star + 1
+        else:
+            return False
+    return not pattern[sign:].strip("*")
+
+
+def _is_of(character: str, sign: str) -> bool:
+    return sign == "?" or character == sign or (sign == "#" and character.isdecimal())

@@ -9,7 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Literal, NamedTuple
 
 from ioa.protocol.codec import encode_value
-from ioa.protocol.policy import END, MAX_FIELD_CHARS, STAY, Condition, Exit, FieldKind, FormField, Node, Policy
+from ioa.protocol.policy import END, MAX_FIELD_CHARS, STAY, Condition, Exit, FieldKind, FormField, Node, Policy, looks_like
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -31,10 +31,16 @@ class Finding(NamedTuple):
 
 def check(policy: Policy) -> tuple[Finding, ...]:
     """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
-    errors = [*_of_names(policy), *_of_references(policy)]
+    errors = [*errors_of_names(policy)]
     if not errors:
         errors = [*_of_ways(policy), *_of_size(policy)]
     return (*errors, *(() if errors else _warnings(policy)))
+
+
+def errors_of_names(policy: Policy) -> Iterator[Finding]:
+    """Say what is wrong with names, and with what goes together. The policy may lack parts of which something else is told."""
+    yield from _of_names(policy)
+    yield from _of_references(policy)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -51,6 +57,8 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
 
 
+SHORT_FORMS = "`text`, `number`, `1..10`, `yes/no`, `this|that`, `member`, or a role"
+"""How a field of a form may be written in short; a `?` behind it says that it may be left out."""
 _OPTIONS = ("has `options`, and is no choice", "needs `options` to choose from")
 
 
@@ -127,18 +135,27 @@ def _of_references(policy: Policy) -> Iterator[Finding]:
         yield from _of_turns(node, roles)
         for what in faults_of(node.form):
             yield _error(where, what)
-        for name in [one.role for one in node.form if one.role is not None]:
-            yield from role(where, name)
-        for way in node.exits:
+        for one in node.form:
+            if one.role is not None and one.role not in roles:
+                meant = nearest(one.role, [*roles, "member", "number", "text", "yes/no"])
+                there = f"it may be {SHORT_FORMS}, and there are {listed(roles)}{meant}"
+                yield _error(where, f"the field {one.name!r} is {one.role!r}, which is no role; {there}")
+        for number, way in enumerate(node.exits, 1):
             if way.to != END and way.to not in nodes:
                 yield _error(where, f"there is no node {way.to!r} to go to{nearest(way.to, [*nodes, END])}")
             for name in filter(None, (way.judge, *((way.when.of, way.when.left) if way.when else ()))):
                 yield from role(where, name)
             for what in _of_exit(node, way):
-                yield _error(where, f"the exit to {way.to} {what}")
+                yield _error(where, f"{called(node.exits, number)} {what}")
         judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
         if len(judges) > 1:
             yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")
+
+
+def called(exits: Sequence[Exit], number: int) -> str:
+    """Name an exit: by where it leads, and by its number if several lead there."""
+    to = exits[number - 1].to
+    return f"the exit to {to}" if sum(way.to == to for way in exits) == 1 else f"exit {number}, to {to},"
 
 
 def _of_exit(node: Node, way: Exit) -> Iterator[str]:
@@ -178,7 +195,7 @@ def _of_condition(node: Node, when: Condition) -> Iterator[str]:
     if when.like is not None and (when.equals is not None or field.kind not in ("text", "option")):
         yield f"has `like`, which goes with texts and options, and not with `equals`: {field.name!r} is of kind {field.kind}"
     elif when.equals is not None and not _fits(field, when.equals):
-        yield f"waits for {field.name!r} to be {when.equals!r}, which it never is"
+        yield f"waits for {field.name!r} to be {_shown(when.equals)}, which it never is{_meant(field, when.equals)}"
 
 
 def _fits(field: FormField, value: object) -> bool:
@@ -196,6 +213,24 @@ def _fits(field: FormField, value: object) -> bool:
             return isinstance(value, str)
 
 
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _meant(field: FormField, value: object) -> str:
+    """Say what a field can be instead, as the end of a sentence."""
+    match field.kind:
+        case "yes_no":
+            right = {"yes": "`true`", "true": "`true`", "no": "`false`", "false": "`false`"}
+            return f"; write {right.get(str(value).lower(), '`true` or `false`')}"
+        case "option":
+            return nearest(value, field.options) if isinstance(value, str) else ""
+        case "number" if isinstance(value, str):
+            return "; write a number, without quotes"
+        case _:
+            return ""
+
+
 def _names(node: Node) -> list[str]:
     return [one.name for one in node.form]
 
@@ -207,11 +242,11 @@ def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
     if turns.mode == "ask" and turns.by is None:
         yield _error(where, "turns = 'ask' needs `by`, the role that chooses")
     if turns.mode not in ("hub", "ask") and turns.by is not None:
-        yield _error(where, f"turns = {turns.mode!r} has no `by`")
+        yield _error(where, f"turns = {turns.mode!r} takes no `by`")
     if turns.mode == "follow" and not turns.follow:
         yield _error(where, "turns = 'follow' needs `follow`, which role speaks after which")
     if turns.mode != "follow" and turns.follow:
-        yield _error(where, f"turns = {turns.mode!r} has no `follow`")
+        yield _error(where, f"turns = {turns.mode!r} takes no `follow`")
     if turns.peers == "never":
         yield _error(
             where, "peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn"
@@ -254,7 +289,9 @@ def _reachable(policy: Policy, first: str) -> set[str]:
 
 
 def _reaching_end(policy: Policy) -> set[str]:
-    ending = {END}
+    """Name the nodes from which a way leads to the end, or that end it themselves once all that they lead to is used up."""
+    bounded = {node.name for node in policy.nodes if node.visits is not None}
+    ending = {END} | {node.name for node in policy.nodes if bounded.issuperset(_targets(node))}
     while more := {node.name for node in policy.nodes if node.name not in ending and not ending.isdisjoint(_targets(node))}:
         ending |= more
     return ending
@@ -297,10 +334,49 @@ def _warnings(policy: Policy) -> Iterator[Finding]:
         if name not in speaking and name != policy.leader:
             yield Finding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
     for node in policy.nodes:
+        for what in _of_idle_exits(policy, node):
+            yield Finding("warning", _at(node), what)
         if not _ends_surely(node):
             yield Finding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
     if loop := _unbounded_loop(policy):
         yield Finding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
+
+
+def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
+    """Say which exits are never taken, or otherwise than they read."""
+    taken = None
+    for number, way in enumerate(node.exits, 1):
+        if taken is not None and way.is_bare:
+            yield f"{called(node.exits, number)} is never taken: {called(node.exits, taken)} before it waits for nothing either"
+        if taken is None and way.is_bare and (way.to == END or policy.node(way.to).visits is None):
+            taken = number
+        if way.when is not None and (why := _why_never(node, way.when)):
+            yield f"{called(node.exits, number)} never has its `when` hold: {why}"
+    first = node.exits[0] if node.exits else None
+    if node.max is None or first is None or first.when is None or first.to == END or any(way.is_bare for way in node.exits):
+        return
+    if not (first.by == "rule" and _holds_in_time(first.when, node.max)):
+        yield f"at `max` it goes to {first.to} also if its `when` does not hold: give it a bare exit"
+
+
+def _why_never(node: Node, when: Condition) -> str:
+    """Say why a condition never holds; empty if it may."""
+    if node.max is not None and node.again == "anew":
+        for name, turns in (("turns", when.turns), ("rounds", when.rounds)):
+            if turns is not None and turns > node.max:
+                return f"{name} = {turns}, and max = {node.max}"
+    if when.visits is not None and node.visits is not None and when.visits > node.visits:
+        return f"visits = {when.visits}, and the node is entered {node.visits} times at most"
+    field = next((one for one in node.form if one.name == when.field), None)
+    if field is not None and when.like is not None and field.options:
+        if not any(looks_like(option, when.like) for option in field.options):
+            return f"no option of {field.name!r} looks like {when.like!r}; there are {listed(field.options)}"
+    return ""
+
+
+def _holds_in_time(when: Condition, most: int) -> bool:
+    """Whether a condition holds by then, since it only counts turns."""
+    return when.turns is not None and when.turns <= most and when == Condition(turns=when.turns)
 
 
 def _asked_in(node: Node) -> Iterator[str]:

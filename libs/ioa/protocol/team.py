@@ -8,18 +8,20 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, cast
 
 from pydantic import Field, PlainSerializer, ValidationError, model_validator
 from pydantic.functional_validators import BeforeValidator
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_texts, in_words
+from ioa.protocol.codec import check_texts
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.policy import (
     END,
+    MAX_FIELD_CHARS,
     MAX_ROLES,
+    NAME,
     Condition,
     Exit,
     FormField,
@@ -33,7 +35,7 @@ from ioa.protocol.policy import (
     Turns,
     Whole,
 )
-from ioa.protocol.policy_check import MAX_TOLD_BYTES, Finding, check, listed, nearest, told_bytes
+from ioa.protocol.policy_check import MAX_TOLD_BYTES, SHORT_FORMS, Finding, check, errors_of_names, listed, nearest, told_bytes
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
@@ -57,7 +59,9 @@ class Filling(PolicyPart):
 
     @model_validator(mode="after")
     def _is_filled_one_way(self) -> Filling:
-        if bool(self.agents) == bool(self.need):
+        if self.agents and self.need:
+            raise ValueError("only one of `agents` and `need` says who fills it")
+        if not self.agents and not self.need:
             raise ValueError("say who fills it: `agent`, `agents` or `need`")
         if self.count > 1 and len(self.agents) > 1:
             raise ValueError("`count` goes with one `agent`, a pool, or with a `need`")
@@ -147,7 +151,7 @@ def team_of(document: object) -> TeamSpec:
     reading = _Reading()
     team = reading.team(document)
     if reading.findings or team is None:
-        raise TeamError(tuple(reading.findings))
+        raise TeamError(tuple(dict.fromkeys((*reading.findings, *reading.of_names(team)))))
     errors = tuple(one for one in check(team.policy) if one.kind == "error") or _of_size(team)
     if errors:
         raise TeamError(errors)
@@ -239,7 +243,8 @@ def field_of(name: str, written: str) -> FormField:
     try:
         return FormField.model_validate({"name": name, **_field(written)})
     except ValidationError as error:
-        raise InvalidInputError(f"The field {name}: {in_words(error, 'field')}.") from None
+        told = dict.fromkeys(_in_words(one, f"`{one['loc'][0]}`") for one in cast(list[dict[str, Any]], error.errors()))
+        raise InvalidInputError(f"The field {name}: {'; '.join(told)}.") from None
 
 
 def _field_document(field: dict[str, Any]) -> object:
@@ -273,12 +278,19 @@ def _toml(value: object) -> str:
 
 
 class _Reading:
-    """One reading of a document; it goes on after an error, so that all of them are told."""
+    """One reading of a document; it goes on after an error, so that all of them are told.
+
+    What is wrong is told, and left out of what is read on, so that nothing else is said of it.
+    """
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
+        self._roles: list[str] = []
+        self._no_names: set[str] = set()
+        self._is_whole = True
 
     def team(self, document: object) -> TeamSpec | None:
+        """Read a team; None if so much is wrong that what is left makes none."""
         if not isinstance(document, Mapping):
             self._wrong("", "a team is a table with `team`, `roles` and `nodes`")
             return None
@@ -288,29 +300,40 @@ class _Reading:
             self._wrong("", str(error))
             return None
         self._keys("", document, _TOP, "top")
-        roles, nodes = document.get("roles"), document.get("nodes")
         if document.get("version", 1) != 1:
             self._wrong("", f"version {document['version']!r} of policies is not yet known; this release runs version 1")
+        roles, nodes = document.get("roles"), document.get("nodes")
         if not isinstance(roles, Mapping) or not roles:
-            self._wrong("", "`roles` is missing: a table with who plays which part")
-            roles = {}
+            self._lacks("roles", roles, "a table with who plays which part, under `[roles]`")
+            roles = {"nobody": "nobody"}
+        self._roles = [str(name) for name in roles]
         if not isinstance(nodes, list | tuple) or not nodes:
-            self._wrong("", "`nodes` is missing: a list of the stretches of the discussion")
-            nodes = ()
+            self._lacks("nodes", nodes, "a list of the stretches of the discussion, each under `[[nodes]]`")
+            nodes = ({"name": "nothing", "roles": self._roles},)
+        if "team" not in document:
+            self._wrong("", "`team` is missing: what the team is called")
         parts = [self._role(str(name), given) for name, given in roles.items()]
-        policy = {name: document[name] for name in ("version", "leader", "ends", "seed", "silent") if name in document}
+        policy = {name: document[name] for name in ("leader", "ends", "seed", "silent") if name in document}
         policy["nodes"] = [self._node(number, node) for number, node in enumerate(nodes, 1)]
         policy["roles"] = [role for role, _ in parts]
-        told = {name: document[name] for name in ("team", "goal", "max_turns") if name in document}
-        if "team" not in told:
-            self._wrong("", "`team` is missing: what the team is called")
-        if self.findings:
-            return None
-        try:
-            return TeamSpec.model_validate({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
-        except ValidationError as error:
-            self._told_by_pydantic(error, list(roles), policy["nodes"])
-            return None
+        told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
+        return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
+
+    def of_names(self, team: TeamSpec | None) -> Iterator[Finding]:
+        """Say what else is wrong with what could be read; names that are none have been told."""
+        if team is None or not self._is_whole:
+            return
+        for one in errors_of_names(team.policy):
+            if not any(repr(name) in one.what for name in self._no_names):
+                what = one.what
+                for read, role in zip(self._roles, team.policy.roles, strict=True):
+                    what = what if read == role.name else what.replace(role.name, read)
+                yield one._replace(what=what)
+
+    def _lacks(self, name: str, given: object, what: str) -> None:
+        self._is_whole = False
+        lead = "is missing" if given is None else "is empty" if given in ({}, [], ()) else f"is {_cut(given)}"
+        self._wrong("", f"`{name}` {lead}: it is {what}")
 
     def _role(self, name: str, given: object) -> tuple[dict[str, Any], dict[str, Any]]:
         where = f"role {name}"
@@ -318,50 +341,58 @@ class _Reading:
             given = {"agent": given}
         if not isinstance(given, Mapping):
             self._wrong(where, "is neither the name of an agent nor a table")
-            return {}, {}
-        self._keys(where, given, _OF_ROLE, "role")
-        filling = {"role": name, **{key: given[key] for key in ("agents", "need", "count") if key in given}}
-        if "agent" in given:
-            if "agents" in given:
-                self._wrong(where, "has both `agent` and `agents`; name them all in `agents`")
-            filling["agents"] = [given["agent"]]
-        return {"name": name, **{key: given[key] for key in Role.model_fields if key in given and key != "name"}}, filling
+            given = {"agent": "nobody"}
+        told = self._keys(where, given, _OF_ROLE, "role")
+        filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
+        named = [key for key in ("agent", "agents", "need") if key in told]
+        if len(named) > 1:
+            self._wrong(where, f"has {' and '.join(f'`{key}`' for key in named)}; only one of them says who fills it")
+            filling = {"role": name, "agents": ["nobody"]}
+        elif named == ["agent"]:
+            filling["agents"] = [told["agent"]]
+        return {"name": name, **{key: told[key] for key in Role.model_fields if key in told and key != "name"}}, filling
 
     def _node(self, number: int, given: object) -> dict[str, Any]:
         if not isinstance(given, Mapping):
             self._wrong(f"node {number}", "is no table")
-            return {}
+            return {"name": f"node-{number}", "roles": self._roles}
         where = f"node {given.get('name', number)}"
         if "name" not in given:
             self._wrong(where, "`name` is missing")
         if "roles" not in given:
             self._wrong(where, "`roles` is missing: who speaks in it")
-        self._keys(where, given, _OF_NODE, "node")
-        node = {key: value for key, value in given.items() if key in Node.model_fields}
-        node["exits"] = self._exits(where, given)
+        given = self._keys(where, given, _OF_NODE, "node")
+        node: dict[str, Any] = {"name": f"node-{number}", "roles": self._roles, **given, "exits": self._exits(where, given)}
+        node.pop("then", None)
         if "turns" in given:
             node["turns"] = self._turns(where, given["turns"])
         if isinstance(form := given.get("form"), Mapping):
-            node["form"] = [self._field(where, str(name), one) for name, one in form.items()]
+            node["form"] = []
+            for name, one in form.items():
+                before = len(self.findings)
+                node["form"].append(self._field(where, str(name), one))
+                if len(self.findings) > before:
+                    _leave_out_field(node, -1)
         if isinstance(opens := given.get("opens"), Mapping):
-            self._keys(where, opens, Opening.model_fields, "opens")
+            node["opens"] = self._keys(where, opens, Opening.model_fields, "opens")
         return node
 
     def _field(self, where: str, name: str, given: object) -> dict[str, Any]:
         if isinstance(given, str):
-            return {"name": name, **_field(given)}
+            field = _field(given)
+            role = field.get("role")
+            if role is not None and role not in self._roles and not re.fullmatch(NAME, role):
+                self._wrong(where, f"the field {name!r} cannot be {given!r}; it may be {SHORT_FORMS}")
+            return {"name": name, **field}
         if not isinstance(given, Mapping):
-            self._wrong(where, f"form.{name}: is neither a text such as `yes/no` nor a table")
+            self._wrong(where, f"the field {name!r} cannot be {_cut(given)}; it may be a table, or {SHORT_FORMS}")
             return {"name": name}
-        self._keys(where, given, [one for one in FormField.model_fields if one != "name"], "form")
-        return {**given, "name": name}
+        return {**self._keys(where, given, [one for one in FormField.model_fields if one != "name"], "form"), "name": name}
 
     def _turns(self, where: str, given: object) -> object:
         if isinstance(given, str):
             given = {"mode": given}
-        if isinstance(given, Mapping):
-            self._keys(where, given, Turns.model_fields, "turns")
-        return given
+        return self._keys(where, given, Turns.model_fields, "turns") if isinstance(given, Mapping) else given
 
     def _exits(self, where: str, given: Mapping[str, Any]) -> list[object]:
         if "then" in given and "exits" in given:
@@ -371,17 +402,21 @@ class _Reading:
             {"to": to} for to in ([then] if isinstance(then, str) else then if isinstance(then, list) else [then])
         ]
         named = given.get("exits", [])
-        for way in named if isinstance(named, list | tuple) else [named]:
-            if isinstance(way, Mapping):
-                self._keys(where, way, Exit.model_fields, "exit")
-                if isinstance(remove := way.get("remove"), Mapping):
-                    self._keys(where, remove, Removal.model_fields, "remove")
-                if isinstance(when := way.get("when"), Mapping):
-                    self._keys(where, when, Condition.model_fields, "when")
-            exits.append(way)
-        return exits
+        ways = named if isinstance(named, list | tuple) else [named]
+        return [*exits, *(self._exit(where, way) if isinstance(way, Mapping) else way for way in ways)]
 
-    def _keys(self, where: str, given: Mapping[Any, Any], known: Iterable[str], part: str) -> None:
+    def _exit(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        way = self._keys(where, given, Exit.model_fields, "exit")
+        if isinstance(remove := way.get("remove"), Mapping):
+            way["remove"] = self._keys(where, remove, Removal.model_fields, "remove")
+        if isinstance(when := way.get("when"), Mapping):
+            way["when"] = self._keys(where, when, Condition.model_fields, "when")
+            if when and not way["when"]:
+                del way["when"]
+        return way
+
+    def _keys(self, where: str, given: Mapping[Any, Any], known: Iterable[str], part: str) -> dict[str, Any]:
+        """Tell which keys there are not, and return the others."""
         known, later = list(known), _LATER.get(part, frozenset())
         for key in map(str, given):
             if key in later and key not in known:
@@ -389,39 +424,176 @@ class _Reading:
             elif key not in known:
                 meant = nearest(key, [*known, *later])
                 self._wrong(where, f"there is no `{key}`{meant or f'; there are {listed(known)}'}")
+        return {key: value for key, value in given.items() if key in known}
 
     def _later(self, where: str, what: str) -> None:
         self._wrong(where, f"{what} is not yet known: this release runs policies without it")
 
     def _wrong(self, where: str, what: str) -> None:
-        self.findings.append(Finding("error", where, what))
+        if (finding := Finding("error", where, what)) not in self.findings:
+            self.findings.append(finding)
 
-    def _told_by_pydantic(self, error: ValidationError, roles: list[str], nodes: list[dict[str, Any]]) -> None:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        places = [one["loc"] for one in found]
-        for one in found:
-            if any(len(place) > len(one["loc"]) and place[: len(one["loc"])] == one["loc"] for place in places):
-                continue  # it is wrong since something in it is
-            where, field = _place(list(one["loc"]), roles, nodes)
-            why = one["msg"].removeprefix("Value error, ")
-            if one["type"] == "string_pattern_mismatch":
-                why = "a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"
-            self._wrong(where, f"{field}: {why}" if field else why)
+    def _validated(self, data: dict[str, Any]) -> TeamSpec | None:
+        """Tell what is of the wrong kind, and read on without it."""
+        for _ in range(_ROUNDS):
+            try:
+                return TeamSpec.model_validate(data)
+            except ValidationError as error:
+                found = _innermost(cast(list[dict[str, Any]], error.errors(include_url=False)))
+                policy = data["policy"]
+                self._no_names |= {one["input"] for one in found if _is_of_a_name(one["loc"]) and isinstance(one["input"], str)}
+                nodes = [str(node["name"]) for node in policy["nodes"]]
+                for one in found:
+                    self._tell(one, nodes, policy)
+                for place in dict.fromkeys(one["loc"] for one in found):
+                    if not _leave_out(data, list(place)):
+                        return None
+        return None
+
+    def _tell(self, error: Mapping[str, Any], nodes: Sequence[str], policy: Mapping[str, Any]) -> None:
+        loc = list(error["loc"])
+        named = error["type"] == "string_pattern_mismatch" and error["input"] in self._no_names and not _is_of_a_name(loc)
+        if named or (loc[0] == "fillings" and loc[-1] == "role"):
+            return  # it is told where it is given that name
+        where = ""
+        match loc:
+            case ["policy", "roles", int(number), *rest] | ["fillings", int(number), *rest]:
+                where, loc = f"role {self._roles[number]}", rest
+            case ["policy", "nodes", int(number), "form", int(field), *rest]:
+                where, loc = f"node {nodes[number]}", [*rest, f"the field {policy['nodes'][number]['form'][field]['name']!r}"]
+            case ["policy", "nodes", int(number), *rest]:
+                where, loc = f"node {nodes[number]}", rest
+            case ["policy", *rest]:
+                loc = rest
+        self._wrong(where, _in_words(error, _subject(loc)))
 
 
-def _place(loc: list[int | str], roles: list[str], nodes: list[dict[str, Any]]) -> tuple[str, str]:
-    """Say in the words of the file where something stands that is wrong."""
-    where = ""
+_ROUNDS = 4
+"""How often what is left is read again: what is wrong may hide what stands around it."""
+
+
+def _innermost(errors: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out what is wrong only since something in it is."""
+    places = [one["loc"] for one in errors]
+    return [
+        one
+        for one in errors
+        if not any(len(place) > len(one["loc"]) and place[: len(one["loc"])] == one["loc"] for place in places)
+    ]
+
+
+def _is_of_a_name(loc: Sequence[int | str]) -> bool:
+    """Whether something stands where a role or a node is given its name."""
+    return len(loc) == 4 and loc[0] == "policy" and loc[1] in ("roles", "nodes") and loc[3] == "name"
+
+
+def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:
+    """Put what is right in the place of what is wrong; False if that cannot be."""
+    policy = data["policy"]
     match loc:
-        case ["policy", "roles", int(number), *rest] | ["fillings", int(number), *rest]:
-            where, loc = f"role {roles[number]}", rest
-        case ["policy", "nodes", int(number), *rest]:
-            where, loc = f"node {nodes[number].get('name', number + 1)}", rest
-        case ["policy", *rest]:
-            loc = rest
-    return where, ".".join(_words(loc))
+        case ["policy", "roles", int(number), "name"]:
+            policy["roles"][number]["name"] = data["fillings"][number]["role"] = f"role-{number + 1}"
+        case ["policy", "roles", int(number), str(name), *_]:
+            policy["roles"][number].pop(name, None)
+        case ["fillings", int(number), *rest]:
+            if rest != ["role"]:
+                data["fillings"][number] = {"role": policy["roles"][number]["name"], "agents": ["nobody"]}
+        case ["policy", "nodes", int(number), "name"]:
+            policy["nodes"][number]["name"] = f"node-{number + 1}"
+        case ["policy", "nodes", int(number), "roles", *_]:
+            policy["nodes"][number]["roles"] = [role["name"] for role in policy["roles"]]
+        case ["policy", "nodes", int(number), "exits", int(way), *_]:
+            policy["nodes"][number]["exits"][way] = {"to": END}
+        case ["policy", "nodes", int(number), "form", int(field), *_]:
+            _leave_out_field(policy["nodes"][number], field)
+        case ["policy", "nodes", int(number), str(name), *_]:
+            policy["nodes"][number].pop(name, None)
+        case ["policy", ("leader" | "ends" | "seed" | "silent") as name, *_]:
+            policy.pop(name, None)
+        case ["team"]:
+            data["team"] = "team"
+        case [("goal" | "max_turns") as name, *_]:
+            data.pop(name, None)
+        case _:
+            return False
+    return True
 
 
-def _words(loc: Iterable[int | str]) -> Iterator[str]:
-    for one in loc:
-        yield str(one + 1) if isinstance(one, int) else one
+def _leave_out_field(node: dict[str, Any], number: int) -> None:
+    """Leave out what a field of a form is, and what waits for it."""
+    name = node["form"][number]["name"]
+    node["form"][number] = {"name": f"field-{len(node['form'])}-{number}"}
+    for way in node.get("exits", ()):
+        for part in ("when", "remove"):
+            if isinstance(way, dict) and isinstance(asks := way.get(part), dict) and asks.get("field") == name:
+                del way[part]
+
+
+_OF_A_NAME = "a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"
+_KINDS: Mapping[str, str] = {
+    "int": "a whole number",
+    "string": "a text",
+    "bool": "`true` or `false`, without quotes",
+    "tuple": 'a list, such as `["a", "b"]`',
+    "model": "a table",
+    "mapping": "a table",
+    "dict": "a table",
+}
+"""What is wanted, by how the types of pydantic's errors begin."""
+
+
+def _in_words(error: Mapping[str, Any], subject: str) -> str:
+    """Say what is wrong with a value, which may stand for something in it."""
+    kind, given, context = str(error["type"]), error["input"], error.get("ctx", {})
+    it_is = f"{subject} is {_cut(given)}"
+    if "equals" in error["loc"]:
+        return f"{it_is}, and must be true or false, a whole number or a text of up to {MAX_FIELD_CHARS} characters"
+    match kind:
+        case "missing":
+            return f"{subject} is missing"
+        case "string_pattern_mismatch":
+            return _OF_A_NAME if subject == "`name`" else f"{it_is}; {_OF_A_NAME}"
+        case "literal_error":
+            known = re.findall(r"'([^']*)'", context["expected"])
+            return f"{it_is}, and may be {listed(known)}{nearest(given, known) if isinstance(given, str) else ''}"
+        case "string_too_short" | "too_short":
+            return f"{subject} is empty"
+        case "string_too_long" | "too_long":
+            what = "characters" if kind == "string_too_long" else "parts"
+            return f"{subject} has more than {context['max_length']:,} {what}"
+        case _ if "timeout" in error["loc"]:
+            return f"{it_is}, and must be a number of seconds, more than 0 and no more than 30 days"
+        case "greater_than_equal":
+            return f"{it_is}, and must be at least {context['ge']:,}"
+        case "less_than_equal":
+            return f"{it_is}, and must be at most {context['le']:,}"
+        case "value_error":
+            why = str(error["msg"]).removeprefix("Value error, ")
+            return f"{subject}: {why}" if subject else why
+        case _:
+            wanted = _KINDS.get(kind.partition("_")[0])
+            return f"{subject} must be {wanted}, and is {_cut(given)}" if wanted else f"{subject} cannot be {_cut(given)}"
+
+
+def _subject(loc: Sequence[int | str]) -> str:
+    """Name what is wrong in the words of the file."""
+    loc, of = list(loc[: loc.index("equals") + 1]) if "equals" in loc else list(loc), ""
+    if loc and str(loc[-1]).startswith("the field "):
+        of = str(loc.pop())
+    elif len(loc) > 1 and loc[0] == "exits":
+        of, loc = f"exit {int(loc[1]) + 1}", loc[2:]
+    path = ".".join(one for one in loc if isinstance(one, str))
+    return f"`{path}` of {of}" if path and of else f"`{path}`" if path else of
+
+
+def _cut(given: object) -> str:
+    match given:
+        case bool():
+            return str(given).lower()
+        case Mapping():
+            return "a table"
+        case list() | tuple():
+            return "a list"
+        case _:
+            shown = repr(given)
+            return shown if len(shown) <= 60 else f"{shown[:60]} …"

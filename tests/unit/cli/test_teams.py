@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -43,8 +45,9 @@ def test_json_is_read_as_toml_is(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     """By its name."""
-    with pytest.raises(InvalidInputError, match=r"none\.toml cannot be read"):
+    with pytest.raises(InvalidInputError, match="cannot be read: No such file or directory") as caught:
         read_team(tmp_path / "none.toml")
+    assert str(caught.value).count("none.toml") == 1
 
 
 def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,10 +86,116 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
         (2, "ada", "(ada speaks)"),
         (2, "bob", "Yes."),
         (3, "host", "decides: vote"),
-        (4, "ada", "(ada speaks) [score = 1, ok = False]"),
-        (4, "bob", "Good. [score = 7, ok = True]"),
+        (4, "ada", "(ada speaks) [score = 1 (made up), ok = false (made up)]"),
+        (4, "bob", "Good. [score = 7, ok = true]"),
         (5, "host", "states the conclusion"),
     ]
+
+
+VOTE = """
+team = "vote"
+silent = "{silent}"
+[roles]
+v = {{ agents = ["ann", "bob", "cat"] }}
+judge = "j"
+[[nodes]]
+name = "vote"
+roles = ["v"]
+form = {{ why = "text", ok = "yes/no?", n = "..?", out = "v?" }}
+max = 4
+asked = "turn"
+exits = [ {{ to = "late", by = "judge" }} ]
+[[nodes]]
+name = "late"
+roles = ["v"]
+max = 1
+""".replace("..?", "-9..-3?")
+
+
+def _tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip") -> list[tuple[str, str]]:
+    file, lines = tmp_path / "vote.toml", tmp_path / "script"
+    file.write_text(VOTE.format(silent=silent))
+    lines.write_text(script)
+    try_file(file, lines, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [(one.get("speaker", ""), one.get("words", "") or str(one.get("lines"))) for one in told]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("why = okay then", "why = okay then"),
+        ("why = it's", "why = it's"),
+        ('why = "a, b} c"', "why = a, b} c"),
+        ("why = 'BUG 12', out = \"cat\"", "why = BUG 12, out = cat"),
+        ("why = x, ok = true", "why = x, ok = true"),
+        ("why = x, ok = yes,", "why = x, ok = true"),
+        ("why = x, ok = no, n = -4", "why = x, ok = false, n = -4"),
+    ],
+)
+def test_values_stand_in_quotes_or_without(tmp_path: Path, capsys: pytest.CaptureFixture[str], written: str, shown: str) -> None:
+    """As inline tables of TOML have them, or as bare words."""
+    assert _tried(tmp_path, capsys, f"ann {{{written}}}: So.")[0] == ("ann", f"So. [{shown}]")
+
+
+def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A judge that talks nonsense costs its tries, and the default stands; whoever was refused has its next line."""
+    script = "ann {ok = maybe}: A.\nann: B.\njudge -> nowhere: x\njudge -> never: y\njudge !silent\nbob !silent\n"
+    script += "cat !lost\nann: C.\ncat: I am gone."
+    told = _tried(tmp_path, capsys, script)
+    assert told == [
+        ("ann", "A. [why = … (made up), ok = maybe]"),
+        ("ann", "B. [why = … (made up)]"),
+        ("judge", "decides: nowhere"),
+        ("judge", "decides: never"),
+        ("bob", "(says nothing)"),
+        ("judge", "(says nothing)"),
+        ("cat", "(is lost)"),
+        ("ann", "C. [why = … (made up)]"),
+        ("judge", "decides: stay"),
+        ("bob", "(bob speaks) [why = … (made up)]"),
+        ("ann", "(ann speaks)"),
+        ("ann", "states the conclusion"),
+        ("", "[9]"),
+    ]
+
+
+def test_a_silence_that_ends_the_group_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And so can a group in which nobody is left: the last one keeps the floor until its time is over."""
+    assert _tried(tmp_path, capsys, "ann !silent", "end")[-1] == ("", "the group has ended: no_speaker")
+    told = _tried(tmp_path, capsys, "ann !lost\nbob !lost\ncat !lost")
+    assert told[2:] == [("cat", "(is lost)"), ("cat", "(says nothing)"), ("judge", "states the conclusion")]
+
+
+def test_no_script_is_answered_with_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever stands in its lines is played, refused in the play, or refused as a line."""
+    signs = (
+        "ann",
+        "judge",
+        "{",
+        "}",
+        "=",
+        '"',
+        "'",
+        ",",
+        ":",
+        ">",
+        "->",
+        "!",
+        "lost",
+        "ok",
+        "why",
+        "x" * 300,
+        "\\u0000",
+        "{a = 1}",
+    )
+    choice = random.Random(1).choice
+    for _ in range(60):
+        script = "\n".join(
+            f"{choice(('ann', 'judge'))} {' '.join(choice(signs) for _ in range(choice((1, 3, 6))))}: x" for _ in range(2)
+        )
+        with suppress(InvalidInputError):
+            _tried(tmp_path, capsys, script)
 
 
 @pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
@@ -99,12 +208,18 @@ def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("outliner -> editor: Hm.", "Turn 3, outliner in outline: No way out that you may choose leads to editor"),
-        ("outliner says hm", "Line 1 of the script is not"),
+        ("outliner says hm", "Line 1 of the script is none of `who: words`"),
+        ('outliner {"out": "cat"}: C', r"""Line 1 of the script fills in `"out": "cat"`; write `{field = value"""),
+        ('outliner {out = "cat: C', "Line 1 of the script is none of"),
+        ("outliner !gone", "Line 1 of the script is none of"),
+        (
+            "# hm\nzoe: x\noutlner: y",
+            r"zoe \(line 2\), outlner \(line 3; did you mean `outliner`\?\): nobody is called so; members are",
+        ),
     ],
 )
 def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, why: str) -> None:
-    """By the turn, or by the line."""
+    """By the line, or by who is meant."""
     script = tmp_path / "script"
     script.write_text(line)
     with pytest.raises(InvalidInputError, match=why):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Condition, FieldValue, Removal
+from ioa.protocol.policy import Condition, FieldValue, Removal, looks_like
 
 Told = Sequence[tuple[int, FieldValue]]
 
@@ -38,31 +38,6 @@ def removed_by(removal: Removal, scene: Scene) -> int | None:
     most = max(counts.values())
     first = [number for number, count in counts.items() if count == most]
     return None if len(first) > 1 and removal.ties == "none" else first[0]
-
-
-def looks_like(text: str, pattern: str) -> bool:
-    """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
-
-    It takes no more steps than there are pairs of a character and a sign.
-    """
-    text, pattern = text.casefold(), pattern.casefold()
-    here = sign = 0
-    star, behind = -1, 0
-    while here < len(text):
-        if sign < len(pattern) and pattern[sign] == "*":
-            star, behind, sign = sign, here, sign + 1
-        elif sign < len(pattern) and _is_of(text[here], pattern[sign]):
-            here, sign = here + 1, sign + 1
-        elif star >= 0:
-            behind += 1
-            here, sign = behind, star + 1
-        else:
-            return False
-    return not pattern[sign:].strip("*")
-
-
-def _is_of(character: str, sign: str) -> bool:
-    return sign == "?" or character == sign or (sign == "#" and character.isdecimal())
 
 
 def _told(field: str, scene: Scene) -> Told:
