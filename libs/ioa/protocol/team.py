@@ -15,7 +15,7 @@ from pydantic import Field, PlainSerializer, ValidationError, model_validator
 from pydantic.functional_validators import BeforeValidator
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_texts, in_words
+from ioa.protocol.codec import check_texts, in_words, why_of
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.policy import (
     END,
@@ -403,7 +403,7 @@ class _Reading:
             if any(len(place) > len(one["loc"]) and place[: len(one["loc"])] == one["loc"] for place in places):
                 continue  # it is wrong since something in it is
             where, field = _place(list(one["loc"]), roles, nodes)
-            why = one["msg"].removeprefix("Value error, ")
+            why = why_of(one)
             if one["type"] == "string_pattern_mismatch":
                 why = "a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"
             self._wrong(where, f"{field}: {why}" if field else why)
