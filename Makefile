@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos outages age trespass chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,10 @@ demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, k
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
+
+cov: $(VENV)/.dev  ## Measure how much of the code the unit tests run, branches included; ARGS="tests/unit/group" asks of fewer.
+	$(BIN)/coverage run -m pytest -q -m "$(TESTS)" $(or $(ARGS),tests/unit)
+	$(BIN)/coverage report --skip-empty --skip-covered
 
 test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
 	$(BIN)/pytest -m torch
