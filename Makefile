@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos outages age trespass chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,10 @@ demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, k
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
 	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
+
+cov: $(VENV)/.dev  ## Measure how much of the code the unit tests run, branches included; ARGS="tests/unit/group" asks of fewer.
+	$(BIN)/coverage run -m pytest -q -m "$(TESTS)" $(or $(ARGS),tests/unit)
+	$(BIN)/coverage report --skip-empty --skip-covered
 
 test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
 	$(BIN)/pytest -m torch
@@ -109,26 +113,28 @@ DATA ?=
 eval-discovery: $(VENV)/.dev  ## Measure how well discovery finds agents, as a table: DATA=folder with sets, ARGS="--set NAME --json".
 	$(BIN)/python -m benchmarks.discovery $(DATA) $(ARGS)
 
+# Empty, versions stay as they are, and the locks only follow pyproject.toml: what pre-commit looks at.
+UPGRADE ?= --upgrade
 lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
-	$(PIP_INSTALL) uv
-	printf '%s\n' pip setuptools | $(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(PIP_INSTALL) uv==0.13.9
+	printf '%s\n' pip setuptools | $(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" - -o requirements/installer.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra laptop pyproject.toml requirements/build.in -o requirements/laptop.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra laptop --extra dev -c requirements/laptop.txt pyproject.toml requirements/build.in \
 		-o requirements/dev.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --no-annotate \
 		--custom-compile-command "make lock" --extra sentence-transformers -c requirements/dev.txt -c requirements/torch.in pyproject.toml \
 		-o requirements/torch.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
-	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra audit -c requirements/dev.txt pyproject.toml -o requirements/audit.txt
 	for image in service:--extra=authcallout agent:requirements/image-agent.in discovery:--extra=discovery; do \
-		$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
 			-o requirements/image-$${image%%:*}.txt; \
 	done

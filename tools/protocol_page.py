@@ -120,7 +120,7 @@ def meanings_of(model: type[BaseModel]) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in entries}
 
 
-def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
+def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:  # noqa: C901 - one flat case for each kind
     """Say in words what a field may hold."""
     match schema:
         case {"$ref": str(reference)}:

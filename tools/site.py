@@ -110,7 +110,7 @@ def on_page_markdown(markdown: str, page: Any, **_rest: Any) -> str:
         raise PluginError(str(error)) from None
 
 
-def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
+def on_page_content(html: str, page: Any, **_rest: Any) -> str:
     """Load what draws diagrams where there are some, before the theme looks for it in the network."""
     if '<pre class="mermaid">' not in html:
         return html
@@ -118,7 +118,7 @@ def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:
     return f'{html}\n<script src="{"../" * depth}{DRAWING}"></script>'
 
 
-def on_post_page(output: str, page: Any, config: Any) -> str:
+def on_post_page(output: str, page: Any, **_rest: Any) -> str:
     """Refuse a page that would load something from another host."""
     from properdocs.exceptions import PluginError
 

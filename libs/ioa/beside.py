@@ -25,7 +25,7 @@ async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None
             tasks = [group.create_task(coroutine) for coroutine in coroutines]
             try:
                 yield
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - raised below, outside of the task group
                 raised = error
             if stop is not None and not isinstance(raised, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
                 stop()

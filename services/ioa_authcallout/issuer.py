@@ -172,7 +172,7 @@ def _parse(read: Any) -> Mapping[str, PyJWK]:
         try:
             if one.get("use", "sig") == "sig":
                 keys[str(one.get("kid", ""))] = PyJWK(one)
-        except Exception as error:  # whatever libraries say to a key of a kind that is not known here
+        except Exception as error:  # noqa: BLE001 - whatever libraries say to a key of a kind that is not known here
             _log.info("issuer_key_left_out", error=str(error) or type(error).__name__)
     return keys
 

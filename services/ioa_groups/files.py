@@ -164,7 +164,7 @@ class FileService:
         """
         return await self._store.describe(name)
 
-    async def stored(self, request: AskStored) -> StoredBytes:
+    async def stored(self, _request: AskStored) -> StoredBytes:
         """Tell who stores most."""
         owners = await self._store.owners()
         largest = sorted(owners.items(), key=lambda item: item[1].size_bytes, reverse=True)[:_NAMED_OWNERS]
@@ -179,7 +179,7 @@ class FileService:
             try:
                 for name in await self._store.drop_interrupted(self._clock.now() - INTERRUPTED_AFTER):
                     _log.info("upload_dropped", object_name=name)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the sweep goes on after any error
                 _log.warning("sweep_put_off", error=reason_of(error))
             await asyncio.sleep(every.total_seconds())
 

@@ -170,7 +170,7 @@ class Intake:
             return await self._accept(published)
         except UnavailableError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - a goal that nobody can accept is refused, not offered for ever
             if not isinstance(error, IoaError):
                 _log.exception("goal_not_accepted", subject=published.subject)
             await self._refuse(published, error)
@@ -289,8 +289,7 @@ class Intake:
                 await self._end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
         except UnavailableError:
             raise
-        except Exception:
-            # Whatever holds the id, it is nothing that could be ended here. What was on record ends at its deadline.
+        except Exception:  # noqa: BLE001 - what holds the id cannot be ended here; on record it ends at its deadline
             _log.exception("goal_not_ended", goal_id=goal.goal_id)
 
     async def _end(self, goal: GoalName, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:

@@ -100,7 +100,7 @@ class MembershipWatch:
             try:
                 await self.reconcile(agent_id)
                 self._failures.pop(agent_id, None)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - it is put off, and logged
                 self._put_off(agent_id, error)
             finally:
                 self._busy.discard(agent_id)
@@ -128,7 +128,7 @@ class MembershipWatch:
             except UnavailableError as error:
                 failed.append(comm_id)
                 _log.debug("group_untold", comm_id=comm_id, agent_id=agent_id, error=error.message)
-            except Exception:
+            except Exception:  # noqa: BLE001 - one group's bug must not keep others from being told
                 failed.append(comm_id)
                 _log.exception("group_untold", comm_id=comm_id, agent_id=agent_id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -141,12 +142,7 @@ class GroupSetup:
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
             check_levels(team.policy, cards)
-        if request.policy != ("" if record is None else record.goal.policy):
-            raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
-        if len(cards) > MAX_MEMBERS:
-            raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
-        if parent is not None and not cards[0].may_team_up:
-            raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
+        _check_team(request, record, cards)
         mandate = await self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request, record)
         charter = Charter(
             comm_id=mandate.comm_id,
@@ -284,20 +280,17 @@ class GroupSetup:
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)
-            record = None if request.ticket is None else await self._ports.goals.find(comm_id)
-            if (
-                record is not None
-                and record.ticket_digest is not None
-                and is_ticket(request.ticket, record.ticket_digest, record.goal.policy)
-            ):
-                raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
-            raise no_group(comm_id)
+            raise await self._no_group_of(request)
         if request.after >= head.seq:
             is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
             if is_over and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
-        # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
+        return await self._page(request, head.seq)
+
+    async def _page(self, request: Sync, head: int) -> Entries:
+        """Read from the cursor's own entry on, which has to be there, and behind it as much as fits into a page."""
+        comm_id, agent_id = request.comm_id, request.agent_id
         behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
         found = list(await self._ports.log.read(comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if request.after and (not found or found.pop(0).seq != request.after):
@@ -315,7 +308,15 @@ class GroupSetup:
                 break
             entries.append(sequenced)
             previous = stored.seq
-        return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
+        return Entries(entries=tuple(entries), complete=previous >= head, head=head)
+
+    async def _no_group_of(self, request: Sync) -> IoaError:
+        """Say why there is nothing for who is no member; only whoever was given the goal learns that there is a group."""
+        record = None if request.ticket is None else await self._ports.goals.find(request.comm_id)
+        digest = None if record is None else record.ticket_digest
+        if record is not None and digest is not None and is_ticket(request.ticket, digest, record.goal.policy):
+            return ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}: another agent has opened it.")
+        return no_group(request.comm_id)
 
     def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
         if record is None:
@@ -479,6 +480,15 @@ def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
         return
     if not is_ticket(ticket, record.ticket_digest, record.goal.policy):
         raise _no_goal(record.goal.goal_id)
+
+
+def _check_team(request: LaunchGroup, record: GoalRecord | None, cards: Sequence[AgentCard]) -> None:
+    if request.policy != ("" if record is None else record.goal.policy):
+        raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
+    if len(cards) > MAX_MEMBERS:
+        raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
+    if request.parent is not None and not cards[0].may_team_up:
+        raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
 
 
 def _check_launch_size(launched: GroupLaunched) -> None:

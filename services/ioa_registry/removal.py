@@ -51,7 +51,7 @@ class AgentRemover:
         while True:
             try:
                 await self.sweep(keep)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - the sweep goes on after any error
                 _log.warning("agents_not_swept", error=reason_of(error))
             await asyncio.sleep(every.total_seconds())
 

@@ -96,6 +96,6 @@ class Sweep:
         except UnavailableError as error:
             _log.warning("group_out_of_reach", comm_id=comm_id, error=error.message)
             put_off.append(comm_id)
-        except Exception:
+        except Exception:  # noqa: BLE001 - one unreadable group must not stop the sweep
             unreadable.inc()
             _log.exception("group_unreadable", comm_id=comm_id)

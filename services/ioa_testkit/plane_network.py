@@ -147,7 +147,7 @@ class PlaneNetwork:
             except asyncio.CancelledError:
                 work.offer_again(again, pool)
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - as in a queue: whatever a leader raises, it is offered again
                 self.offered.append((offer.goal, error))
                 failures[offer.goal.goal_id] += not isinstance(error, UnavailableError)
                 if failures[offer.goal.goal_id] >= MAX_FAILURES:

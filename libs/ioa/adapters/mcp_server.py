@@ -102,7 +102,7 @@ class McpServer:
                     async with asyncio.timeout(_OPENING.total_seconds()):
                         opened.set_result(await _connect(self._address, stack))
                     await self._is_lost.wait()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whoever waits for the server is told
                 if not opened.done():
                     opened.set_exception(_why_closed(self._address, error))
                     opened.exception()  # whoever calls is told; nobody may

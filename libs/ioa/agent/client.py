@@ -427,7 +427,7 @@ class AgentClient:
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
             self._find_silent(comm_id, session)
-        except* Exception:
+        except* Exception:  # noqa: BLE001 - a bug in one session ends no other
             _log.exception("session_failed", comm_id=comm_id, agent_id=me)
             self._find_silent(comm_id, session)
         finally:

@@ -433,7 +433,7 @@ class AgentDefinition:
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
 
 
-def _only_speaks(task: str) -> NoReturn:
+def _only_speaks(_task: str) -> NoReturn:
     raise DeclinedError("This agent only speaks, and does no tasks.")
 
 

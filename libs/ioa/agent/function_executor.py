@@ -243,7 +243,7 @@ class _Run:
     def _work(self) -> None:
         try:
             outcome = _Outcome(answer=self._context.run(self._function, *self._arguments))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
             outcome = _Outcome(error=error)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._return, outcome)
@@ -269,7 +269,7 @@ class _Run:
     async def _follow(self, answer: Awaitable[Any]) -> None:
         try:
             outcome = _Outcome(answer=await answer)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the outcome is awaited
             outcome = _Outcome(error=error)
         self._end(outcome)
 

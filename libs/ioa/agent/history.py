@@ -219,7 +219,7 @@ def _unanswered(state: GroupState) -> GroupState:
     return state.model_copy(update={"stage": stage, "course": told})
 
 
-def _is_of_nobody(item: Message | TaskRecord) -> bool:
+def _is_of_nobody(_item: Message | TaskRecord) -> bool:
     return False
 
 

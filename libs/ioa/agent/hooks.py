@@ -205,7 +205,7 @@ class Hooks:
             seen = await self._call(look, replace(view, observation=last.text if last else ""), inputs, LOOK_WITHIN)
             if not isinstance(seen, str):
                 raise InvalidInputError(f"What the agent saw is {type(seen).__name__}, not text.")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything
             _log.warning("not_observed", comm_id=comm_id, turn=turn, error=reason_of(error))
             return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
         if len(seen) > MAX_OBSERVATION_CHARS:

@@ -315,7 +315,7 @@ class GroupSession:
             except IoaError as error:
                 _log.warning("nothing_said", comm_id=self._history.comm_id, agent_id=self.me, turn=turn, why=str(error))
                 refusals.append(str(error))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - a brain may raise anything; the next attempt is told
                 _log.exception("thought_failed", comm_id=self._history.comm_id, agent_id=self.me, turn=turn)
                 refusals.append(f"{type(error).__name__}: {error}")
             else:
@@ -416,7 +416,7 @@ class GroupSession:
             keeping = group.create_task(self._keep_floor(view.state.turn, patience.total_seconds()))
             try:
                 decided = await deciding
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
                 failure = error
             keeping.cancel()
         if failure is not None:

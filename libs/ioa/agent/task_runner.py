@@ -99,8 +99,8 @@ class TaskRunner:
                 given=GivenOut(asked_by=view.charter.owner),
                 conversation=heard(view),
                 team=teammates(view),
+                inputs=await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id),
             ),
-            inputs=await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id),
             results=[],
             workspace=await files.create_workspace(task_id, 1),
             meter=meter,
@@ -165,7 +165,7 @@ class TaskRunner:
                 lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
             )
             return await self._run(history, approach.task_desc, lease.running, files)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an author's function may raise anything; the task fails
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
             why = shortened(reason_of(error), MAX_TEXT_BYTES)
             return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
@@ -178,7 +178,7 @@ class TaskRunner:
                 approach = await self.ports.brain.approach(view, tools)
                 count_decision("approach", view.group.meter.decided_by)
                 return approach
-        except Exception:
+        except Exception:  # noqa: BLE001 - a brain may raise anything; the task is done alone
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
@@ -220,8 +220,8 @@ class TaskRunner:
                 given=given_out(view.group, view.spec),
                 conversation=heard(view.group),
                 team=teammates(view.group),
+                inputs=await files.fetch(charter.inputs),
             ),
-            inputs=await files.fetch(view.group.charter.inputs),
             results=[await _upstream(record, files) for record in view.used if record.outcome in _HANDED_OVER],
             workspace=await files.create_workspace(view.spec.task_id, attempt),
             meter=meter,

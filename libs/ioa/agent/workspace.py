@@ -151,6 +151,7 @@ class Circumstances:
     given: GivenOut
     conversation: tuple[Heard, ...] = ()
     team: tuple[Teammate, ...] = ()
+    inputs: Sequence[InputFile] = ()
 
 
 class RunningTask:
@@ -161,7 +162,6 @@ class RunningTask:
         task_id: TaskId,
         attempt: int,
         around: Circumstances,
-        inputs: Sequence[InputFile],
         results: Sequence[UpstreamResult],
         workspace: Path,
         meter: Meter,
@@ -178,7 +178,7 @@ class RunningTask:
         self.rejected = around.given.rejected
         self.conversation = around.conversation
         self.team = around.team
-        self.inputs = inputs
+        self.inputs = around.inputs
         self.results = results
         self.workspace = workspace
         self._meter = meter

@@ -60,7 +60,7 @@ class FolderSecrets:
         keys = {name: parse_key(text) for name, text in texts.items()}
         return {public_key_of(key.seed): name for name, key in keys.items() if key is not None}
 
-    def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
+    def create(self, name: str, data: Mapping[str, bytes], _labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
         self.extend(name, data)
 

@@ -31,7 +31,7 @@ _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"
 async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
     """List groups, nested ones under their parents, newest goal first: a page, or one page after the other as they are read."""
 
-    def show(groups: Sequence[GroupSnapshot], is_first: bool) -> None:
+    def show(groups: Sequence[GroupSnapshot], _is_first: bool) -> None:
         for tree in _trees(groups):
             terminal.print(tree)
 

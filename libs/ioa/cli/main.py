@@ -26,7 +26,7 @@ class _Commands(TyperGroup):
         as_json = options.get("standalone_mode", True) and "--json" in (sys.argv if given is None else given)
         try:
             code = super().main(*args, **(options | {"standalone_mode": False} if as_json else options))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the last resort: what a user sees of a bug
             # Typer has its own copy of click or not, depending on its version; what they share is this method.
             message = getattr(error, "format_message", None)
             if message is None:

@@ -118,7 +118,7 @@ P = TypeVar("P", bound=Payload)
 E = TypeVar("E", bound=ControlEvent)
 
 
-def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+def _always(_state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
     """Offer a kind in every phase in which it is legal."""
     return True
 
@@ -148,7 +148,7 @@ def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], Group
 def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
     """Return the row of an event that opens a log, and is legal nowhere else."""
 
-    def begin(state: None, event: E) -> GroupState:
+    def begin(_state: None, event: E) -> GroupState:
         return apply(event)
 
     return _row(kind, sender, begin, cells)
@@ -219,11 +219,11 @@ def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupStat
     return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
 
 
-def _decision(state: GroupState, said: Said, payload: Decision) -> GroupState:
+def _decision(_state: GroupState, _said: Said, _payload: Decision) -> GroupState:
     raise IllegalEventError(RejectionCode.OFF_COURSE, "No policy leads this group: nobody is asked to decide.")
 
 
-def _message_refused(state: GroupState, refused: MessageRefused) -> GroupState:
+def _message_refused(state: GroupState, _refused: MessageRefused) -> GroupState:
     return state
 
 
@@ -233,7 +233,7 @@ def _pass(state: GroupState, said: Said, payload: Pass) -> GroupState:
     return passing.pass_on(state, said.message.header.sender, payload, said.at)
 
 
-def _thinking(state: GroupState, said: Said, payload: Thinking) -> GroupState:
+def _thinking(state: GroupState, said: Said, _payload: Thinking) -> GroupState:
     return passing.prolong(state, said.message.header.sender, said.at)
 
 
@@ -288,16 +288,16 @@ def _is_answered_or_others_are_reachable(state: GroupState, agent_id: AgentId, a
     return isinstance(state.stage, Gathering) or any(other != agent_id for other in state.reachable(at))
 
 
-def _one_more_task_may_be_given(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+def _one_more_task_may_be_given(state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
     """Whoever has the floor is evidently alive: it may give a task to itself, so that to conclude is never all it can do."""
     return tasks.has_room(state)
 
 
-def _tasks_are_open(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+def _tasks_are_open(state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
     return bool(state.open_tasks)
 
 
-def _no_task_is_open(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+def _no_task_is_open(state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
     return not state.open_tasks
 
 

@@ -167,7 +167,7 @@ class Crew:
             async def take_part(one: Hosted, mind: Mind) -> None:
                 try:
                     await self._run(one, mind, stop)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - one agent's end is not that of its neighbours; raised by the last
                     errors.append(error)
                     self._settled.put_nowait(error)
                     why = str(error) if isinstance(error, IoaError) else ""
@@ -266,7 +266,7 @@ def _loading(what: str) -> Iterator[None]:
             f"{what} needs the module {error.name!r}, which is not installed.",
             hint="Is the name right? What the examples need comes with the extra `examples`.",
         ) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - an author's module may raise anything
         told = traceback.TracebackException.from_exception(error)
         for one in _chain(told):
             one.stack = traceback.StackSummary.from_list(frame for frame in one.stack if not _is_ours(frame.filename))

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgpack
 from pydantic import ValidationError
-from pydantic_core import to_json
+from pydantic_core import ErrorDetails, to_json
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.model import Carrier, Model
@@ -168,9 +168,14 @@ def in_words(error: ValidationError, whole: str, *, most: int = 1) -> str:
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """Return each error that pydantic found: the field, with dots, and why; our own validators speak for themselves."""
+    """Return each error that pydantic found: the field, with dots, and why."""
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in found]
+    return [(".".join(map(str, one["loc"])), why_of(one)) for one in found]
+
+
+def why_of(one: ErrorDetails) -> str:
+    """Return what is wrong by one error of pydantic's; our own validators speak for themselves."""
+    return one["msg"].removeprefix("Value error, ")
 
 
 _MAX_WHY_CHARS = 300

@@ -114,42 +114,55 @@ def _of_names(policy: Policy) -> Iterator[Finding]:
 
 
 def _of_references(policy: Policy) -> Iterator[Finding]:
-    roles, nodes = policy.role_numbers, policy.node_numbers
-
-    def role(where: str, name: str) -> Iterator[Finding]:
-        if name not in roles:
-            yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
-
+    roles = policy.role_numbers
     if policy.leader is not None:
-        yield from role("leader", policy.leader)
+        yield from _of_role("leader", policy.leader, roles)
     for node in policy.nodes:
-        where = _at(node)
-        for name, count in Counter(node.roles).items():
-            yield from role(where, name)
-            if count > 1:
-                yield _error(where, f"the role {name!r} is named twice")
-        if node.opens is not None:
-            yield from role(where, node.opens.role)
-            if node.opens.role in roles and node.opens.role not in node.roles:
-                yield _error(where, f"{node.opens.role} opens it and is not in it")
+        yield from _of_cast(node, roles)
         yield from _of_turns(node, roles)
         for what in faults_of(node.form):
-            yield _error(where, what)
-        for one in node.form:
-            if one.role is not None and one.role not in roles:
-                meant = nearest(one.role, [*roles, "member", "number", "text", "yes/no"])
-                there = f"it may be {SHORT_FORMS}, and there are {listed(roles)}{meant}"
-                yield _error(where, f"the field {one.name!r} is {one.role!r}, which is no role; {there}")
-        for number, way in enumerate(node.exits, 1):
-            if way.to != END and way.to not in nodes:
-                yield _error(where, f"there is no node {way.to!r} to go to{nearest(way.to, [*nodes, END])}")
-            for name in filter(None, (way.judge, *((way.when.of, way.when.left) if way.when else ()))):
-                yield from role(where, name)
-            for what in _of_exit(node, way):
-                yield _error(where, f"{called(node.exits, number)} {what}")
-        judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
-        if len(judges) > 1:
-            yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")
+            yield _error(_at(node), what)
+        yield from _of_form(node, roles)
+        yield from _of_exits(node, roles, policy.node_numbers)
+
+
+def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[Finding]:
+    if name not in roles:
+        yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
+
+
+def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+    where = _at(node)
+    for name, count in Counter(node.roles).items():
+        yield from _of_role(where, name, roles)
+        if count > 1:
+            yield _error(where, f"the role {name!r} is named twice")
+    if node.opens is not None:
+        yield from _of_role(where, node.opens.role, roles)
+        if node.opens.role in roles and node.opens.role not in node.roles:
+            yield _error(where, f"{node.opens.role} opens it and is not in it")
+
+
+def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+    for one in node.form:
+        if one.role is not None and one.role not in roles:
+            meant = nearest(one.role, [*roles, "member", "number", "text", "yes/no"])
+            there = f"it may be {SHORT_FORMS}, and there are {listed(roles)}{meant}"
+            yield _error(_at(node), f"the field {one.name!r} is {one.role!r}, which is no role; {there}")
+
+
+def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[Finding]:
+    where = _at(node)
+    for number, way in enumerate(node.exits, 1):
+        if way.to != END and way.to not in nodes:
+            yield _error(where, f"there is no node {way.to!r} to go to{nearest(way.to, [*nodes, END])}")
+        for name in filter(None, (way.judge, *((way.when.of, way.when.left) if way.when else ()))):
+            yield from _of_role(where, name, roles)
+        for what in _of_exit(node, way):
+            yield _error(where, f"{called(node.exits, number)} {what}")
+    judges = list(dict.fromkeys(way.judge for way in node.exits if way.judge is not None))
+    if len(judges) > 1:
+        yield _error(where, f"several roles judge it, {listed(judges)}: let one of them do so")
 
 
 def called(exits: Sequence[Exit], number: int) -> str:

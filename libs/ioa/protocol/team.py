@@ -13,9 +13,10 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, PlainSerializer, ValidationError, model_validator
 from pydantic.functional_validators import BeforeValidator
+from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_texts
+from ioa.protocol.codec import check_texts, why_of
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.policy import (
     END,
@@ -487,7 +488,7 @@ def _is_of_a_name(loc: Sequence[int | str]) -> bool:
     return len(loc) == 4 and loc[0] == "policy" and loc[1] in ("roles", "nodes") and loc[3] == "name"
 
 
-def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:
+def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:  # noqa: C901 - a case for each place
     """Put what is right in the place of what is wrong; False if that cannot be."""
     policy = data["policy"]
     match loc:
@@ -542,7 +543,7 @@ _KINDS: Mapping[str, str] = {
 """What is wanted, by how the types of pydantic's errors begin."""
 
 
-def _in_words(error: Mapping[str, Any], subject: str) -> str:
+def _in_words(error: Mapping[str, Any], subject: str) -> str:  # noqa: C901 - a case for each kind of error
     """Say what is wrong with a value, which may stand for something in it."""
     kind, given, context = str(error["type"]), error["input"], error.get("ctx", {})
     it_is = f"{subject} is {_cut(given)}"
@@ -568,7 +569,7 @@ def _in_words(error: Mapping[str, Any], subject: str) -> str:
         case "less_than_equal":
             return f"{it_is}, and must be at most {context['le']:,}"
         case "value_error":
-            why = str(error["msg"]).removeprefix("Value error, ")
+            why = why_of(cast(ErrorDetails, error))
             return f"{subject}: {why}" if subject else why
         case _:
             wanted = _KINDS.get(kind.partition("_")[0])

@@ -66,7 +66,7 @@ class _ReactAgent(Agent):
             return await Run(tools, self.options, ctx).answer(about, self.instructions, task)
 
 
-def react_agent(
+def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give by name
     agent_id: str,
     *,
     description: str,

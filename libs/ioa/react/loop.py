@@ -152,7 +152,7 @@ class Run:
                 self._ctx.artifact(path.name, await asyncio.to_thread(path.read_bytes))
         except TaskError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an author's tool may raise anything; the model is told
             self._ctx.trace({"error.type": type(error).__name__, "exception.stacktrace": traceback.format_exc(), **_named(call)})
             return f"Error: {type(error).__name__}: {error}"
         return brought.text
@@ -163,7 +163,7 @@ class Run:
             return None
         try:
             why: str | None = await self._within(partial(self._options.guard, call, self._ctx))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an author's guard may raise anything, which refuses
             return f"{type(error).__name__}: {error}"
         return why
 

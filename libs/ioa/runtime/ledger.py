@@ -207,7 +207,7 @@ class GroupLedger:
                 await self._carry_out(effect)
             except UnavailableError:
                 raise
-            except Exception:
+            except Exception:  # noqa: BLE001 - one effect's bug must not keep the others from being carried out
                 effects_failed.inc()
                 _log.exception("effect_failed", comm_id=state.comm_id, goal_id=state.goal_id, effect=type(effect).__name__)
         if state.phase.is_terminal:

@@ -98,7 +98,7 @@ class OpenWorkMetrics:
         """Read a head; one that cannot be read is passed over."""
         try:
             return await self._log.last(comm_id)
-        except Exception:
+        except Exception:  # noqa: BLE001 - one unreadable group must not hide all others
             group_metrics.unreadable.inc()
             _log.exception("group_unreadable", comm_id=comm_id)
             return None

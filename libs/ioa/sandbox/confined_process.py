@@ -48,7 +48,7 @@ tar -xf - && {
 """What runs in bubblewrap: the box comes in as an archive and goes out as one, since its disk ends with its namespaces."""
 
 
-def run(
+def run(  # noqa: PLR0913 - each is for the caller to say
     command: Sequence[str],
     box: Path,
     limits: Limits,

@@ -27,7 +27,8 @@ POINTS = {
     "agent.task_journalled": "a result is in the journal and was not reported",
 }
 
-_armed: tuple[str, int] | None = None
+_armed: dict[str, int] = {}
+"""The armed point, if any, and how often it has yet to be reached until the process dies."""
 
 
 def arm(written: str | None) -> None:
@@ -36,26 +37,25 @@ def arm(written: str | None) -> None:
     Raises:
         InvalidInputError: There is no such point.
     """
-    global _armed
     if written is None:
-        _armed = None
+        _armed.clear()
         return
     name, _, nth = written.partition(":")
     if name not in POINTS or not (nth or "1").isdecimal() or int(nth or 1) < 1:
         raise InvalidInputError(f"IOA_FAULT_POINT: {written!r} is no fault point.", hint=f"There are: {', '.join(POINTS)}.")
-    _armed = (name, int(nth or 1))
+    _armed.clear()
+    _armed[name] = int(nth or 1)
 
 
 def is_armed(name: str) -> bool:
     """Whether the process will die at this point, now or later."""
-    return _armed is not None and _armed[0] == name
+    return name in _armed
 
 
 def reach(name: str) -> None:
     """Die here if this point is armed and was reached often enough."""
-    global _armed
-    if _armed is None or _armed[0] != name:
+    if name not in _armed:
         return
-    if _armed[1] == 1:
+    if _armed[name] == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    _armed = (name, _armed[1] - 1)
+    _armed[name] -= 1

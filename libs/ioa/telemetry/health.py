@@ -137,7 +137,7 @@ async def _answer_to(method: str, path: str, answer: Answering) -> Answer:
         return "405 Method Not Allowed", TEXT, b"GET and HEAD are served.\n"
     try:
         return await answer(path)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
         _log.exception("request_failed", path=path)
         return "500 Internal Server Error", TEXT, b"The log of this process says what went wrong.\n"
 

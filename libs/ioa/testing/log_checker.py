@@ -260,27 +260,31 @@ def check_courses(evidence: Evidence) -> Iterator[str]:
         policy = launch.charter.policy if isinstance(launch, GroupLaunched) else None
         if policy is None:
             continue
-        turns: Counter[tuple[int, AgentId]] = Counter()
-        for before, stored in pairwise(log):
-            course, event = before.entry.state.course, stored.entry.event
-            if course is None or not isinstance(event, Said):
-                continue
-            header, payload, state = event.message.header, event.message.payload, before.entry.state
-            node = policy.nodes[course.node]
-            if isinstance(payload, Decision) and not (isinstance(state.stage, Asking) and payload.choice in state.stage.options):
-                yield f"{header.sender} chose {payload.choice!r} in turn {header.turn} of {comm_id}, which is no option."
-            if isinstance(payload, Discussion | Decision):
-                turns[header.turn, header.sender] += 1
-                plays = isinstance(payload, Decision) or _plays(state, policy, node, header.sender)
-                if not plays or header.sender not in state.floor:
-                    yield f"{header.sender} spoke in {node.name} of {comm_id} in turn {header.turn}, which is another's."
-        for (turn, sender), count in turns.items():
-            if count > 1:
-                yield f"Turn {turn} of {comm_id} has {count} messages of {sender}."
+        yield from _check_turns(comm_id, log, policy)
         last = log[-1].entry.state.course
         for node, visits in zip(policy.nodes, () if last is None else last.visits, strict=False):
             if node.visits is not None and visits > node.visits:
                 yield f"Node {node.name} of {comm_id} was entered {visits} times, and {node.visits} are the most."
+
+
+def _check_turns(comm_id: CommId, log: Sequence[StoredEntry], policy: Policy) -> Iterator[str]:
+    turns: Counter[tuple[int, AgentId]] = Counter()
+    for before, stored in pairwise(log):
+        course, event = before.entry.state.course, stored.entry.event
+        if course is None or not isinstance(event, Said):
+            continue
+        header, payload, state = event.message.header, event.message.payload, before.entry.state
+        node = policy.nodes[course.node]
+        if isinstance(payload, Decision) and not (isinstance(state.stage, Asking) and payload.choice in state.stage.options):
+            yield f"{header.sender} chose {payload.choice!r} in turn {header.turn} of {comm_id}, which is no option."
+        if isinstance(payload, Discussion | Decision):
+            turns[header.turn, header.sender] += 1
+            plays = isinstance(payload, Decision) or _plays(state, policy, node, header.sender)
+            if not plays or header.sender not in state.floor:
+                yield f"{header.sender} spoke in {node.name} of {comm_id} in turn {header.turn}, which is another's."
+    for (turn, sender), count in turns.items():
+        if count > 1:
+            yield f"Turn {turn} of {comm_id} has {count} messages of {sender}."
 
 
 def check_open_groups(evidence: Evidence) -> Iterator[str]:

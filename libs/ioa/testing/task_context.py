@@ -148,7 +148,7 @@ class RecordingContext:
             answer: Future[ChatAnswer] = Future()
             try:
                 answer.set_result(asyncio.run(asked))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - raised where the answer is awaited
                 answer.set_exception(error)
             return Chatting(answer, CHAT)
         return Chatting.start(asked, loop, CHAT)

@@ -69,8 +69,7 @@ class ShardStore:
             return None
         try:
             engines = load_engines(self._folder / name, self._opening.dimension)
-        except Exception as error:
-            # The engine raises its own kind for every kind of damage, and each means the same: begin again.
+        except Exception as error:  # noqa: BLE001 - the engine has a kind for every damage, and each means the same
             sys.stderr.write(f"The index in {self._folder} cannot be read and is begun anew: {error}\n")
             return None
         self._remove_all_but(name)

@@ -62,7 +62,7 @@ def _refusal(attempt: Callable[[], None]) -> Refused | None:
         attempt()
     except IoaError as error:
         return Refused(row_of(error).wire_code, error.message, error.hint)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the parent is told by the reply
         return Refused(row_of(IoaError).wire_code, f"{type(error).__name__}: {error}", "")
     return None
 
@@ -70,7 +70,7 @@ def _refusal(attempt: Callable[[], None]) -> Refused | None:
 def _reply(servant: RequestHandler, request: object) -> Reply:
     try:
         return Answered(servant.answer(request))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the parent is told by the reply
         return Failed(f"{type(error).__name__}: {error}")
 
 

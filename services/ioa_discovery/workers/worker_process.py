@@ -75,7 +75,7 @@ async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         task = group.create_task(coroutine)
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised below, outside of the task group
             failure = error
         finally:
             task.cancel()

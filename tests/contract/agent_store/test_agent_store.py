@@ -398,7 +398,7 @@ async def _all_of(store: AgentStore) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_lasts(
+async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_lasts(  # noqa: C901 - a case for each call
     store: AgentStore, after_kill: AfterKill, seed: int
 ) -> None:
     """Whatever an agent has done, nothing that lasts is lost, and nothing is there without what came before it."""

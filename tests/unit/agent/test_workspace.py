@@ -40,7 +40,7 @@ def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, AROUND, (), (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks)
+    return RunningTask(T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks)
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -56,9 +56,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
         raise AssertionError("it waits for ever")
 
     loop = asyncio.get_running_loop()
-    running = RunningTask(
-        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT)
-    )
+    running = RunningTask(T1, 1, AROUND, (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT))
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()
     running.cancel()

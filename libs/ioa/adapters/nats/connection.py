@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypedDict
 from weakref import WeakKeyDictionary
 
 import nats
@@ -233,26 +233,14 @@ async def _attempt(settings: NatsSettings) -> Client:
                 await asyncio.sleep(next(pause))
 
     tls = await asyncio.to_thread(_tls_of, settings)
-    key = None if settings.seed is None else await asyncio.to_thread(read_key, settings.seed)
-    given = settings.token
-    if key is not None and given is not None:
-        raise InvalidInputError("A seed and a token both say who connects.", hint="Set IOA_NATS_SEED, or IOA_NATS_TOKEN_FILE.")
-    token = None if given is None else await asyncio.to_thread(read_token, given)
-    inbox_prefix = "_INBOX" if key is None else inbox_prefix_of(key.inbox_owner)
-    if key is None and token is not None:
-        inbox_prefix = inbox_prefix_of(inbox_owner_of(token))
-    password = await asyncio.to_thread(settings.password)
+    shown = await asyncio.to_thread(_shown, settings)
     connecting = asyncio.ensure_future(
         client.connect(
             settings.url.split(","),
             name=settings.name,
             user_credentials=settings.credentials,
-            nkeys_seed_str=None if key is None else key.seed,
-            token=None if given is None else lambda: _newest(given, token or ""),
-            user=None if password is None else USER,
-            password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
-            inbox_prefix=inbox_prefix.encode(),
             tls=tls,
+            **shown,
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
@@ -265,6 +253,12 @@ async def _attempt(settings: NatsSettings) -> Client:
             error_cb=failed,
         )
     )
+    await _see_through(client, connecting, turned_away)
+    return client
+
+
+async def _see_through(client: Client, connecting: asyncio.Future[None], turned_away: Sequence[nats.errors.Error]) -> None:
+    """Wait for an attempt to connect, and leave nothing of one that fails."""
     try:
         await asyncio.wait([connecting], timeout=_ATTEMPT_TIMEOUT.total_seconds() * 2)
         await _end(connecting)
@@ -281,7 +275,32 @@ async def _attempt(settings: NatsSettings) -> Client:
         else:
             _leave_attempt(client)
         raise
-    return client
+
+
+class _Shown(TypedDict, total=False):
+    """What says who connects, as nats-py takes it."""
+
+    nkeys_seed_str: str
+    token: Callable[[], str]
+    user: str
+    password: Callable[[], str]
+    inbox_prefix: bytes
+
+
+def _shown(settings: NatsSettings) -> _Shown:
+    shown = _Shown()
+    key = None if settings.seed is None else read_key(settings.seed)
+    given = settings.token
+    if key is not None and given is not None:
+        raise InvalidInputError("A seed and a token both say who connects.", hint="Set IOA_NATS_SEED, or IOA_NATS_TOKEN_FILE.")
+    if key is not None:
+        shown |= {"nkeys_seed_str": key.seed, "inbox_prefix": inbox_prefix_of(key.inbox_owner).encode()}
+    if given is not None:
+        token = read_token(given)
+        shown |= {"token": lambda: _newest(given, token), "inbox_prefix": inbox_prefix_of(inbox_owner_of(token)).encode()}
+    if settings.password() is not None:  # a new one with each start of the system
+        shown |= {"user": USER, "password": lambda: settings.password() or ""}
+    return shown
 
 
 def _newest(given: str | Path, otherwise: str) -> str:

@@ -70,6 +70,6 @@ def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
         listener.add(decode(Outcome, message.data))
     except IoaError as error:
         _log.error("outcome_unreadable", seq=seq, error=error.message)
-    except Exception:  # one outcome that nobody foresaw must not keep all others from being told
+    except Exception:  # noqa: BLE001 - one outcome that nobody foresaw must not keep all others from being told
         _log.exception("outcome_not_taken_in", seq=seq)
     return seq

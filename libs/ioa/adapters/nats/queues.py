@@ -151,7 +151,7 @@ class _Worker:
             outcome = "given_back"
             await _give_back(message, None)
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the table of errors says what becomes of the work
             if row_of(error).retry is Retry.ENDLESS:
                 if isinstance(error, NotYetError):
                     outcome = "waits"
@@ -181,7 +181,7 @@ class _Worker:
                 await message.term()
                 self._failures.pop(delivery.identity, None)
                 return "set_aside"
-            except Exception as failure:
+            except Exception as failure:  # noqa: BLE001 - it is given back instead, and logged
                 _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
         await _give_back(message, _delay(delivery, error))
         return "crashed" if _is_bug(error) else "failed"

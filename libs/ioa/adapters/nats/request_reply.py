@@ -483,7 +483,7 @@ async def _answer(endpoint: Endpoint, request: Request) -> None:
     except (nats.errors.Error, OSError) as error:
         code = "unanswered"
         _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
         code = row_of(Exception).wire_code
         _log.exception("request_crashed", endpoint=endpoint.name)
         await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))

@@ -191,7 +191,7 @@ class ModelBrain:
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
             question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
-            said = await self._dialogue.decide(question, ruling_on(options), lambda said: None)
+            said = await self._dialogue.decide(question, ruling_on(options), lambda _: None)
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
@@ -213,7 +213,7 @@ class ModelBrain:
         try:
             text, about = self._approach_question(task), _about(task.group)
             question = Question(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
-            said = await self._dialogue.decide(question, Approach, lambda said: None)
+            said = await self._dialogue.decide(question, Approach, lambda _: None)
         except NoUsableAnswer as failure:
             if self._fallback is None:
                 self._note_failure("approach", failure, instead="alone")

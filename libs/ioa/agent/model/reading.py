@@ -134,7 +134,7 @@ class _Words(HTMLParser):
         self.parts: list[str] = []
         self._unseen = 0
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
         """Note what is not seen, and where a line ends."""
         self._unseen += tag in self._UNSEEN
         if tag in self._BLOCKS:

@@ -285,7 +285,7 @@ def _is_waited_for(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
     return at < since + state.limits.model_patience
 
 
-def _returned(state: GroupState, returned: MemberReturned, policy: Policy) -> GroupState:
+def _returned(state: GroupState, returned: MemberReturned, _policy: Policy) -> GroupState:
     """Count a member among the living; it has no seat, and is not asked, before the next turn."""
     if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state

@@ -74,7 +74,7 @@ def _hub(scene: Scene) -> tuple[int, ...]:
     return scene.holders(scene.node.turns.by)
 
 
-def _in_order(scene: Scene, named: int | None) -> int:
+def _in_order(scene: Scene, _named: int | None) -> int:
     """Return who is next in the cast after the last speaker; the last speaker itself if nobody else is present."""
     last, cast = scene.course.last, scene.cast
     at = cast.index(last) if last in cast else -1
@@ -85,7 +85,7 @@ def _nominated(scene: Scene, named: int | None) -> int:
     return named if named is not None else _in_order(scene, None)
 
 
-def _drawn(scene: Scene, named: int | None) -> int:
+def _drawn(scene: Scene, _named: int | None) -> int:
     course, last = scene.course, scene.course.last
     choices = scene.present if scene.node.turns.repeat else scene.others(last) or scene.present
     key = f"{scene.policy.seed}/{scene.comm_id}/{scene.node.name}/{course.visits[course.node]}/{course.turns}"
@@ -99,7 +99,7 @@ def _by_hub(scene: Scene, named: int | None) -> int:
     return _nominated(scene, named)
 
 
-def _following(scene: Scene, named: int | None) -> int:
+def _following(scene: Scene, _named: int | None) -> int:
     last, turns, roles = scene.course.last, scene.node.turns, scene.policy.role_numbers
     assert last is not None
     held = [name for name in scene.node.roles if roles[name] in scene.members[last].roles]

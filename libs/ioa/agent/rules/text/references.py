@@ -51,7 +51,7 @@ def uses_of(requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
     return uses
 
 
-def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:
+def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # noqa: C901 - flat rules, of which the first that fits decides
     request, text, earlier = requests[at], requests[at].text, tuple(range(at))
     if not earlier:
         return None if request.given and _refers(text) else ()
