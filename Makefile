@@ -139,14 +139,15 @@ clean:  ## Remove everything that was made here.
 
 $(BIN)/python:
 	@[ -n "$(PYTHON)" ] || { echo "IoA needs Python 3.11 or newer with venv. Install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --without-pip $(VENV)
 
-# Pinned and hashed dependencies first, then the project itself from this folder.
+# Pinned and hashed dependencies first, then the project itself from this folder. The pip that comes with Python installs nothing but its
+# successor, and is not installed for that: it runs from its wheel.
 # The locks of laptop.txt and dev.txt agree, so that the second only adds to the first. The pip that comes with Python 3.11 would take
 # twice as long for them as a newer one does; what comes as source is built by the setuptools that is pinned beside it.
 $(VENV)/.laptop: requirements/installer.txt requirements/laptop.txt pyproject.toml | $(BIN)/python
 	@echo "Installing IoA into $(VENV) (once) ..."
-	@$(PIP_INSTALL) --require-hashes -r requirements/installer.txt
+	@PYTHONPATH=$$($(BIN)/python tools/bundled_pip.py) $(PIP_INSTALL) --require-hashes -r requirements/installer.txt
 	@$(PIP_INSTALL) --no-build-isolation --require-hashes -r requirements/laptop.txt
 	@$(PIP_INSTALL) --no-build-isolation --no-deps -e .
 	@touch $@

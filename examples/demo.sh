@@ -25,19 +25,20 @@ export IOA_DATA="$data" # where it runs, and what it lets in, stands there
 ioa run "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both" \
   --input "$examples/data/sales.csv" --out out
 
+# Who is killed in the third act joins meanwhile.
+count_slowly() {
+  IOA_AGENT_DATA="$data/agents" IOA_LOG_LEVEL=error ioa agent run "$examples/slow_counter.py:agent" &
+  counter=$!
+}
+count_slowly
+
 # The agent that fits this one has no skill but editing, so it opens a team of its own for the task. The report writer only leads.
 echo
 ioa run "Prepare a full briefing on sales.csv: total units per month and a line chart of it" \
   --input "$examples/data/sales.csv" --agent report-writer --out out
 
 # A task is under way when its agent is killed. The group's log and the agent's memory are all there is to go on with.
-count_slowly() {
-  IOA_AGENT_DATA="$data/agents" IOA_LOG_LEVEL=error ioa agent run "$examples/slow_counter.py:agent" &
-  counter=$!
-}
 echo
-count_slowly
-until ioa agents --online | grep -q slow-counter; do sleep 0.1; done
 : >"$data/seen"
 (ioa run "Count slowly to three" --agent slow-counter --out out 2>&1 | tee "$data/seen") &
 running=$!

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
         TaskError,
         UnavailableError,
     )
+    from ioa.group.forms import Blank
+    from ioa.group.policy.offer import Offer
+    from ioa.group.policy.part import Part
+    from ioa.group.state import FieldVotes, Votes
     from ioa.hosting.agent import Agent, ModelAgent
     from ioa.hosting.connecting import connect
     from ioa.hosting.serving import serving
@@ -36,12 +40,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "Blank",
     "BudgetSpentError",
     "ChatAnswer",
     "ChatMessage",
     "Client",
     "ConflictError",
     "DeclinedError",
+    "FieldVotes",
     "ForbiddenError",
     "GoalOrder",
     "GoalResult",
@@ -53,6 +59,8 @@ __all__ = [
     "ModelAgent",
     "ModelError",
     "NotFoundError",
+    "Offer",
+    "Part",
     "TaskContext",
     "TaskError",
     "Team",
@@ -61,27 +69,33 @@ __all__ = [
     "TurnView",
     "UnavailableError",
     "UpstreamResult",
+    "Votes",
     "connect",
     "serving",
 ]
 
 _HOMES = {
     "Agent": "ioa.hosting.agent",
+    "Blank": "ioa.group.forms",
     "ChatAnswer": "ioa.agent.chatting",
     "ChatMessage": "ioa.ports.chat_model",
     "Client": "ioa.client.client",
+    "FieldVotes": "ioa.group.state",
     "GoalOrder": "ioa.protocol.goal_order",
     "GoalResult": "ioa.protocol.goals",
     "Heard": "ioa.agent.conversation",
     "InputFile": "ioa.agent.definition",
     "Launched": "ioa.client.client",
     "ModelAgent": "ioa.hosting.agent",
+    "Offer": "ioa.group.policy.offer",
+    "Part": "ioa.group.policy.part",
     "TaskContext": "ioa.agent.definition",
     "Team": "ioa.hosting.team",
     "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
+    "Votes": "ioa.group.state",
     "connect": "ioa.hosting.connecting",
     "serving": "ioa.hosting.serving",
 }

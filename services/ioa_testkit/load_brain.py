@@ -162,7 +162,7 @@ async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignmen
     if _turns(now) < puzzle.turns and "DISCUSSION" in now.legal:
         await _think(puzzle, chance)
         return Discussion(content=_words(chance), next_speaker=chance.choice(now.others))
-    if now.offer is not None:
+    if now.offer is not None and not now.offer.concluding:
         return await _led(now, puzzle, chance)
     if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
         return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))

@@ -28,6 +28,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
@@ -180,7 +181,8 @@ class System:
         order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[Progress]()
         async with self._open_plane() as plane, self._serving(plane, [agent], _mind(brain, model), progress):
             for member in scripted:
-                card = AgentCard(agent_id=member, name=member, description="A member that a test speaks for.", pool=PoolId(member))
+                does = "A member that a test speaks for."
+                card = AgentCard(agent_id=member, name=member, description=does, pool=PoolId(member), level=LEVEL)
                 await plane.network.register(Register(card=card))
             await self._until_found(plane.client, [under_test, *scripted])
             goal_id = await plane.client.launch(order, files)
@@ -222,6 +224,8 @@ class System:
         self, plane: Plane, agents: Sequence[AgentDefinition], shared: Mind, progress: list[Progress]
     ) -> AsyncIterator[None]:
         _refuse_twice([agent.agent_id for agent in agents])
+        for agent in agents:
+            _ = agent.function
         if shared.chat is None:
             check_models(agents, {})
         stop = StopSignal()

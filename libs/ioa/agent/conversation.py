@@ -123,12 +123,12 @@ def told_of_part(view: GroupView) -> str:
 
 
 def teammates(view: GroupView) -> tuple[Teammate, ...]:
-    """Tell who else is in the group."""
-    living = view.state.living()
+    """Tell who else is in the group; whoever was removed is not."""
+    living, hearing = view.state.living(), view.state.hearing
     return tuple(
         Teammate(card.agent_id, card.description, tuple(card.examples), card.agent_id in living)
         for card in view.charter.team_members
-        if card.agent_id != view.me
+        if card.agent_id != view.me and card.agent_id in hearing
     )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar,
 
 from pydantic import ValidationError
 
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
@@ -357,7 +357,8 @@ class AgentDefinition:
     def speak(self, function: Speak) -> Speak:
         """Register what this agent says when it has the floor: `speak(view)`, sync or async, giving what a builder of it made.
 
-        Nothing else decides then: what is refused comes back in `view.refusals`, and after the third refusal the floor passes on.
+        Nothing else decides then: what is refused comes back in `view.refusals`, as does what the function raises, of which the
+        agent's log says where. After the third time the floor passes on. An agent that only speaks declines all tasks.
 
         Raises:
             InvalidInputError: The function cannot be called with a view alone, is the agent's second one, or the agent has a brain.
@@ -381,14 +382,17 @@ class AgentDefinition:
 
     @property
     def function(self) -> TaskFunction:
-        """The registered function.
+        """The registered function; one that declines every task for an agent that only speaks.
 
         Raises:
-            InvalidInputError: Nothing was decorated with `@agent.task`.
+            InvalidInputError: Nothing was decorated with `@agent.task` or `@agent.speak`.
         """
-        if self._function is None:
-            raise InvalidInputError(f"Agent {self.agent_id!r} has no task function.", hint="Decorate one with @agent.task.")
-        return self._function
+        if self._function is None and self._speaker is None:
+            raise InvalidInputError(
+                f"Agent {self.agent_id!r} has no task function.",
+                hint="Decorate one with @agent.task; or with @agent.speak, if it only speaks.",
+            )
+        return self._function or _only_speaks
 
     @property
     def timeout(self) -> timedelta | None:
@@ -414,7 +418,7 @@ class AgentDefinition:
 
     def working_as(self, other: AgentDefinition) -> Self:
         """Take over another agent's functions, and return this one."""
-        self._function, self._timeout = other.function, other._timeout
+        self._function, self._timeout = other._function, other._timeout
         self._observer, self._speaker = other._observer, other._speaker
         return self
 
@@ -427,6 +431,10 @@ class AgentDefinition:
             for result in context.results
         ]
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
+
+
+def _only_speaks(task: str) -> NoReturn:
+    raise DeclinedError("This agent only speaks, and does no tasks.")
 
 
 def _check_function(function: TaskFunction) -> None:

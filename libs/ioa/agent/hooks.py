@@ -8,11 +8,14 @@ message, and with nobody else.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -21,11 +24,11 @@ from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, teammates
 from ioa.agent.function_executor import Functions, Patience
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
-from ioa.group.policy.offer import Offer
+from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
-from ioa.group.state import GroupState, Votes
+from ioa.group.state import Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
@@ -63,11 +66,12 @@ class TurnView:
         team: The other members.
         inputs: The files that came with the goal, as local copies.
         legal: What may be said now, by its kind, such as `DISCUSSION`.
-        refusals: Why earlier attempts in this turn were refused, oldest first. After the third the floor passes on.
+        refusals: Why earlier attempts in this turn were refused, or what they raised, oldest first. After the third the floor
+            passes on.
         observation: What `@agent.observe` saw last.
-        offer: Whom this agent may name, where it may go, what it fills in or is asked to choose from by the policy of its group; or
-            what it fills in where somebody asks several at once. Else None.
-        part: What it plays there, and what it is told.
+        offer: What this agent may do now. Under a policy it is there whenever this agent is to say something; in a free group only
+            where somebody asks several at once, with what is to be filled in as its `form`. Else None.
+        part: What it plays under a policy, and what it is told. None in a free group.
     """
 
     me: AgentId
@@ -197,11 +201,12 @@ class Hooks:
             return view
         last = await until_answered(lambda: self._store.observation(comm_id), comm_id=comm_id)
         try:
-            seen = await self._call(look, replace(view, observation=last.text if last else ""), files, LOOK_WITHIN)
+            inputs = await files.fetch(view.charter.inputs)
+            seen = await self._call(look, replace(view, observation=last.text if last else ""), inputs, LOOK_WITHIN)
             if not isinstance(seen, str):
                 raise InvalidInputError(f"What the agent saw is {type(seen).__name__}, not text.")
         except Exception as error:
-            _log.warning("not_observed", comm_id=comm_id, turn=turn, error=type(error).__name__)
+            _log.warning("not_observed", comm_id=comm_id, turn=turn, error=reason_of(error))
             return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
         if len(seen) > MAX_OBSERVATION_CHARS:
             seen = seen[: MAX_OBSERVATION_CHARS - len(CUT)] + CUT
@@ -227,20 +232,27 @@ class Hooks:
         return announcement
 
     async def conclude(self, view: GroupView, files: GroupFiles) -> WholeConclusion:
-        """State the conclusion that was announced, or ask the author's function for it.
+        """State the conclusion that was announced, or ask the author's function for it. Under a policy its words are one.
 
         Raises:
             InvalidInputError: The function gives none; it is told so, and asked again.
         """
         announced = self._announced.pop(view.charter.comm_id, None)
         said = announced or await self._said(view, files)
+        if isinstance(said, Discussion) and view.part is not None:
+            return WholeConclusion(
+                content=said.content,
+                reason=Reason.CONCLUDED if view.state.forced is None else Reason.FAILED,
+                artifacts=files_of_answer(view.tasks),
+            )
         if not isinstance(said, WholeConclusion):
             raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
         return said
 
     async def _said(self, view: GroupView, files: GroupFiles) -> Said:
         assert self._agent.speaker is not None
-        said = await self._call(self._agent.speaker, view, files, None)
+        inputs = await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id)
+        said = await self._call(self._agent.speaker, view, inputs, None)
         view.meter.decided_by = DecidedBy(kind="function")
         if not isinstance(said, Said):
             raise InvalidInputError(
@@ -249,19 +261,33 @@ class Hooks:
             )
         return said
 
-    async def _call(self, hook: Callable[[TurnView], Any], view: GroupView, files: GroupFiles, within: timedelta | None) -> Any:
-        inputs = await files.fetch(view.charter.inputs)
+    async def _call(
+        self, hook: Callable[[TurnView], Any], view: GroupView, inputs: tuple[InputFile, ...], within: timedelta | None
+    ) -> Any:
         patience = within or view.state.limits.floor_timeout
         async with self._functions.slot(Patience(patience, lambda: patience)) as slot:
             try:
                 return await slot.call(hook, (_turn_view(view, inputs),), within)
-            except Exception:
+            except IoaError:
                 raise
             except BaseException as error:
                 this = asyncio.current_task()
-                if this is not None and this.cancelling():
+                if not isinstance(error, Exception) and this is not None and this.cancelling():
                     raise
-                raise IoaError(f"The function {hook.__name__} ended with {type(error).__name__}.") from None
+                what = traceback.format_exception_only(error)[-1].strip()
+                raise IoaError(f"{_name(hook)} raised {what} ({_place(hook, error)})") from None
+
+
+def _name(hook: Callable[..., Any]) -> str:
+    return getattr(hook, "__name__", repr(hook))
+
+
+def _place(hook: Callable[..., Any], error: BaseException) -> str:
+    """Say where in its author's file a hook failed; if the file is not to be told, where the error was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    code = getattr(inspect.unwrap(hook), "__code__", None)
+    own = [frame for frame in frames if code is not None and frame.filename == code.co_filename] or frames
+    return f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "nobody knows where"
 
 
 def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
@@ -279,6 +305,6 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         refusals=view.refusals,
         observation=view.observation,
         _state=view.state,
-        offer=view.offer,
+        offer=TO_CONCLUDE if view.part is not None and isinstance(view.state.stage, Concluding) else view.offer,
         part=view.part,
     )

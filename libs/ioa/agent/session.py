@@ -27,9 +27,20 @@ from ioa.group.state import Asking, Concluding
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Brain, Decides, GroupView
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Message, Pass, Payload, TaskOutcome
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    Message,
+    Pass,
+    PassCause,
+    Payload,
+    TaskOutcome,
+)
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
@@ -37,7 +48,7 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
 MAX_REFUSALS = 3
-"""How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""
+"""How often a brain may try within one turn; after that its agent passes, and says why."""
 
 _INBOX_GRACE_SECONDS = 0.25
 """How long one's own message may take through the inbox before the log is asked for it."""
@@ -51,6 +62,12 @@ _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 
 _ASKED_AFTER, _ASKED_AGAIN_AFTER = 0.55, 0.1
 """After which share of its patience a member that decides asks for more time, and asks again if it was not heard."""
+
+_MAX_WHY_BYTES = 2_000
+"""How much a pass tells of what was refused."""
+
+_DECISIONS = {Asking: "decide", Concluding: "conclude"}
+"""How a decision is counted, by the stage of the group that it is taken in."""
 
 T = TypeVar("T")
 
@@ -296,6 +313,7 @@ class GroupSession:
             except SupersededError:
                 raise
             except IoaError as error:
+                _log.warning("nothing_said", comm_id=self._history.comm_id, agent_id=self.me, turn=turn, why=str(error))
                 refusals.append(str(error))
             except Exception as error:
                 _log.exception("thought_failed", comm_id=self._history.comm_id, agent_id=self.me, turn=turn)
@@ -313,7 +331,18 @@ class GroupSession:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
                 self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
             await self.look()
-        return None
+        return await self._pass(turn, refusals) if len(refusals) == MAX_REFUSALS else None
+
+    async def _pass(self, turn: int, refusals: Sequence[str]) -> Accepted | None:
+        """Pass the floor on in which nothing could be said, with the reasons; None if it is another's, or cannot be passed."""
+        view = self._history.view(self.me, self._outbox.clock.now(), self._meter)
+        if not self._has_floor(turn) or Pass not in view.legal:
+            return None
+        why = "\n".join(dict.fromkeys(refusals))
+        passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
+        answer = await self._outbox.send(await self._outbox.prepare(self._history, passed, turn, *self._meter.take()))
+        count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
+        return answer if isinstance(answer, Accepted) else None
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state

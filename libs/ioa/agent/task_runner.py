@@ -100,7 +100,7 @@ class TaskRunner:
                 conversation=heard(view),
                 team=teammates(view),
             ),
-            inputs=await files.fetch(view.charter.inputs),
+            inputs=await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id),
             results=[],
             workspace=await files.create_workspace(task_id, 1),
             meter=meter,

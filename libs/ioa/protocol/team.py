@@ -217,7 +217,7 @@ def _node_document(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
-_NUMBER = re.compile(r"(-?\d+)\.\.(-?\d+)")
+_NUMBER = re.compile(r"(-?\d{1,15})\.\.(-?\d{1,15})")
 _PLAIN: Mapping[str, str] = {"text": "text", "number": "number", "yes/no": "yes_no", "member": "member"}
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.log import NatsGroupLog
+from ioa.group.events import Entry
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.messages import Phase
@@ -14,26 +20,28 @@ from tests.rig.fleet import ROUTERS, Fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_TRIES = 5
+_TRIES = 12
 """How often routers are killed until a group is met in a phase: it may be over before they are dead."""
 
 
-async def _phases(fleet: Fleet) -> list[Phase]:
-    """Where the groups of all goals stand."""
-    log = NatsGroupLog(fleet.client)
-    heads = [await log.last(GoalName(LOCAL, goal_id).comm_id) for goal_id in fleet.goals]
-    return [head.entry.state.phase for head in heads if head is not None]
-
-
 async def _are_killed_in(fleet: Fleet, phase: Phase) -> bool:
-    """Kill all routers when a group is in a phase, and start them again; whether one was in it without any router."""
-    await fleet.publish(GoalId(f"{phase}-{len(fleet.goals)}"), "led")
-    await eventually(lambda: _phases(fleet), lambda phases: phase in phases)
+    """Kill all routers when a group is in a phase, and start them again; whether it was in it without any router."""
+    goal = GoalName(LOCAL, GoalId(f"{phase}-{len(fleet.goals)}"))
+    reached = asyncio.Event()
+
+    async def hear(message: Msg) -> None:
+        if decode(Entry, message.data).state.phase is phase:
+            reached.set()
+
+    subscription = await fleet.client.subscribe(subjects.log(goal.comm_id), cb=hear)
+    await fleet.publish(goal.goal_id, "led")
+    await eventually(reached.is_set)
     for router in ROUTERS:
         await fleet.kill(router)
-    met = phase in await _phases(fleet)
+    await subscription.unsubscribe()
+    head = await NatsGroupLog(fleet.client).last(goal.comm_id)
     await fleet.start(*ROUTERS)
-    return met
+    return head is not None and head.entry.state.phase is phase
 
 
 @pytest.mark.parametrize("phase", [Phase.GATHERING, Phase.DECIDING])

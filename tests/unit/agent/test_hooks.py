@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from dataclasses import replace
 from datetime import timedelta
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa import Agent, InvalidInputError, TurnView
+from ioa import Agent, DeclinedError, InvalidInputError, TurnView
 from ioa.agent import hooks
+from ioa.agent.conversation import teammates
 from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
@@ -22,12 +24,12 @@ from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, comm_id_of_goal
+from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
 from ioa_testkit import System
 from tests.rig.curt_brain import CurtBrain
-from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
 from tests.unit.agent.model.situations import ANN, decision, launched
@@ -161,7 +163,10 @@ async def test_what_one_member_sees_no_other_learns(tmp_path: Path) -> None:
 
 
 async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> None:
-    """The router's reason is in `refusals`; an exception and what no builder made count as well, and no rule speaks instead."""
+    """The router's reason is in `refusals`; an exception and what no builder made count as well, and no rule speaks instead.
+
+    Then the agent passes at once, and the transcript holds the reasons.
+    """
     refusals: list[tuple[str, ...]] = []
     agent = _agent("watcher")
 
@@ -176,10 +181,30 @@ async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> 
 
     async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
         await group["lead"].says("What do you see?", to=agent)
-        await eventually(lambda: len(refusals) == 3)
-        said = group.messages(by="watcher")
+        passed = (await group.next_message()).payload
     assert [len(told) for told in refusals] == [0, 1, 2]
-    assert ("nobody" in refusals[1][0], "at a loss" in refusals[2][1], said) == (True, True, [])
+    place = r"speak raised ValueError: at a loss \(test_hooks\.py:\d+\)"
+    assert "nobody" in refusals[1][0] and re.fullmatch(place, refusals[2][1])
+    assert isinstance(passed, Pass) and passed.cause is PassCause.NO_USABLE_ANSWER
+    assert [why in passed.content for why in (*refusals[2], "returned str")] == [True] * 3
+
+
+def test_who_was_removed_is_no_teammate() -> None:
+    """It hears nothing any more, so that nobody should name it."""
+    view = _view()
+    names = [one.agent_id for one in teammates(view)]
+    gone = [one.model_copy(update={"removed": one.agent_id == names[0]}) for one in view.state.members]
+    after = replace(view, state=view.state.model_copy(update={"members": tuple(gone)}))
+    assert [one.agent_id for one in teammates(after)] == names[1:]
+
+
+def test_an_agent_that_only_speaks_declines_all_tasks() -> None:
+    """Also with another card; it needs no function of its own to join."""
+    agent = Agent("ann", description="Talks")
+    agent.speak(lambda view: view.say(""))
+    for one in (agent, agent.with_card(tags=["calm"])):
+        with pytest.raises(DeclinedError, match="only speaks"):
+            one.function("paint the fence")
 
 
 def test_hooks_are_checked_when_they_are_written() -> None:

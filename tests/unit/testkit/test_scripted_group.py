@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
@@ -115,7 +116,9 @@ async def test_a_line_that_is_none_fails(ioa_system: System) -> None:
 async def test_an_agent_that_stays_silent_fails_the_next_line(ioa_system: System) -> None:
     """It is told who is waited for, and for what."""
     ioa_system.within = timedelta(seconds=0.5)
-    async with ioa_system.group("Print the menu", agent=translator(), brain=ScriptedBrain()) as group:
+    silent = translator()
+    silent.speak(lambda view: asyncio.Event().wait())  # type: ignore[type-var]
+    async with ioa_system.group("Print the menu", agent=silent) as group:
         await group["lead"].says("Translate it.", to="translator")
         with pytest.raises(ScriptError, match=r"translator has the floor, and is not done after 0\.5 s"):
             await group["lead"].says("Well?", to="translator")

@@ -16,7 +16,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
-from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, Payload, Thinking
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
 from ioa.protocol.policy import END, Policy
 
 
@@ -27,13 +27,14 @@ class Offer(NamedTuple):
         say: The words with which it has to open the node; None if it finds its own.
         next_speakers: Whom it may name as the next speaker. Whoever names nobody leaves it to the order.
         go: Where it may lead the group: nodes, or the end. Whoever names nothing stays, as long as the node goes on.
-        may_conclude: Whether it may state the conclusion with the announcement that the discussion ends.
+        may_conclude: Whether it may state the conclusion now.
         form: What it fills in.
         most_named: How many of `next_speakers` it may name at once, to speak side by side; 1 is no several.
         may_ask: Whether it may ask them a question.
         options: What it is asked to choose from; then it decides, and says nothing else.
         default: Which option stands if it does not choose.
-        about: What it decides: the way out, or who speaks next.
+        about: What it decides: the way out (`"exit"`), or who speaks next (`"speaker"`).
+        concluding: Whether the discussion has ended, and it is asked for the conclusion and for nothing else.
     """
 
     say: str | None = None
@@ -46,18 +47,25 @@ class Offer(NamedTuple):
     options: tuple[str, ...] = ()
     default: str = ""
     about: Literal["exit", "speaker"] | None = None
+    concluding: bool = False
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
         """The kinds of message that it may be said with."""
         if self.options:
             return _DECIDING
+        if self.concluding:
+            return _CONCLUDING
         return _ENDING if END in self.go else _TALKING
 
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
 _ENDING = _TALKING | {ConcludeGroupDiscussion}
 _DECIDING: frozenset[type[Payload]] = frozenset((Decision, Pass, Thinking))
+_CONCLUDING: frozenset[type[Payload]] = frozenset((Conclusion, Pass, Thinking))
+
+TO_CONCLUDE = Offer(may_conclude=True, concluding=True)
+"""What a member is offered that is to state the conclusion when the discussion has ended."""
 
 
 def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
@@ -82,12 +90,13 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
     me, form = state.number_of(agent_id), scene.node.form
+    go = _choices(scene, me)
     others = may_be_named(scene, me)
     most = most_named(scene, state.turns_left) if len(others) > 1 and state.limits.level >= ASKS_AND_GATHERINGS else 1
     return Offer(
         next_speakers=tuple([scene.agent(number) for number in others]),
-        go=_choices(scene, me),
-        may_conclude=floor.concluder(state) == agent_id,
+        go=go,
+        may_conclude=END in go and floor.concluder(state) == agent_id,
         form=blanks_of(form, state, scene.policy) if form else (),
         most_named=min(most, max(1, len(others))),
         may_ask=most > 1 and not form,

@@ -1,0 +1,109 @@
+"""The agents and the teams on docs/teams.md do what the page says, as they are printed."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from ioa import Agent, GoalOrder, TurnView
+from ioa.ports.brain import Team
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.team import team_of
+from ioa.testing import ScriptedBrain
+from ioa_testkit import System
+from tests.packaging.readme_session import blocks_of
+
+_BLOCKS = blocks_of((Path(__file__).parents[3] / "docs" / "teams.md").read_text(encoding="utf-8"), also=("toml",))
+
+
+def file(name: str) -> dict[str, Any]:
+    """What a file of the page defines."""
+    [body] = [block.body for block in _BLOCKS if re.match(rf"# {re.escape(name)}\n", block.body)]
+    defined: dict[str, Any] = {}
+    exec(compile(body, name, "exec"), defined)
+    return defined
+
+
+def team(name: str, goal: str) -> GoalOrder:
+    """The order of a team of the page."""
+    [found] = [one for block in _BLOCKS if block.kind == "toml" and (one := tomllib.loads(block.body)).get("team") == name]
+    return GoalOrder(goal=goal, team=team_of(found))
+
+
+def broken(name: str) -> Agent:
+    """An agent whose speaker always raises."""
+    agent = Agent(name, description="Fails")
+
+    @agent.speak
+    def speak(view: TurnView) -> Any:
+        raise KeyError("no idea")
+
+    return agent
+
+
+async def test_the_panel_of_the_page_ends_as_it_says(ioa_system: System) -> None:
+    """The judge leads on to the vote, both vote, and the judge is asked for the result."""
+    panel = file("panel.py")
+    agents = [panel[name] for name in ("judge", "optimist", "pessimist")]
+    finished = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "The panel says: it is ready.")
+    assert finished.transcript.count("ready = True, risk = 2") == 2 and "vote: We have heard enough." in finished.transcript
+
+
+async def test_the_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> None:
+    """It needs no task function; the writer, which leads, states the result, and words are one."""
+    writer = Agent("writer", description="Writes drafts")
+
+    @writer.speak
+    def write(view: TurnView) -> Any:
+        return view.say(f"A draft{' with a TODO' if not view.conversation else ''}.")
+
+    finished = await ioa_system.run(team("loop", "Write it."), agents=[writer, file("reviewer.py")["agent"]])
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "A draft.")
+    assert "on to draft: There is a TODO left." in finished.transcript
+
+
+async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
+    """Whoever leads asks the others, and concludes with what they chose."""
+    colours = file("colours.py")
+    order = GoalOrder(goal="Which colour shall the door have?", agent="asking")
+    plan = ScriptedBrain(teams=[Team(members=(AgentId("ann"), AgentId("bob")))])
+    finished = await ioa_system.run(order, agents=[colours[name] for name in ("asking", "ann", "bob")], brain=plan)
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "{'red': 2, 'blue': 0}")
+
+
+async def test_a_leader_that_only_fails_ends_nothing_late(ioa_system: System) -> None:
+    """It passes at once each time, with what was raised and where; another member is asked for the result."""
+    panel = file("panel.py")
+    agents = [broken("judge"), panel["optimist"], panel["pessimist"]]
+    finished = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
+    assert finished.content == "The panel says: it is ready."
+    assert re.search(r"judge .*no_usable_answer: speak raised KeyError: 'no idea' \(test_teams_page\.py:\d+\)", finished.transcript)
+
+
+async def test_a_group_in_which_all_fail_ends_at_once(ioa_system: System) -> None:
+    """As failed, with who failed and how; a team with a policy and a free group alike."""
+    agents = [broken(name) for name in ("judge", "reviewer-1", "reviewer-2")]
+    led = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
+    plan = ScriptedBrain(teams=[Team(members=(AgentId("reviewer-1"),))])
+    free = await ioa_system.run(GoalOrder(goal="Is it ready?", agent="judge"), agents=agents, brain=plan)
+    assert (led.succeeded, free.result.reason) == (False, Reason.FAILED)
+    assert "speak raised KeyError: 'no idea'" in led.transcript
+    assert "No member gave a usable answer" in free.content and "KeyError" in free.content
+
+
+async def test_a_vote_that_is_refused_three_times_closes_its_seat(ioa_system: System) -> None:
+    """At once, with the reason in the transcript; the others' votes count, and nobody waits until its time is up."""
+    panel = file("panel.py")
+    stubborn = Agent("reviewer-2", description="Reviews designs")
+
+    @stubborn.speak
+    def speak(view: TurnView) -> Any:
+        return view.say("Risky.", fields={"ready": True, "risk": 99} if view.offer and view.offer.form else {})
+
+    finished = await ioa_system.run(team("panel", "Is it ready?"), agents=[panel["judge"], panel["optimist"], stubborn])
+    assert finished.result.reason is Reason.CONCLUDED
+    assert "reviewer-2 [pass] no_usable_answer: The field risk cannot be what you say" in finished.transcript
