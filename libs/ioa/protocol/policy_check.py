@@ -31,7 +31,7 @@ class Finding(NamedTuple):
 
 def check(policy: Policy) -> tuple[Finding, ...]:
     """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
-    errors = [*errors_of_names(policy)]
+    errors = [*dict.fromkeys(errors_of_names(policy))]
     if not errors:
         errors = [*_of_ways(policy), *_of_size(policy)]
     return (*errors, *(() if errors else _warnings(policy)))

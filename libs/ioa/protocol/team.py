@@ -461,7 +461,7 @@ class _Reading:
             case ["policy", "roles", int(number), *rest] | ["fillings", int(number), *rest]:
                 where, loc = f"role {self._roles[number]}", rest
             case ["policy", "nodes", int(number), "form", int(field), *rest]:
-                where, loc = f"node {nodes[number]}", [*rest, f"the field {policy['nodes'][number]['form'][field]['name']!r}"]
+                where, loc = f"node {nodes[number]}", [*rest, f"the field {_name_of(policy['nodes'][number]['form'], field)!r}"]
             case ["policy", "nodes", int(number), *rest]:
                 where, loc = f"node {nodes[number]}", rest
             case ["policy", *rest]:
@@ -520,9 +520,15 @@ def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:  # noqa: C901 - a 
     return True
 
 
+def _name_of(form: Sequence[Any], number: int) -> object:
+    """Return what a field is called, or its number."""
+    field = form[number]
+    return field.get("name", number + 1) if isinstance(field, dict) else number + 1
+
+
 def _leave_out_field(node: dict[str, Any], number: int) -> None:
     """Leave out what a field of a form is, and what waits for it."""
-    name = node["form"][number]["name"]
+    name = _name_of(node["form"], number)
     node["form"][number] = {"name": f"field-{len(node['form'])}-{number}"}
     for way in node.get("exits", ()):
         for part in ("when", "remove"):

@@ -285,6 +285,11 @@ def test_a_loop_ends_when_all_that_it_leads_to_is_used_up() -> None:
         ),
         (HEAD + X + 'form = { n = { kind = "nmber" } }', "node x: `kind` of the field 'n' is 'nmber', and may be text, number, "),
         (HEAD + 'c = { agent = "p", need = "q" }\n' + X, "role c: has `agent` and `need`; only one of them says who fills it"),
+        (HEAD + X + "form = [1]", "node x: the field 1 must be a table, and is 1"),
+        (
+            HEAD + X + 'exits = [ { to = "end", by = "c" }, { to = "y", by = "c" } ]\n' + Y,
+            "node x: no role is called 'c'; there are",
+        ),
         (HEAD.replace("ada", "a da") + X, "role a: `agents`: 'a da' is not a valid id: use 1 to 64 of"),
         (
             HEAD + X + 'exits = [ { to = "end", when = { field = "q", equals = [1] } } ]',
