@@ -71,6 +71,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """Take back how a test, or a command that it ran, has set up logging, and have no logger remember it."""
+    before, configure = structlog.get_config(), structlog.configure
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(structlog, "configure", lambda **told: configure(**{**told, "cache_logger_on_first_use": False}))
+        yield
+    configure(**before)
+
+
+@pytest.fixture(autouse=True)
 def _unblocked_loop(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fail a test in which one callback held the event loop for more than 250 ms, unless it is marked `blocks_loop`."""
     if request.node.get_closest_marker("blocks_loop") is not None:
