@@ -26,10 +26,10 @@ _HEAVY = {
 }
 
 PUBLIC = [
-    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError", "ForbiddenError"),
-    *("GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError", "Launched"),
-    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Team", "Teammate", "Tool", "TurnView"),
-    *("UnavailableError", "UpstreamResult", "connect", "serving"),
+    *("Agent", "Blank", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError"),
+    *("FieldVotes", "ForbiddenError", "GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError"),
+    *("Launched", "ModelAgent", "ModelError", "NotFoundError", "Offer", "Part", "TaskContext", "TaskError", "Team", "Teammate"),
+    *("Tool", "TurnView", "UnavailableError", "UpstreamResult", "Votes", "connect", "serving"),
 ]
 
 _INSTALLED = """

@@ -203,7 +203,7 @@ class Fleet:
     ) -> None:
         """Publish a goal as a user does, until the server has it. The same goal may be published again."""
         goal = f"load {kind} {goal_id}"
-        team = TEAM if kind in PUZZLES and PUZZLES[kind].led else None
+        team = TEAM if PUZZLES[kind].led else None
         order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent, team=team)
         data = order.model_dump_json(exclude_none=True).encode()
         self._texts[goal_id], self._published[goal_id] = goal, data

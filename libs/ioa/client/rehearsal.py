@@ -40,7 +40,9 @@ _LINE = re.compile(
     r"(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
-_PAIR = re.compile(r"""\s*(?:(?P<name>[A-Za-z0-9_-]+)\s*=\s*(?P<value>"(?:[^"\\]|\\.)*"|'[^']*'|[^,"'{\[\s][^,]*?|)\s*)?(?:,|\Z)""")
+_PAIR = re.compile(
+    r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
+)
 _FORMS = "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who !silent` or `who !lost`"
 _NUMBER = re.compile(r"[-+]?\d{1,15}")
 _YES_NO = {"yes": True, "true": True, "no": False, "false": False}
@@ -127,7 +129,7 @@ def _fields(written: str, number: int) -> Mapping[str, str]:
             if found is None:
                 raise ValueError
             if found["name"] is not None:
-                value = found["value"]
+                value = found["value"].rstrip()
                 fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[:1] in ("'", '"') else value
         except ValueError:
             what = written[at:].strip()

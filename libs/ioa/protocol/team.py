@@ -218,6 +218,7 @@ def _node_document(node: dict[str, Any]) -> dict[str, Any]:
     return node
 
 
+_NAME = re.compile(NAME)
 _NUMBER = re.compile(r"(-?\d{1,15})\.\.(-?\d{1,15})")
 _PLAIN: Mapping[str, str] = {"text": "text", "number": "number", "yes/no": "yes_no", "member": "member"}
 
@@ -382,7 +383,7 @@ class _Reading:
         if isinstance(given, str):
             field = _field(given)
             role = field.get("role")
-            if role is not None and role not in self._roles and not re.fullmatch(NAME, role):
+            if role is not None and role not in self._roles and not _NAME.fullmatch(role):
                 self._wrong(where, f"the field {name!r} cannot be {given!r}; it may be {SHORT_FORMS}")
             return {"name": name, **field}
         if not isinstance(given, Mapping):

@@ -139,7 +139,7 @@ async def test_nobody_dies_of_poison(town: Fleet, nats_server: NatsServer) -> No
     waited in queues has become dead letters.
     """
     spoiled = comm_id_of_goal(SPOILED)
-    await town.publish(SPOILED, "chat", timeout=_LONG_DEADLINE)
+    await town.publish(SPOILED, "talk16", timeout=_LONG_DEADLINE)
     town.goals.remove(SPOILED)
     await eventually(lambda: NatsGroupLog(town.client).last(spoiled))
     await poison_stores(town.client, spoiled)
