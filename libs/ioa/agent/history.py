@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.forms import blanks_of, no_votes
@@ -91,13 +90,16 @@ class GroupHistory:
         """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         policy = self.charter.policy
-        apart = _sits_apart(self.state, policy, me)
-        is_peer = partial(_is_of_peers, self.state, me) if apart else _is_of_nobody
+        state, messages, log = self.state, self._messages, self._log
+        if _sits_apart(state, policy, me):
+            messages = [message for message in messages if not _is_of_peers(state, me, message)]
+            log = [item for item in log if not _is_of_peers(state, me, item)]
+            state = _unanswered(state)
         return GroupView(
             me=me,
             charter=self.charter,
-            state=_unanswered(self.state) if apart else self.state,
-            messages=tuple([message for message in self._messages if not is_peer(message)]),
+            state=state,
+            messages=tuple(messages),
             tasks=self.tasks(),
             legal=legal_kinds(self.state, me, at, policy),
             offer=asked_beside(self.state, me) if policy is None else offer(policy, self.state, me),
@@ -105,7 +107,7 @@ class GroupHistory:
             reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,
-            log=tuple([item for item in self._log if not is_peer(item)]),
+            log=tuple(log),
             at=self._granted,
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
@@ -217,10 +219,6 @@ def _unanswered(state: GroupState) -> GroupState:
         stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
     told = None if course is None else course.model_copy(update={"told": ()})
     return state.model_copy(update={"stage": stage, "course": told})
-
-
-def _is_of_nobody(_item: Message | TaskRecord) -> bool:
-    return False
 
 
 def asked_beside(state: GroupState, me: AgentId) -> Offer | None:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import nats.errors
 import structlog
@@ -19,6 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions
+from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
 from ioa.errors import IoaError
 from ioa.protocol.subjects import inbox_prefix_of
@@ -60,7 +60,7 @@ async def answer_callouts(
     async def answer(message: Msg) -> None:
         async with slots:
             try:
-                asked = _claims(message.data.decode("ascii"))["nats"]
+                asked = claims_of(message.data.decode("ascii"))["nats"]
                 user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
             except (ValueError, KeyError, TypeError, AttributeError):
                 _log.error("callout_unreadable")
@@ -106,12 +106,6 @@ def _user(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, obje
         rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
     return {"iss": issuer, "sub": user, "aud": may.account, "name": guest.name, **times, "nats": rights}
-
-
-def _claims(token: str) -> dict[str, Any]:
-    payload = token.split(".")[1]
-    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    return claims
 
 
 def _encoded(value: Mapping[str, object]) -> str:
