@@ -48,7 +48,7 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import Shares
+from ioa_groups.shares import PoolShares
 
 _FILES_AT_ONCE = Bounds(
     max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
@@ -109,7 +109,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             leaders,
             tickets,
             clock,
-            Shares(registry, open_groups),
+            PoolShares(registry, open_groups),
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)

@@ -40,7 +40,7 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_groups.files import FileService
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
-from ioa_groups.shares import Shares
+from ioa_groups.shares import PoolShares
 
 INTAKE_NAME = AgentId("intake")
 
@@ -86,7 +86,7 @@ class IntakePorts:
     leaders: Leaders
     tickets: Tickets
     clock: Clock
-    shares: Shares
+    shares: PoolShares
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -28,8 +29,9 @@ PATIENCE = timedelta(seconds=5)
 """How long a goal waits here, before others of its user that go elsewhere have their turn."""
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.2
-_LOOKED_AT = 8
-"""How many goals are looked after at a time, whether they have ended."""
+_LOOKED_AT, _IN_PASSING = 8, 2
+"""How many goals are looked after at a time, whether they have ended: while one waits for that; and, of those that are not new
+any more, with each that is handed out, so that what is remembered does not grow where nothing waits."""
 _AGAIN = timedelta(seconds=1)
 _COUNTED_FOR = 0.5
 
@@ -51,7 +53,7 @@ class _Share:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-class Shares:
+class PoolShares:
     """Lets goals go to a pool as far as their user's share of it allows.
 
     Args:
@@ -75,9 +77,11 @@ class Shares:
         share = self._shares[user, pool]
         try:
             async with asyncio.timeout(PATIENCE.total_seconds()), share.lock:
+                old = [comm_id for comm_id, begun in share.begun.items() if begun <= _shown()]
+                await self._forget_ended(share, old[:_IN_PASSING])
                 pause = _FIRST_LOOK
                 while not self._has_room(share, pool):
-                    if not await self._forget_ended(share):
+                    if not await self._forget_ended(share, list(share.begun)[:_LOOKED_AT]):
                         await asyncio.sleep(pause)
                         pause = min(2 * pause, _LONGEST_LOOK)
         except TimeoutError:
@@ -92,7 +96,7 @@ class Shares:
         most = max(LEAST, found.slots // 2)
         if not found.slots or len(share.begun) < most:
             return True
-        shown = now - SHOWN_WITHIN.total_seconds()
+        shown = _shown()
         return 2 * found.tasks < found.slots and sum(begun > shown for begun in share.begun.values()) < most
 
     def _count(self, pool: PoolId | None, now: float) -> _Pool:
@@ -100,10 +104,10 @@ class Shares:
         loads = [self._registry.load(card.agent_id) for card in cards if self._registry.is_online(card.agent_id)]
         return _Pool(sum(load.slots for load in loads), sum(load.tasks for load in loads), now)
 
-    async def _forget_ended(self, share: _Share) -> bool:
-        """Look after some goals, in turn, and forget those that have ended; whether there were any."""
+    async def _forget_ended(self, share: _Share, goals: Sequence[CommId]) -> bool:
+        """Look after some goals, which come last then, and forget those that have ended; whether there were any."""
         ended = False
-        for comm_id in list(share.begun)[:_LOOKED_AT]:
+        for comm_id in goals:
             is_open = await self._open_groups.find(comm_id) is not None
             begun = share.begun.pop(comm_id)
             if is_open:
@@ -111,3 +115,8 @@ class Shares:
             else:
                 ended = True
         return ended
+
+
+def _shown() -> float:
+    """Return since when what was handed out does not count as new any more."""
+    return asyncio.get_running_loop().time() - SHOWN_WITHIN.total_seconds()

@@ -39,7 +39,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import Shares
+from ioa_groups.shares import PoolShares
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 from ioa_router.router import Router, RouterPorts
@@ -209,7 +209,7 @@ class MemoryControlPlane:
             Leaders(self.discovery, self.work, self.view, clock),
             self.tickets,
             clock,
-            Shares(self.view, self.open_groups),
+            PoolShares(self.view, self.open_groups),
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

@@ -16,7 +16,7 @@ from ioa.protocol.load import Load
 from ioa.testing.memory_open_groups import MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
 from ioa_groups import shares
-from ioa_groups.shares import LEAST, Shares
+from ioa_groups.shares import LEAST, PoolShares
 from tests.unit.group.scenario import START, card
 
 ADA, SUMS = AgentId("ada"), PoolId("sums")
@@ -28,7 +28,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self.cards, self.leases, self.open = MemoryCards(), MemoryLeases(SystemClock(), timedelta(hours=1)), MemoryOpenGroups()
-        self.shares = Shares(MemoryRegistryView(self.cards, self.leases), self.open)
+        self.shares = PoolShares(MemoryRegistryView(self.cards, self.leases), self.open)
 
     async def come(self, *, slots: int, tasks: int = 0) -> None:
         """Have the agent come online."""
@@ -73,3 +73,16 @@ async def test_goals_that_leave_the_pool_idle_are_followed_by_more(monkeypatch: 
 async def test_nothing_waits_for_a_pool_that_is_away() -> None:
     """All of a user's goals are in its queue when it comes back."""
     await _Pool().take(ANNA, *range(20))
+
+
+async def test_goals_that_have_ended_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where nothing ever waits for them, since there is room, or the pool is away: what is kept does not grow with time."""
+    monkeypatch.setattr(shares, "SHOWN_WITHIN", timedelta(0))
+    for slots in (0, 100):
+        pool = _Pool()
+        if slots:
+            await pool.come(slots=slots)
+        for number in range(200):
+            await pool.take(ANNA, number)
+            await pool.open.remove(CommId(f"anna-{number}"))
+        assert len(pool.shares._shares[ANNA, SUMS].begun) < 10

@@ -38,7 +38,7 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
-from ioa_groups.shares import Shares
+from ioa_groups.shares import PoolShares
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.unit.group.scenario import card, charter, limits
@@ -136,7 +136,7 @@ class Plane:
             leaders=self.leaders,
             tickets=self.tickets,
             clock=self.clock,
-            shares=Shares(self.view, self.open_groups),
+            shares=PoolShares(self.view, self.open_groups),
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)
