@@ -16,7 +16,7 @@ from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, Listener
+from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -159,7 +159,7 @@ class MemorySystemClient:
         return await self._read(comm_id, after=after)
 
     @asynccontextmanager
-    async def listen(self, comm_id: CommId, listener: Listener) -> AsyncIterator[None]:
+    async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Listen to a group while the block runs."""
 
         def note(of: CommId) -> None:

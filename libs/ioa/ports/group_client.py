@@ -22,7 +22,7 @@ class GroupList:
     before: int | None
 
 
-class Listener(Protocol):
+class GroupListener(Protocol):
     """Whoever wants to know when there is something to read."""
 
     def hint(self) -> None:
@@ -67,5 +67,5 @@ class GroupClient(Protocol):
             UnreadableEntryError: One of these entries is garbage.
         """
 
-    def listen(self, comm_id: CommId, listener: Listener) -> AbstractAsyncContextManager[None]:
+    def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
         """Tell the listener of what happens in a group, which need not exist yet, while the block runs."""

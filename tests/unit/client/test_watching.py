@@ -20,7 +20,7 @@ from ioa.client import watching
 from ioa.client.watching import conversation, watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
-from ioa.ports.group_client import GroupClient, Listener
+from ioa.ports.group_client import GroupClient, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -72,7 +72,7 @@ class Log:
     def __init__(self, entries: Sequence[StoredEntry], random: Random) -> None:
         self._coming, self._stored = [*entries], list[StoredEntry]()
         self._random = random
-        self._listeners: list[tuple[CommId, Listener]] = []
+        self._listeners: list[tuple[CommId, GroupListener]] = []
 
     async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
         """Read what is stored when the answer is made; now and then nobody answers."""
@@ -84,7 +84,7 @@ class Log:
         return page
 
     @asynccontextmanager
-    async def listen(self, comm_id: CommId, listener: Listener) -> AsyncIterator[None]:
+    async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Listen to one group."""
         self._listeners.append((comm_id, listener))
         yield

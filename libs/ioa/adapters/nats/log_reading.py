@@ -18,7 +18,7 @@ from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
-from ioa.ports.group_client import Listener
+from ioa.ports.group_client import GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
@@ -59,7 +59,7 @@ class Logs:
         return [decoded_entry(comm_id, message.seq, message.data) for message in page.messages]
 
     @asynccontextmanager
-    async def listen(self, comm_id: CommId, listener: Listener) -> AsyncIterator[None]:
+    async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
         """Tell of each entry that is published, of each report of progress, and to look once in a while, while the block runs."""
 
         async def hear(_message: Msg) -> None:

@@ -33,7 +33,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
-from ioa.ports.group_client import GroupList, Listener
+from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -229,7 +229,7 @@ class NatsSystemClient:
         """Read a group's log behind a sequence, in order; see the port."""
         return await self._logs.entries(comm_id, after=after, limit=limit)
 
-    def listen(self, comm_id: CommId, listener: Listener) -> AbstractAsyncContextManager[None]:
+    def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
         """Listen to a group; see the port."""
         return self._logs.listen(comm_id, listener)
 
