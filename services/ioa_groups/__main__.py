@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -30,7 +29,7 @@ from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, 
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
-from ioa.protocol.ids import AgentId, GoalName
+from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
@@ -57,7 +56,6 @@ _FILES_AT_ONCE = Bounds(
 
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
-_MOST_REMEMBERED = 10_000
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:
@@ -118,18 +116,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry.listen_for_losses(watch.notice)
         metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
-        accepted: OrderedDict[str, GoalName] = OrderedDict()
         at_once = _ORDERS_AT_ONCE if settings.has_own_key else _LOCAL_ORDERS_AT_ONCE
 
         async def take(delivery: Delivery) -> None:
-            goal = accepted.get(delivery.identity) or await intake.accept(delivery.subject, delivery.data, delivery.identity)
-            if goal is None or not settings.has_own_key:  # who asks nobody who he is has one user, and nobody to keep waiting
-                return
-            accepted[delivery.identity] = goal  # what it took to accept it need not be done again
-            if len(accepted) > _MOST_REMEMBERED:
-                accepted.popitem(last=False)
-            await intake.check_ended(goal)
-            del accepted[delivery.identity]
+            await intake.see_through(delivery.subject, delivery.data, delivery.identity)
 
         async def take_old(delivery: Delivery) -> None:
             is_of_before = delivery.stored_at < users_since

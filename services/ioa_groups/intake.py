@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
@@ -43,6 +44,8 @@ from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 
 INTAKE_NAME = AgentId("intake")
+_MOST_REMEMBERED = 10_000
+"""How many goals that were accepted and are open are known without looking."""
 
 _MAX_WHY_BYTES = 4_000
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -114,6 +117,7 @@ class Intake:
         self._ports = ports
         self._patience = patience
         self._users_are_known = users_are_known
+        self._accepted: OrderedDict[str, GoalName] = OrderedDict()
 
     async def accept(self, subject: str, data: bytes, identity: str) -> GoalName | None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
@@ -140,14 +144,23 @@ class Intake:
             return None
         return await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
 
-    async def check_ended(self, goal: GoalName) -> None:
-        """See that a goal that was accepted has ended.
+    async def see_through(self, subject: str, data: bytes, identity: str) -> None:
+        """Accept a goal; where users are known, see that it has ended besides, so that those of each that are open are counted.
+
+        Where nobody is asked who he is all goals are one user's, and nobody is kept waiting.
 
         Raises:
-            UnavailableError: It has not, a `NotYetError`; or nobody can tell now.
+            UnavailableError: The goal has to come back later; a `NotYetError`, if it is open.
         """
+        goal = self._accepted.get(identity) or await self.accept(subject, data, identity)
+        if goal is None or not self._users_are_known:
+            return
+        self._accepted[identity] = goal  # what it took to accept it need not be done again
+        if len(self._accepted) > _MOST_REMEMBERED:
+            self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
             raise NotYetError(f"The goal {goal} is open.")
+        self._accepted.pop(identity, None)
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
         """Accept a goal that an older version's users published before this version came; it has no user.

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import ConflictError, UnavailableError
-from ioa.group.requests import SetAside
+from ioa.errors import ConflictError, NotYetError, UnavailableError
+from ioa.group.requests import CancelGroup, SetAside
 from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
@@ -18,6 +18,7 @@ from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_groups.garbage import QueueGarbage
+from ioa_groups.intake import Intake
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, ROOM, Plane
 
@@ -318,3 +319,17 @@ async def test_a_goal_that_is_led_is_not_offered_again() -> None:
     await plane.open(ADA, BOB)
     await plane.intake.accept(subjects.goal_of(LOCAL), order(max_turns=10), "1")
     assert len(plane.work.waiting()) == 1
+
+
+async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> None:
+    """What is open counts among its user's open goals, and is accepted once; where nobody is asked who he is, nobody waits."""
+    plane = Plane()
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+    for _ in range(2):
+        with pytest.raises(NotYetError):
+            await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+    assert len(plane.work.waiting()) == 1
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
+    await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+    await plane.intake.see_through(subjects.goal_of(LOCAL), order(goal_id="another"), "2")
+    assert [record.goal.goal_id for record in plane.goals.all()] == [GOAL, GoalId("another")]
