@@ -8,6 +8,7 @@ core either, somebody holds the GIL all the while, perhaps a library's call in a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
 time that any thread, such as the one with the GIL, had no core. Garbage collections do not count either: how long one takes
 depends on all that the process holds, such as what two thousand tests have left, and not on the callback it happens to fall into.
+Nor does it count that a module's code is read, or compiled and written: it happens to whoever is first, on a new installation.
 
 It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the standard library only, not uvloop's.
 """
@@ -24,7 +25,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 _STACK_FRAMES = 10
 _GIL_PATIENCE = 4
@@ -80,6 +83,8 @@ class _Running:
     collected: float
     delays: dict[str, float]
     looks: int = 0
+    loaded: float = 0.0
+    loaded_core_time: float = 0.0
     stack: str = ""
 
 
@@ -102,6 +107,17 @@ class LoopWatch:
         else:
             self._collected += time.monotonic() - self._collecting_since
 
+    def load(self, get_code: Callable[[], CodeType | None]) -> CodeType | None:
+        """Get a module's code, on whichever thread."""
+        started, core_time = time.monotonic(), time.thread_time()
+        try:
+            return get_code()
+        finally:
+            running = self._running.get(threading.get_native_id())
+            if running is not None:
+                running.loaded += time.monotonic() - started
+                running.loaded_core_time += time.thread_time() - core_time
+
     def run_timed(self, run: Callable[[asyncio.Handle], None], handle: asyncio.Handle) -> None:
         """Run one callback of a loop and record it if it took too long."""
         thread = threading.get_native_id()
@@ -112,14 +128,14 @@ class LoopWatch:
             run(handle)
         finally:
             del self._running[thread]
-            elapsed = time.monotonic() - running.started - (self._collected - running.collected)
+            elapsed = time.monotonic() - running.started - (self._collected - running.collected) - running.loaded
             if elapsed > self.threshold.total_seconds():
                 self._judge(handle, running, str(thread), elapsed)
 
     def _judge(self, handle: asyncio.Handle, running: _Running, thread: str, elapsed: float) -> None:
         # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
         starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
-        computed = time.thread_time() - running.core_time - (self._collected - running.collected)
+        computed = time.thread_time() - running.core_time - (self._collected - running.collected) - running.loaded_core_time
         started = max((delay for task, delay in starved.items() if task not in running.delays), default=0.0)
         measured = Measured(elapsed, running.looks, computed, starved.get(thread, 0.0), started, sum(starved.values()))
         held = measured.blocked(self.threshold)
@@ -146,19 +162,24 @@ class LoopWatch:
 def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[LoopWatch]:
     """Watch every event loop of this process until the block ends."""
     watch = LoopWatch(threshold)
-    run = asyncio.Handle._run
+    run, get_code = asyncio.Handle._run, SourceFileLoader.get_code
 
     def run_timed(handle: asyncio.Handle) -> None:
         watch.run_timed(run, handle)
+
+    def load(loader: SourceFileLoader, name: str) -> CodeType | None:
+        return watch.load(lambda: get_code(loader, name))
 
     gc.callbacks.append(watch.note_collection)
     onlooker = threading.Thread(target=watch.look_on, name="loop-watch", daemon=True)
     onlooker.start()
     asyncio.Handle._run = run_timed  # type: ignore[method-assign, assignment]
+    SourceFileLoader.get_code = load  # type: ignore[method-assign, assignment]
     try:
         yield watch
     finally:
         asyncio.Handle._run = run  # type: ignore[method-assign]
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
         gc.callbacks.remove(watch.note_collection)
         watch.close()
         onlooker.join()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,21 @@ async def test_leaves_garbage_collections_out() -> None:
         await asyncio.sleep(0)
         await asyncio.sleep(0)
     assert (len(much), watch.blocks) == (200_000, [])
+
+
+@pytest.mark.parametrize(("body", "blocks"), [("", 0), ("import time; time.sleep(0.5)\n", 1)], ids=["compiled", "runs long"])
+async def test_leaves_the_compiling_of_modules_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, blocks: int) -> None:
+    """Whoever imports a module first on a new installation compiles it; what the module does while it is imported counts."""
+    name = f"newly_installed_{blocks}"
+    (tmp_path / f"{name}.py").write_text("".join(f"def f{n}(a, b=({n},)): return a + {n}\n" for n in range(3_000)) + body)
+    monkeypatch.syspath_prepend(tmp_path)
+    with watch_loops(_THRESHOLD) as watch:
+        await asyncio.sleep(0)
+        started = time.thread_time()
+        importlib.import_module(name)
+        took = time.thread_time() - started
+        await asyncio.sleep(0)
+    assert (len(watch.blocks), took > _THRESHOLD.total_seconds()) == (blocks, True)
 
 
 def test_watches_a_loop_in_another_thread() -> None:
