@@ -331,6 +331,7 @@ class Gathering(Model):
         votes: What came of it so far, where a member has asked them: it gets the floor back. None where the policy has.
         form: What that member has asked.
         away: Whose models are away, and who are asked again.
+        begun: The turn in which the first of them spoke, if who was away is asked again and must not read what they said.
     """
 
     phase: Literal[Phase.GATHERING] = Phase.GATHERING
@@ -339,6 +340,7 @@ class Gathering(Model):
     votes: Votes | None = None
     form: Form = ()
     away: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
+    begun: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
     @property
     def until(self) -> datetime:
@@ -403,6 +405,13 @@ class Concluding(Model):
     since: Time | None = None
 
 
+class Elsewhere(Model):
+    """The group is where a member hears nothing; only what members are shown holds it. `until` is when it moves on by itself."""
+
+    phase: Literal["elsewhere"] = "elsewhere"
+    until: Time
+
+
 class Ended(Model):
     """Nothing can happen any more.
 
@@ -421,7 +430,8 @@ class Ended(Model):
 
 
 Stage = Annotated[
-    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")
+    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Elsewhere | Ended,
+    Field(discriminator="phase"),
 ]
 
 
@@ -451,6 +461,14 @@ class Passed(Model):
     since: Time
 
 
+class Choices(Model):
+    """Whom a speaker may name, how many of them at once, and where it may lead the group."""
+
+    next_speakers: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
+    most_named: Count = 1
+    go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
+
+
 class Course(Model):
     """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
 
@@ -468,6 +486,8 @@ class Course(Model):
         told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
             values, in the order of telling. A member is told by its number, an option by its place.
         nominated: Whom the last speaker named, while somebody is asked.
+        offered: What the floor holder may choose, as the router found it: the members that it may name, and the ways out. Only what
+            members are shown holds it, where what they see does not tell.
     """
 
     policy: str
@@ -482,6 +502,7 @@ class Course(Model):
     kept: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
+    offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
 
 
 class GroupState(Model):
@@ -535,9 +556,14 @@ class GroupState(Model):
 
     @property
     def phase(self) -> Phase:
-        """The phase as the protocol names it."""
-        stage = self.stage
-        return _PHASE_OF_END.get(stage.reason, Phase.FAILED) if isinstance(stage, Ended) else stage.phase
+        """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
+        match self.stage:
+            case Ended(reason=reason):
+                return _PHASE_OF_END.get(reason, Phase.FAILED)
+            case Elsewhere():
+                return Phase.DISCUSSING
+            case stage:
+                return stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:
