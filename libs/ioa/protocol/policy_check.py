@@ -361,11 +361,11 @@ def _of_size(policy: Policy) -> Iterator[Finding]:
 def _warnings(policy: Policy) -> Iterator[Finding]:
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name: node for node in policy.nodes for name in _asked_in(node)}
+    named = {one.role for node in policy.nodes for one in node.form}
     for role in policy.roles:
-        if role.name not in speaking and role.name != policy.leader and role.name not in asked:
-            told = [node for node in policy.nodes for one in node.form if one.role == role.name]
-            if not told:
-                yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+        is_told = role.secret and role.prompt  # it may be there for its words
+        if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
+            yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
     for name, node in asked.items():
         if name not in speaking and name != policy.leader:
             yield Finding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
