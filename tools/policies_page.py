@@ -149,8 +149,8 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level 5; a policy with `heard_by`, `secret` or `peers = "never"` is cast with no others. A group
-with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+All this needs agents and routers of level 5; a policy with `heard_by`, `secret` or `peers = "never"` is cast with no others. A
+group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:
