@@ -254,8 +254,9 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = 4 if chain else _version_of(state)
-        return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+        if chain:
+            return cls(version=4, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+        return cls(version=_version_of(state), event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether a member may see this entry, if only that there is one."""
@@ -279,13 +280,16 @@ class EncodedEntry(NamedTuple):
     data: bytes
 
 
+_UNLESS_SCOPED = {"state", "noticed", "chain"}
+
+
 def encode_entry(entry: Entry) -> EncodedEntry:
     """Encode an entry, around its state, which is the last of it.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    fields = entry.model_dump(mode="json", exclude={"state"})
+    fields = entry.model_dump(mode="json", exclude={"state"} if entry.chain else _UNLESS_SCOPED)
     data = encode_around({**fields, "state": None}, encode_state(entry.state))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
     return EncodedEntry(entry, data)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -461,12 +461,12 @@ class Passed(Model):
     since: Time
 
 
-class Choices(Model):
+class Choices(NamedTuple):
     """Whom a speaker may name, how many of them at once, and where it may lead the group."""
 
-    next_speakers: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
-    most_named: Count = 1
-    go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
+    next_speakers: tuple[AgentId, ...]
+    most_named: int
+    go: tuple[str, ...]
 
 
 class Course(Model):
@@ -557,13 +557,10 @@ class GroupState(Model):
     @property
     def phase(self) -> Phase:
         """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
-        match self.stage:
-            case Ended(reason=reason):
-                return _PHASE_OF_END.get(reason, Phase.FAILED)
-            case Elsewhere():
-                return Phase.DISCUSSING
-            case stage:
-                return stage.phase
+        stage = self.stage
+        if isinstance(stage, Ended):
+            return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
+        return Phase.DISCUSSING if isinstance(stage, Elsewhere) else stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:

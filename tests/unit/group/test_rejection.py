@@ -237,7 +237,7 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
 }
 
 
-_BOB = (AgentId("bob"),)
+_BOB: tuple[AgentId, ...] = (AgentId("bob"),)
 
 
 def _to_all(*agents: str) -> Discussion:

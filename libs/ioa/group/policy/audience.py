@@ -240,7 +240,7 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
     offered = course.offered
     if mine and offered is None:
         offer = offer_in(scene_of(policy, state, course), state, me.agent_id)
-        offered = Choices(next_speakers=offer.next_speakers, most_named=offer.most_named, go=offer.go)
+        offered = Choices(offer.next_speakers, offer.most_named, offer.go)
     number = state.number_of(me.agent_id)
     shown: Mapping[str, object] = {
         "policy": "",

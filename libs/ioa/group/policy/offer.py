@@ -111,7 +111,7 @@ def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
     others = may_be_named(scene, me)
     most = most_named(scene, state.turns_left) if len(others) > 1 and state.limits.level >= ASKS_AND_GATHERINGS else 1
     names = tuple([scene.agent(number) for number in others])
-    return Choices.model_construct(next_speakers=names, most_named=min(most, max(1, len(others))), go=_ways(scene, me))
+    return Choices(names, min(most, max(1, len(others))), _ways(scene, me))
 
 
 def check_discussion(offered: Offer, said: Discussion) -> None:
