@@ -32,7 +32,7 @@ async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) ->
                 storage = await eventually(inspection.storage, bool, within=SOON)
         found = quotas_finding(await inspection.slowed())
     assert {subject: seconds for subject, seconds in took.items() if seconds > 3 * usual + _SLACK_SECONDS} == {}
-    assert (storage.streams > 0, "_eve" in found.message) == (True, True)
+    assert (storage is not None and storage.streams > 0, "_eve" in found.message) == (True, True)
 
 
 async def test_observers_and_users_see_the_same_as_an_admin(town: Town) -> None:
