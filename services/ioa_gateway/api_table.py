@@ -5,12 +5,20 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, RateLimitedError
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnauthenticatedError,
+)
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.search import Search
 from ioa_gateway.calls import Nothing, Row, json_reader
-from ioa_gateway.routes import agents, goals, groups
+from ioa_gateway.routes import agents, goals, groups, session
 
 PREFIX = "/v1"
 
@@ -64,7 +72,7 @@ TABLE: tuple[Row[Any, Any], ...] = (
     Row(
         *("GET", "/goals/{goal_id}/events", Scope.GOALS_READ, "Follow a goal and its nested teams", groups.follow_goal),
         *(groups.GoalEventsQuery, Nothing, _FOLLOWED, _nothing),
-        (InvalidInputError, NotFoundError),
+        (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
     ),
@@ -76,7 +84,7 @@ TABLE: tuple[Row[Any, Any], ...] = (
     Row(
         *("GET", "/groups/{comm_id}/events", Scope.GOALS_READ, "Follow a group and its nested teams", groups.follow_group),
         *(groups.EventsQuery, Nothing, _FOLLOWED, _nothing),
-        (InvalidInputError, NotFoundError),
+        (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
     ),
@@ -89,5 +97,14 @@ TABLE: tuple[Row[Any, Any], ...] = (
         *("POST", "/agents/search", Scope.AGENTS_READ, "Say who fits each need, and why", agents.search),
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
+    ),
+    Row(
+        *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),
+        *(Nothing, session.SessionOrder, {204: "The cookie stands for it."}, json_reader(session.SessionOrder)),
+        (InvalidInputError, UnauthenticatedError),
+    ),
+    Row(
+        *("DELETE", "/session", None, "End the session of this browser", session.end),
+        *(Nothing, Nothing, {204: "The cookie is gone."}, _nothing),
     ),
 )

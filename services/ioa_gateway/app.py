@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.protocol.codec import validate
 from ioa_gateway.api_table import PREFIX, TABLE
-from ioa_gateway.callers import LetIn
+from ioa_gateway.callers import NOBODY
 from ioa_gateway.calls import MAX_BODY_BYTES, Call, Nothing, Row
 from ioa_gateway.guard import Guard
 from ioa_gateway.openapi import description
@@ -34,19 +34,18 @@ requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and
 _JSON = "application/json"
 
 
-def create_app(reach: Reach, let_in: LetIn, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
+def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     """Make the application.
 
     Args:
         reach: The system.
-        let_in: Tells who asks.
         guard: Looks at a request before anything else does.
     """
 
     async def describe(_request: Request) -> Response:
         return Response(description(), media_type=_JSON)
 
-    routes = [Route(PREFIX + row.path, partial(_answer, row, reach, let_in), methods=[row.method]) for row in TABLE]
+    routes = [Route(PREFIX + row.path, partial(_answer, row, reach), methods=[row.method]) for row in TABLE]
     for route in routes:
         if route.methods is not None:
             route.methods.discard("HEAD")  # of a stream it would never end
@@ -54,9 +53,9 @@ def create_app(reach: Reach, let_in: LetIn, guard: Callable[[ASGIApp], Guard]) -
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 
-async def _answer(row: Row[Any, Any], reach: Reach, let_in: LetIn, request: Request) -> Response:
+async def _answer(row: Row[Any, Any], reach: Reach, request: Request) -> Response:
     try:
-        response = await _answered(row, reach, let_in, request)
+        response = await _answered(row, reach, request)
     except ClientDisconnect:
         response = Response(status_code=499)  # nobody reads it
     except Exception as error:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
@@ -65,9 +64,10 @@ async def _answer(row: Row[Any, Any], reach: Reach, let_in: LetIn, request: Requ
     return response
 
 
-async def _answered(row: Row[Any, Any], reach: Reach, let_in: LetIn, request: Request) -> Response:
-    caller = await let_in(request)
+async def _answered(row: Row[Any, Any], reach: Reach, request: Request) -> Response:
+    caller = NOBODY
     if row.scope is not None:
+        caller = await reach.keyring.let_in(request)
         caller.check(row.scope)
     query = validate(row.query, dict(request.query_params))
     body = None
@@ -77,7 +77,16 @@ async def _answered(row: Row[Any, Any], reach: Reach, let_in: LetIn, request: Re
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
         body = row.read(await _body(request))
-    call = Call(caller, reach.client_of(caller.user), reach.rooms, request.path_params, request.headers)
+    call = Call(
+        caller,
+        reach.client_of(caller.user),
+        reach.rooms,
+        reach.keyring,
+        reach.limits,
+        request.path_params,
+        request.headers,
+        is_secure=request.url.scheme == "https",
+    )
     if not reach.is_there():
         raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
     try:

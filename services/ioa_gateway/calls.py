@@ -19,6 +19,8 @@ from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
+from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import Limits
 from ioa_gateway.rooms import Rooms
 
 MAX_BODY_BYTES = 256_000
@@ -43,14 +45,20 @@ class Call:
         caller: Who asks.
         client: The system as the caller's user sees it.
         rooms: What happens in groups, read once for all who follow them.
+        keyring: Who is let in.
+        limits: What a key may use up.
         path: What stands in the path, by name.
+        is_secure: Whether it came by HTTPS.
     """
 
     caller: Caller
     client: Client
     rooms: Rooms
+    keyring: Keyring
+    limits: Limits
     path: Mapping[str, str]
     headers: Headers
+    is_secure: bool
 
     def goal(self, user: UserId | None) -> GoalName:
         """Name the goal of the path: the caller's own, unless it is said whose."""

@@ -5,7 +5,7 @@ A page of another site can have its visitors' browsers send requests here, also 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,12 +29,12 @@ class Guard:
 
     Args:
         app: What is behind it.
-        hosts: As `Host` names them, with the port unless it is that of the scheme.
+        hosts: As `Host` names them, with the port unless it is that of the scheme, and the scheme by which browsers come to each.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Iterable[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Mapping[str, str]) -> None:
         self._app = app
-        self._hosts = frozenset(hosts)
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or hand it on."""
@@ -47,14 +47,15 @@ class Guard:
                 _secure(message)
             await send(message)
 
-        origins = headers.getlist("origin")
-        if [host.lower() for host in headers.getlist("host")] not in [[host] for host in self._hosts]:
+        named = [host.lower() for host in headers.getlist("host")]
+        scheme = self._hosts.get(named[0]) if len(named) == 1 else None
+        if scheme is None:
             told = problem(421, "forbidden", "This server has another name.", "Names of it are set by IOA_HTTP_URLS.")
             await tell(told)(scope, receive, guarded)
-        elif any(origin.lower().partition("://")[2] not in self._hosts for origin in origins):
+        elif any(origin.lower() != f"{scheme}://{named[0]}" for origin in headers.getlist("origin")):
             await tell(problem(403, "forbidden", "A page of another site may ask for nothing here."))(scope, receive, guarded)
         else:
-            await self._app(scope, receive, guarded)
+            await self._app({**scope, "scheme": scheme}, receive, guarded)
 
 
 def _secure(message: MutableMapping[str, Any]) -> None:

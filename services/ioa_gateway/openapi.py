@@ -48,7 +48,7 @@ def _operation(row: Row[Any, Any]) -> dict[str, Any]:
         "summary": row.does,
         "operationId": row.handle.__module__.rpartition(".")[2] + "_" + row.handle.__name__,
         "parameters": parameters,
-        "responses": {**_answers(row), **_problems(row.errors)},
+        "responses": {**_answers(row), **_problems(row.errors, (UnavailableError,) if row.scope is None else _EVERYWHERE)},
     }
     if row.scope is not None:
         told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}
@@ -70,9 +70,9 @@ def _answers(row: Row[Any, Any]) -> dict[str, Any]:
     return {str(status): {"description": said, **({} if status == 204 else content)} for status, said in row.answers.items()}
 
 
-def _problems(errors: Iterable[type[IoaError]]) -> dict[str, Any]:
+def _problems(errors: Iterable[type[IoaError]], always: Iterable[type[IoaError]]) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
-    for kind in (*errors, *(one for one in _EVERYWHERE if one not in errors)):
+    for kind in dict.fromkeys((*errors, *always)):
         by_status.setdefault(status_of(kind), []).append(row_of(kind).wire_code)
     schema = {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}
     return {str(at): {"description": ", ".join(codes), "content": {MEDIA_TYPE: schema}} for at, codes in sorted(by_status.items())}

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from ioa.client.client import Client
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
+from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import Limits
 from ioa_gateway.rooms import Rooms
 
 
@@ -17,11 +19,15 @@ class Reach:
 
     Attributes:
         rooms: What happens in groups.
+        keyring: Who is let in.
+        limits: What each key may use up.
         system_of: The system as a user sees it.
         is_there: Whether there is a connection to it now.
     """
 
     rooms: Rooms
+    keyring: Keyring
+    limits: Limits
     system_of: Callable[[UserId], SystemClient]
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)

@@ -24,12 +24,13 @@ from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
+from ioa_gateway.limits import Limits
 from ioa_gateway.problems import problem_of
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
 SILENCE = timedelta(seconds=15)
-"""After how long without news a follower hears that the stream stands. As often it is looked whether he may still follow."""
+"""After how long without news a follower hears that the stream stands."""
 HEARTBEAT = b":\n\n"
 _RETRY = b"retry: 1000\n\n"
 
@@ -103,32 +104,31 @@ class _Room:
 class Rooms:
     """All groups that are followed. Made by `open_rooms`."""
 
-    def __init__(self, groups: GroupClient, readers: asyncio.TaskGroup, is_let_in: Callable[[Caller], bool]) -> None:
+    def __init__(self, groups: GroupClient, readers: asyncio.TaskGroup, limits: Limits, stands: Callable[[Caller], bool]) -> None:
         self._groups = groups
         self._readers = readers
-        self._is_let_in = is_let_in
+        self._limits = limits
+        self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
         self._is_closing = False
 
     def close(self) -> None:
         """End all streams; who follows goes on at another gateway."""
         self._is_closing = True
+        self.look()
+
+    def look(self) -> None:
+        """Have every stream look whether it still may go on."""
         for room in self._rooms.values():
             room.wake()
 
     async def follow(self, comm_id: CommId, after: int, caller: Caller) -> AsyncIterator[bytes]:
         """Yield the events of a group and its nested teams behind a sequence, until its end, or until the stream has to end."""
-        now = asyncio.get_running_loop().time
-        with self._in_room(comm_id) as room, streams.track_inprogress():
-            look_at = now() + SILENCE.total_seconds()
+        with self._in_room(comm_id) as room, self._limits.stream(caller.key_id), streams.track_inprogress():
             yield _RETRY
-            while not self._is_closing:
-                if now() >= look_at:
-                    if not self._is_let_in(caller):
-                        return
-                    look_at = now() + SILENCE.total_seconds()
+            while self._may_go_on(caller):
                 if after < room.floor:
-                    async with aclosing(self._caught_up(room, after)) as events:
+                    async with aclosing(self._caught_up(room, after, caller)) as events:
                         async for seq, event in events:
                             after = seq
                             yield event
@@ -142,14 +142,17 @@ class Rooms:
                 elif not await room.is_heard():
                     yield HEARTBEAT
 
-    async def _caught_up(self, room: _Room, after: int) -> AsyncGenerator[tuple[int, bytes], None]:
+    async def _caught_up(self, room: _Room, after: int, caller: Caller) -> AsyncGenerator[tuple[int, bytes], None]:
         """Read the log from a sequence on until the room keeps all that comes behind."""
         async with watch(self._groups, room.comm_id, after=after) as coming:
             async for one in coming:
                 if isinstance(one, StoredEntry):
                     yield one.seq, encoded(one)
-                    if one.seq >= room.floor or self._is_closing:
+                    if one.seq >= room.floor or not self._may_go_on(caller):
                         return
+
+    def _may_go_on(self, caller: Caller) -> bool:
+        return not self._is_closing and self._stands(caller)
 
     @contextmanager
     def _in_room(self, comm_id: CommId) -> Iterator[_Room]:
@@ -182,14 +185,15 @@ class Rooms:
 
 
 @asynccontextmanager
-async def open_rooms(groups: GroupClient, is_let_in: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
+async def open_rooms(groups: GroupClient, limits: Limits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:
         groups: Where it is read.
-        is_let_in: Whether a caller's key still stands.
+        limits: What a key may use up.
+        stands: Whether a caller's key still lets in.
     """
     async with asyncio.TaskGroup() as readers:
-        rooms = Rooms(groups, readers, is_let_in)
+        rooms = Rooms(groups, readers, limits, stands)
         yield rooms
         rooms.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -22,8 +23,8 @@ class GatewaySettings(ProcessSettings):
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
     )
 
-    def hosts(self, port: int) -> frozenset[str]:
-        """Return what `Host` may say in a request that came to a port.
+    def hosts(self, port: int) -> Mapping[str, str]:
+        """Return what `Host` may say in a request that came to a port, and the scheme by which one comes there.
 
         Raises:
             InvalidInputError: A URL is none.
@@ -31,7 +32,7 @@ class GatewaySettings(ProcessSettings):
         named = [urlsplit(url.strip()) for url in self.http_urls.split(",") if url.strip()]
         if any(one.scheme not in ("http", "https") or not one.netloc for one in named):
             raise InvalidInputError("IOA_HTTP_URLS: A URL is to be like https://ioa.example.com.")
-        return frozenset([*(f"{host}:{port}" for host in _LOOPBACK), *(one.netloc.lower() for one in named)])
+        return {f"{host}:{port}": "http" for host in _LOOPBACK} | {one.netloc.lower(): one.scheme for one in named}
 
     @property
     def is_loopback(self) -> bool:

@@ -61,6 +61,7 @@ def read_order(data: bytes) -> GoalOrder:
 
 async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
     """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
+    call.limits.check_launch(call.caller.key_id)
     if order.goal_id is not None:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."

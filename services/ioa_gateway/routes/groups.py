@@ -51,6 +51,7 @@ def _stream(call: Call, comm_id: CommId, standing: GroupSnapshot | None, query: 
     after = _resumed(call.headers.get(LAST_EVENT_ID), query.after)
     if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
         return Response(status_code=204)
+    call.limits.check_stream(call.caller.key_id)
     events = call.rooms.follow(comm_id, after, call.caller)
     return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 

@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
-from ioa.beside import beside
 from ioa.client.documents import goal_document
 from ioa.client.transcript import entry_document
 from ioa.client.watching import conversation
-from ioa.protocol.ids import CommId, GoalId, PoolId
-from ioa_testkit.planes import Plane, open_memory_plane
-from tests.contract.system_client.members import ADA, BOB, Members
-from tests.integration.gateway.serving import all_of, followed, open_gateway
+from ioa.protocol.ids import CommId, GoalId
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, Members
+from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Keep logs out of the way."""
-    with capture_logs():
-        yield
-
-
-@pytest.fixture
-async def plane() -> AsyncIterator[Plane]:
-    """A control plane in memory, without agents."""
-    async with open_memory_plane() as opened:
-        yield opened
-
-
-@pytest.fixture
-async def members(plane: Plane) -> AsyncIterator[Members]:
-    """Agents that say what a test has them say."""
-    members = Members(plane)
-    async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
-        await members.register(ADA, BOB)
-        yield members
-
-
-@pytest.fixture
-async def http(plane: Plane) -> AsyncIterator[httpx.AsyncClient]:
-    """Who calls a gateway."""
-    async with open_gateway(plane) as http:
-        yield http
 
 
 async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
@@ -171,6 +137,6 @@ async def test_the_description_names_every_route(http: httpx.AsyncClient) -> Non
 
 async def test_a_system_that_is_away_is_not_waited_for(plane: Plane) -> None:
     """While the gateway has no connection, each request is told so at once, and when to try again."""
-    async with open_gateway(plane, is_there=lambda: False) as http:
+    async with open_gateway(plane, Door(is_there=False)) as http:
         refused = await http.get("/goals")
     assert (refused.status_code, refused.headers["retry-after"], refused.json()["type"]) == (503, "1", "urn:ioa:error:unavailable")
