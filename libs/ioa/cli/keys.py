@@ -35,7 +35,7 @@ async def create_key(
         InvalidInputError: A scope is none, or it is not said whose the key is to be.
     """
     wanted = dict.fromkeys(scope.strip() for scope in scopes)
-    if unknown := [scope for scope in wanted if scope not in Scope]:
+    if unknown := [scope for scope in wanted if scope not in {one.value for one in Scope}]:
         raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}.")
     async with _open_keys(url) as (store, me):
         owner = user or me

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import httpx
+
 from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
 from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import Members
