@@ -16,6 +16,7 @@ from enum import StrEnum
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
+    API_KEYS,
     ARTIFACTS,
     AUDIT,
     BEAT,
@@ -156,6 +157,14 @@ def of_user(user: UserId) -> Permissions:
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
+def of_gateway() -> Permissions:
+    """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
+    anybody = of_user(UserId(_ANY))
+    keys = (_reading(stream_of(API_KEYS)), _listing(stream_of(API_KEYS)))
+    sessions = (subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    return Permissions(USERS, (*anybody.publish, *keys, *sessions), anybody.subscribe)
+
+
 def of_observer() -> Permissions:
     """Return what a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
 
@@ -193,7 +202,7 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    outside = (of_user(UserId(_ANY)), of_observer(), of_auditor())
+    outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
     of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
