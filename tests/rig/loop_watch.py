@@ -6,9 +6,11 @@ nor does such time of a thread that the callback started, since it waits until t
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
 core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
-time that any thread, such as the one with the GIL, had no core. Garbage collections do not count either: how long one takes
-depends on all that the process holds, such as what two thousand tests have left, and not on the callback it happens to fall into.
-Nor does it count that a module's code is read, or compiled and written: it happens to whoever is first, on a new installation.
+time that any thread, such as the one with the GIL, had no core. The same holds for the callback's own calls that wait for the disk
+(a file that is closed, say, while another process writes much), which the onlooker counts by the thread's state.
+Garbage collections do not count either: how long one takes depends on all that the process holds, such as what two thousand tests
+have left, and not on the callback it happens to fall into. Nor does it count that a module's code is read, or compiled and written:
+it happens to whoever is first, on a new installation.
 
 It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the standard library only, not uvloop's.
 """
@@ -22,7 +24,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.machinery import SourceFileLoader
@@ -30,7 +32,7 @@ from pathlib import Path
 from types import CodeType
 
 _STACK_FRAMES = 10
-_GIL_PATIENCE = 4
+_PATIENCE = 4
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Measured:
     Args:
         elapsed: From its start to its end.
         looks: How often the onlooker saw it, which takes the GIL.
+        disk: How long it waited for the disk, by the looks that found it so.
         computed: How long it had a core.
         starved: How long its thread was ready to run and had none.
         starved_new: The same of a thread that was started meanwhile.
@@ -61,6 +64,7 @@ class Measured:
 
     elapsed: float
     looks: int
+    disk: float = 0.0
     computed: float = 0.0
     starved: float = 0.0
     starved_new: float = 0.0
@@ -69,20 +73,23 @@ class Measured:
     def blocked(self, threshold: timedelta) -> timedelta | None:
         """For how long the callback held its loop; None if that is no block."""
         if self.looks > 1 or self.computed > threshold.total_seconds():
-            held, limit = max(self.elapsed - self.starved - self.starved_new, self.computed), threshold
+            held = max(self.elapsed - self.starved - self.starved_new, self.computed)
+            limit = threshold if held - self.disk > threshold.total_seconds() else threshold * _PATIENCE
         else:  # hardly a look got through; a single one may have been let in by the end of what held the GIL
-            held, limit = self.elapsed - self.starved_all, threshold * _GIL_PATIENCE
+            held, limit = self.elapsed - self.starved_all, threshold * _PATIENCE
         return timedelta(seconds=held) if timedelta(seconds=held) > limit else None
 
 
 @dataclass
 class _Running:
     ident: int
+    native_id: int
     started: float
     core_time: float
     collected: float
     delays: dict[str, float]
     looks: int = 0
+    disk_looks: int = 0
     loaded: float = 0.0
     loaded_core_time: float = 0.0
     stack: str = ""
@@ -97,8 +104,13 @@ class LoopWatch:
     _running: dict[int, _Running] = field(default_factory=dict)
     _delays: dict[str, float] = field(default_factory=lambda: _run_delays())
     _closing: threading.Event = field(default_factory=threading.Event)
+    _onlooker: str = ""
     _collected: float = 0.0
     _collecting_since: float = 0.0
+
+    @property
+    def _pause(self) -> float:
+        return self.threshold.total_seconds() / 5
 
     def note_collection(self, phase: str, _info: dict[str, int]) -> None:
         """Add up the time of garbage collections; a callback of `gc`."""
@@ -109,20 +121,22 @@ class LoopWatch:
 
     def load(self, get_code: Callable[[], CodeType | None]) -> CodeType | None:
         """Get a module's code, on whichever thread."""
-        started, core_time = time.monotonic(), time.thread_time()
+        running = self._running.get(threading.get_native_id())
+        if running is None:
+            return get_code()
+        schedstat = Path(f"/proc/self/task/{running.native_id}/schedstat")
+        started, core_time, delay = time.monotonic(), time.thread_time(), _run_delay(schedstat)
         try:
             return get_code()
         finally:
-            running = self._running.get(threading.get_native_id())
-            if running is not None:
-                running.loaded += time.monotonic() - started
-                running.loaded_core_time += time.thread_time() - core_time
+            running.loaded += time.monotonic() - started - (_run_delay(schedstat) - delay)
+            running.loaded_core_time += time.thread_time() - core_time
 
     def run_timed(self, run: Callable[[asyncio.Handle], None], handle: asyncio.Handle) -> None:
         """Run one callback of a loop and record it if it took too long."""
         thread = threading.get_native_id()
         running = self._running[thread] = _Running(
-            threading.get_ident(), time.monotonic(), time.thread_time(), self._collected, self._delays
+            threading.get_ident(), thread, time.monotonic(), time.thread_time(), self._collected, self._delays
         )
         try:
             run(handle)
@@ -136,19 +150,22 @@ class LoopWatch:
         # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
         starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
         computed = time.thread_time() - running.core_time - (self._collected - running.collected) - running.loaded_core_time
-        started = max((delay for task, delay in starved.items() if task not in running.delays), default=0.0)
-        measured = Measured(elapsed, running.looks, computed, starved.get(thread, 0.0), started, sum(starved.values()))
+        known = {*running.delays, self._onlooker}
+        started = max((delay for task, delay in starved.items() if task not in known), default=0.0)
+        disk = running.disk_looks * self._pause
+        measured = Measured(elapsed, running.looks, disk, computed, starved.get(thread, 0.0), started, sum(starved.values()))
         held = measured.blocked(self.threshold)
         if held is not None:
             self.blocks.append(Block(repr(handle), held, running.stack))
 
     def look_on(self) -> None:
         """Follow the loops' threads until `close`: how long each waited for a core, and the stack of what holds it too long."""
-        threshold = self.threshold.total_seconds()
-        while not self._closing.wait(threshold / 5):
+        threshold, self._onlooker = self.threshold.total_seconds(), str(threading.get_native_id())
+        while not self._closing.wait(self._pause):
             self._delays = _run_delays()
             for running in list(self._running.values()):
                 running.looks += 1
+                running.disk_looks += waits_for_the_disk(Path(f"/proc/self/task/{running.native_id}/stat"))
                 if not running.stack and time.monotonic() - running.started > threshold / 2:
                     frame = sys._current_frames().get(running.ident)
                     running.stack = "".join(traceback.format_stack(frame, limit=_STACK_FRAMES)) if frame is not None else ""
@@ -186,9 +203,22 @@ def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[
 
 
 def _run_delays() -> dict[str, float]:
-    """Seconds that each thread of this process was ready to run and had no core; nothing where the system does not say."""
-    delays = {}
-    for task in Path("/proc/self/task").glob("*/schedstat"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            delays[task.parent.name] = int(task.read_text(encoding="ascii").split()[1]) / 1e9
-    return delays
+    """The run delay of each thread of this process."""
+    return {file.parent.name: _run_delay(file) for file in Path("/proc/self/task").glob("*/schedstat")}
+
+
+def _run_delay(schedstat: Path) -> float:
+    """Seconds that a thread was ready to run and had no core; 0 where the system does not say, or it has ended."""
+    try:
+        return int(schedstat.read_text(encoding="ascii").split()[1]) / 1e9
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+
+
+def waits_for_the_disk(stat: Path) -> bool:
+    """Whether a thread waits uninterruptibly (state D), by its `stat` in /proc; no where there is none, or it has ended."""
+    try:
+        told = stat.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return told.rpartition(")")[2].split()[0] == "D"  # its name, in brackets, may hold blanks and brackets

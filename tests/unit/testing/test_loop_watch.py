@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rig.loop_watch import Measured, watch_loops
+from tests.rig.loop_watch import Measured, waits_for_the_disk, watch_loops
 
 pytestmark = pytest.mark.blocks_loop
 
@@ -87,6 +87,14 @@ def test_watches_a_loop_in_another_thread() -> None:
     assert len(watch.blocks) == 1
 
 
+@pytest.mark.parametrize(("told", "waits"), [("7 (python) D 1 7", True), ("7 (a) D) S 1 7", False), ("7 (x y) S 1 7", False)])
+def test_knows_a_thread_that_waits_for_the_disk(tmp_path: Path, told: str, waits: bool) -> None:
+    """The state stands behind the thread's name, which may be anything; a thread that has ended waits for nothing."""
+    (tmp_path / "stat").write_text(told)
+    own = Path(f"/proc/self/task/{threading.get_native_id()}/stat")
+    assert [waits_for_the_disk(file) for file in (tmp_path / "stat", own, tmp_path / "gone")] == [waits, False, False]
+
+
 @pytest.mark.parametrize(
     ("measured", "milliseconds"),
     [
@@ -103,6 +111,9 @@ def test_watches_a_loop_in_another_thread() -> None:
             300,
             id="computed and had no core",
         ),
+        pytest.param(Measured(elapsed=0.4, looks=8, disk=0.3), None, id="waited for the disk"),
+        pytest.param(Measured(elapsed=0.6, looks=12, disk=0.3), 600, id="waited for the disk and slept"),
+        pytest.param(Measured(elapsed=1.1, looks=20, disk=1.1), 1100, id="waited long for the disk"),
         pytest.param(
             Measured(elapsed=0.9, looks=1),
             None,
