@@ -27,9 +27,7 @@ class Crowded:
         return self.number
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(0, "waiting for an agent"), (4, "until other goals of anna have ended")]
-)
+@pytest.mark.parametrize(("number", "words"), [(0, "waiting for an agent"), (4, "until other goals of anna have ended")])
 async def test_a_goal_that_waits_for_others_says_so(number: int, words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Who has launched more goals than may be open learns that no agent is missing."""
     terminal = Terminal(as_json=False)
