@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -157,6 +157,15 @@ class MemorySystemClient:
         if limit is not None:
             return await self._plane.log.read(comm_id, after=after, limit=limit)
         return await self._read(comm_id, after=after)
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries of a group's log before a sequence."""
+        return [stored for stored in await self._read(comm_id, after=0) if stored.seq < before][-limit:]
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence."""
+        last = {comm_id: await self.entries_before(comm_id, before=at + 1, limit=1) for comm_id in comm_ids}
+        return {comm_id: found[0] for comm_id, found in last.items() if found}
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:

@@ -14,8 +14,9 @@ from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import result_document
+from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
-from ioa.client.watching import conversation, watch
+from ioa.client.watching import watch
 from ioa.errors import IoaError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.system_client import SystemClient

@@ -24,8 +24,8 @@ from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.documents import goal_document, result_document, row_document, standing_of, turns_of, usage_of
+from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
-from ioa.client.watching import conversation
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup

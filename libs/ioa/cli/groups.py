@@ -14,9 +14,10 @@ from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import group_document
+from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript, entry_document, task_document
-from ioa.client.watching import conversation, watch
+from ioa.client.watching import watch
 from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState

@@ -605,6 +605,11 @@ class GroupState(Model):
         """Find what a nested team was lent and has not given back."""
         return next((loan for loan in self.loans if loan.subgroup == subgroup), None)
 
+    @property
+    def nested(self) -> tuple[CommId, ...]:
+        """Return the nested teams that tasks name: all that have not ended, and those that ended last."""
+        return tuple([task.subgroup for task in self.tasks if not isinstance(task, WaitingTask) and task.subgroup is not None])
+
     def is_member(self, agent_id: AgentId) -> bool:
         """Whether the agent belongs to the group, lost or not."""
         return agent_id in [member.agent_id for member in self.members]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.client.watching import News, conversation, watch
+from ioa.client.history import conversation
+from ioa.client.watching import News, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import CancelGroup

@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from ioa.client.documents import goal_document
+from ioa.client.history import conversation
 from ioa.client.transcript import entry_document
-from ioa.client.watching import conversation
 from ioa.protocol.ids import CommId, GoalId
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
@@ -74,6 +74,20 @@ async def test_who_lags_reads_on_from_the_log(
     events = await all_of(followed(http, f"{path}/events"))
     log = [stored.seq for stored in await conversation(plane.client, room)]
     assert [event.seq for event in events] == [*log, log[-1]]
+
+
+async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """A conversation comes by pages in either direction, and how its group stood at any entry in one request."""
+    path, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    log = [entry_document(stored) for stored in await conversation(plane.client, room)]
+    first = (await http.get(f"{path}/entries?limit=2")).json()["entries"]
+    behind = (await http.get(f"{path}/entries?after={first[-1]['seq']}")).json()["entries"]
+    last = (await http.get(f"{path}/entries?before={log[-1]['seq']}&limit=1")).json()["entries"]
+    assert (first + behind, last) == (log, log[-2:-1])
+    stood = [(await http.get(f"{path}/state?at={entry['seq']}")).json()["groups"] for entry in log]
+    assert [[group["phase"] for group in groups] for groups in stood] == [[entry["phase"]] for entry in log]
+    assert (await http.get(f"{path}/state?at=0")).json() == {"groups": []}
 
 
 async def test_a_goal_is_cancelled(http: httpx.AsyncClient, members: Members) -> None:

@@ -22,8 +22,8 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 _TIMEOUT = timedelta(seconds=5)
 _NOT_FOUND = "404"
 _AT_ONCE = 64
-_WIDEST = 512
-"""How many messages one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
+_WIDEST, _WIDEST_BYTES = 512, 4_000_000
+"""How much one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,44 @@ async def previous_messages(client: Client, stream: str, *, before: int | None, 
     page_back = found[:limit]
     is_last = len(found) <= limit and end <= state.first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
+
+
+async def messages_before(client: Client, stream: str, subject: str, *, before: int, limit: int) -> Sequence[StreamMessage]:
+    """Read the last messages of one subject before a sequence, in order: `limit` of them or some more, or all that there are.
+
+    There is no request for that either. But with a message the server tells how many of its subject are behind it: so it is found
+    from where on there are enough, in few steps, since most logs grow evenly.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+
+    async def count_from(seq: int) -> int:
+        page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
+        return len(page.messages) + page.pending
+
+    with unavailable_unless_answered(f"The stream {stream}"):
+        state = (await client.jetstream().stream_info(stream)).state
+    low, high = max(state.first_seq, 1), min(before, state.last_seq + 1)
+    if high <= low:
+        return []
+    beyond = await count_from(high)
+    many, few, evenly = await count_from(low) - beyond, 0, True
+    while many > 2 * limit:  # `many` from `low` on, which are enough, and `few` from `high` on, which are not
+        share = (3 * limit // 2 - few) / (many - few) if evenly else 0.5
+        middle = min(max(high - round((high - low) * share), low + 1), high - 1)
+        count, evenly = await count_from(middle) - beyond, not evenly
+        if count < limit:
+            high, few = middle, count
+        else:
+            low, many = middle, count
+    found: list[StreamMessage] = []
+    while many > 0:
+        page = await next_messages(client, stream, subject, after=low - 1, limit=min(many, _WIDEST), max_bytes=_WIDEST_BYTES)
+        found += page.messages
+        many = min(many - len(page.messages), page.pending)
+        low = found[-1].seq + 1 if found else low
+    return [message for message in found if message.seq < before]
 
 
 async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -233,6 +233,14 @@ class NatsSystemClient:
     async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
         """Read a group's log behind a sequence, in order; see the port."""
         return await self._logs.entries(comm_id, after=after, limit=limit)
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries of a group's log before a sequence, in order; see the port."""
+        return await self._logs.entries_before(comm_id, before=before, limit=limit)
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence; see the port."""
+        return await self._logs.heads(comm_ids, at=at)
 
     def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
         """Listen to a group; see the port."""
