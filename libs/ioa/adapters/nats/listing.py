@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.reading import first_of, last_of, previous_messages
+from ioa.adapters.nats.reading import DirectReads, first_of, last_of, previous_messages
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages
 from ioa.adapters.nats.streams import StreamMessage
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
@@ -49,9 +49,9 @@ class Lists:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._pages = NatsGoalPages(client)
-        self._records = NatsGoalRecords(client.jetstream())
-        self._ended = NatsEndedGoals(client.jetstream())
-        self._log = NatsGroupLog(client)
+        js = DirectReads(client)
+        self._records, self._ended = NatsGoalRecords(js), NatsEndedGoals(js)
+        self._log = NatsGroupLog(client, js=js)
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
         """Read a page of goals.

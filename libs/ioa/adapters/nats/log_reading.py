@@ -1,8 +1,7 @@
 """Group logs as people and programs outside of the groups read them: in pages, and told when there is more.
 
-Pages come by direct gets, which any replica answers (NATS ADR-31) and which may lag; what is the end of a log its leader says. Not
-by a consumer: the server delivers for who created one to any subject that was asked for, so that users must not create any. A plain
-subscription tells that something comes.
+They come by direct gets, which any replica answers (NATS ADR-31) and which may lag. Not by a consumer: the server delivers for who
+created one to any subject that was asked for, so that users must not create any. A plain subscription tells that something comes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery import NatsProgress
 from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
-from ioa.adapters.nats.reading import messages_before
+from ioa.adapters.nats.reading import DirectReads, messages_before
 from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
@@ -25,7 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
 
 _ONE_BY_ONE = 3
-"""So many entries are asked of the leader before a page is: mostly there is one, or none."""
+"""So many entries are asked for one by one before a page is: mostly there is one, or none."""
 _PAGE, _PAGE_BYTES = 256, 2_000_000
 
 
@@ -34,11 +33,11 @@ class Logs:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._log = NatsGroupLog(client)
+        self._log = NatsGroupLog(client, js=DirectReads(client))
         self._progress = NatsProgress(client)
 
     async def entries(self, comm_id: CommId, *, after: int, limit: int | None) -> Sequence[StoredEntry]:
-        """Read entries behind a sequence, in order; fewer than `limit` are all that the leader has.
+        """Read entries behind a sequence, in order; fewer than `limit` are all that there are.
 
         Raises:
             UnavailableError: The log cannot be read now.

@@ -111,7 +111,7 @@ async def subjects_of(client: Client, stream: str, pattern: str) -> AsyncIterato
     seen = 0
     while True:
         with unavailable_unless_answered(f"The stream {stream}"):
-            answer = await _ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": seen})
+            answer = await ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": seen})
         page = sorted(answer["state"].get("subjects") or ())
         if page:
             yield page
@@ -129,14 +129,20 @@ async def stream_names(client: Client) -> set[str]:
     names: set[str] = set()
     while True:
         with unavailable_unless_answered("JetStream"):
-            answer = await _ask(client, "STREAM.NAMES", {"offset": len(names)})
+            answer = await ask(client, "STREAM.NAMES", {"offset": len(names)})
         page = answer.get("streams") or ()
         names.update(page)
         if not page or len(names) >= answer.get("total", 0):
             return names
 
 
-async def _ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
+async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
+    """Ask JetStream itself (`$JS.API.…`) and return its answer.
+
+    Raises:
+        APIError: It refuses.
+        nats.errors.Error: It does not answer, as `TimeoutError` too.
+    """
     message = await client.request(f"$JS.API.{what}", to_json(request), timeout=_TIMEOUT.total_seconds())
     answer: dict[str, Any] = from_json(message.data)
     if "error" in answer:

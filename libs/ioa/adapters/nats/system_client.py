@@ -10,7 +10,6 @@ from pathlib import Path
 import structlog
 from nats.aio.client import Client
 from nats.js.errors import APIError
-from nats.js.errors import NotFoundError as JetStreamNotFoundError
 
 from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -21,8 +20,10 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
+from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ADMIN, ask_user
@@ -56,6 +57,7 @@ from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.protocol.standing import AskStoreStanding, StoreStanding
 
 _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
@@ -77,15 +79,15 @@ class NatsSystemClient:
     def __init__(self, client: Client, user: UserId | None = None) -> None:
         self._client = client
         self._known = user
-        self._js = client.jetstream()
+        self._js = DirectReads(client)
         self._requester = NatsRequester(client)
-        self._log = NatsGroupLog(client)
+        self._log = NatsGroupLog(client, js=self._js)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
         self._logs = Logs(client)
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
-        self._dead_letters = NatsDeadLetterBox(self._js)
+        self._dead_letters = NatsDeadLetterBox(client)
 
     @property
     def dead_letters(self) -> DeadLetterBox:
@@ -312,11 +314,20 @@ class NatsSystemClient:
 
     async def _waiting(self, goal: GoalName) -> int:
         """How many goals of the same user are not begun."""
-        with unavailable_unless_answered("The goals' stream"):
-            try:
-                return (await self._js.consumer_info(GOALS, intake_consumer(goal.owner))).num_pending or 0
-            except JetStreamNotFoundError:
-                return 0
+        streams = (await self.standing()).streams
+        queues = (queue for stream in streams if stream.name == GOALS for queue in stream.queues)
+        return sum(queue.waiting for queue in queues if queue.name == intake_consumer(goal.owner))
+
+    async def standing(self) -> StoreStanding:
+        """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.
+
+        Raises:
+            UnavailableError: It does not answer.
+        """
+        user = await self._known_user()
+        if user in (ADMIN, LOCAL):
+            return await read_standing(self._client)
+        return await self._requester.request(subjects.standing_of(user), AskStoreStanding(), StoreStanding)
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""

@@ -72,8 +72,8 @@ _USER_IDLE = timedelta(hours=1)
 """After how long without pulls the consumer of a user goes, who has no goals then."""
 _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
-_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, API_KEYS)
-"""Buckets that are read by pages, many messages at once."""
+_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS)
+"""Buckets that are read by direct gets, by pages or by users."""
 
 
 def pool_consumer(pool: PoolId) -> str:
