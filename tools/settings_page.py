@@ -88,6 +88,7 @@ SECTIONS = (
     ),
     Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
     Section("Auth callout", known_settings.CALLOUT, ("ioa_authcallout.settings:CalloutSettings",)),
+    Section("Gateway", known_settings.GATEWAY, ("ioa_gateway.settings:GatewaySettings",)),
     Section(
         "Agents",
         known_settings.AGENTS,

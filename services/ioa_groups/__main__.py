@@ -18,10 +18,10 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import Bounds, Endpoint, answer, answer_as, answer_user, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, Endpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.stream_stats import NatsStreamStats
+from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
@@ -31,6 +31,7 @@ from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
+from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
@@ -132,14 +133,15 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         endpoints = [
             by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
             by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
-            Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
-            Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
+            Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
+            Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
             by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
+            by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, NatsStanding(client, clock).tell)),
             by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
         ]
         of_file = partial(by_name, family=Family.FILES)
@@ -148,7 +150,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             of_file("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
             of_file("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
             of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
-            Endpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
+            Endpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
         ]
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
@@ -171,7 +173,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         installed_version(),
                         endpoints,
                         bounds=settings.bounds,
-                        known=sessions.agents,
+                        known=lambda: (*sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
                     ),
                     open_service(

@@ -10,7 +10,7 @@ from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, answer_member, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, Endpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -67,9 +67,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 subjects.ANY_DEREGISTER,
                 audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
             ),
-            Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get)),
+            Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY),
             Endpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
-            Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
+            Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
+from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -105,11 +105,18 @@ class MemorySystemClient:
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return GoalStatus(record, await self._snapshot(name.comm_id), await self.result(name))
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def waiting(self, goal: AnyGoal) -> int:
+        """None wait: in memory every goal begins at once."""
+        return 0
+
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time."""
-        records, following = await self._page(limit, before, open_only=open_only)
-        rows = [await self._row(record) for record in records]
-        return GoalList([row for row in rows if not (open_only and row.result is not None)], following)
+        size = _PAGE if only.leaves_out else limit
+        page = await self._plane.pages.newest(before=before, limit=size)
+        rows = [(one.number, await self._row(one.record)) for one in page.records if only.takes(one.record)]
+        found = [(number, row) for number, row in rows if only.wants(row)]
+        following = page.next if len(found) <= limit else found[limit - 1][0]
+        return GoalList([row for _, row in found[:limit]], following)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal."""
@@ -157,6 +164,15 @@ class MemorySystemClient:
         if limit is not None:
             return await self._plane.log.read(comm_id, after=after, limit=limit)
         return await self._read(comm_id, after=after)
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries of a group's log before a sequence."""
+        return [stored for stored in await self._read(comm_id, after=0) if stored.seq < before][-limit:]
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence."""
+        last = {comm_id: await self.entries_before(comm_id, before=at + 1, limit=1) for comm_id in comm_ids}
+        return {comm_id: found[0] for comm_id, found in last.items() if found}
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:

@@ -18,7 +18,8 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
-from ioa.client.watching import conversation, watch
+from ioa.client.history import conversation
+from ioa.client.watching import watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import Mind, check_models, mind_of, open_minds

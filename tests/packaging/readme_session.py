@@ -16,12 +16,20 @@ Conventions, for whoever writes the page:
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import shlex
-from collections.abc import Collection
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
+_TIMEOUT_SECONDS = 540
 READ_ONLY = {"text", "json", "mermaid"}
 RUN_BY_CI = {"make test", "make check"}
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
@@ -140,3 +148,40 @@ def _python(block: Block) -> str:
         return f"{shown}\nblock_python - <<'END_OF_BLOCK'\n{block.body}END_OF_BLOCK"
     module = named["name"].removesuffix(".py")
     return f"{shown}\ncat > {named['name']} <<'END_OF_BLOCK'\n{block.body}END_OF_BLOCK\nblock_python -W error -c 'import {module}'"
+
+
+def go_through(markdown: str, clone_from: Path, folder: Path, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """Run the page's session in `folder`; return its exit code and everything it printed. Nothing of it is left running."""
+    folder.mkdir()
+    tools = folder.parent / "tools"
+    tools.mkdir()
+    if shutil.which("nats") is None:
+        command = tools / "nats"
+        command.write_text(
+            f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("nats_command.py")} "$@"\n', encoding="utf-8"
+        )
+        command.chmod(0o755)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "PYTHON", "VIRTUAL_ENV", "MAKE"))
+    }
+    environment |= variables or {}
+    environment["PATH"] = f"{environment['PATH']}:{tools}"
+    script = folder.parent / "session.sh"
+    script.write_text(session_of(markdown, str(clone_from)), encoding="utf-8")
+    log = folder.parent / "session.log"
+    with log.open("wb") as output:
+        session = subprocess.Popen(
+            ["bash", script], cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        session.wait(_TIMEOUT_SECONDS)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session.pid, signal.SIGKILL)  # what the session left behind, if anything
+        session.wait()
+    return session.returncode, log.read_text(encoding="utf-8", errors="replace")
+
+
+def pip_from(wheels: Path) -> dict[str, str]:
+    """Settings by which pip installs from a folder alone, the wheel under test among others, and compiles what is imported."""
+    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -115,6 +116,22 @@ def test_the_command_line_works_on_the_base(bare: Environment) -> None:
     """`ioa --help` answers, and says what it can do."""
     done = bare.run("ioa", "--help")
     assert (done.returncode, "run" in done.stdout, done.stderr) == (0, True, "")
+
+
+def test_the_demo_without_the_extra_says_which_one_it_needs(bare: Environment) -> None:
+    """On the base, `ioa demo` names the extra that brings all of it, and starts nothing."""
+    done = bare.run("ioa", "demo")
+    assert (done.returncode, "pip install 'internet-of-agents[laptop]'" in done.stderr) == (2, True), done.stderr
+
+
+def test_every_example_is_in_the_wheel(bare: Environment) -> None:
+    """Whatever lies below examples/ is data of the installed package."""
+    folder = Path(bare.python("from ioa.cli.demo import examples; print(examples())"))
+    expected = {
+        file.relative_to(ROOT / "examples") for file in (ROOT / "examples").rglob("*") if file.is_file() and file.suffix != ".pyc"
+    }
+    packed = {file.relative_to(folder) for file in folder.rglob("*") if file.is_file()}
+    assert (folder.is_relative_to(bare.folder), expected - packed) == (True, set())
 
 
 def test_the_public_names_are_frozen(bare: Environment) -> None:

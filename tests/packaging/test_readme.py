@@ -1,22 +1,16 @@
-"""Every command and every piece of Python in README.md and of the tutorial works, on a real system. See `readme_session`."""
+"""Every command and every piece of Python in README.md works, on a real system. See `readme_session`."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shutil
-import signal
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.packaging.environment import ROOT
-from tests.packaging.readme_session import blocks_of, left_to_ci, session_of, shown_output
+from tests.packaging.readme_session import blocks_of, go_through, left_to_ci, pip_from
 
-_TIMEOUT_SECONDS = 540
 _CLONE = "```sh\ngit clone https://example.org/somebody/ioa.git && cd ioa\n```"
 """The pages begin in a fresh clone."""
 
@@ -46,62 +40,13 @@ def copy(tmp_path: Path) -> Path:
     return repository
 
 
-def _go_through(markdown: str, clone_from: Path, folder: Path, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
-    """Run the page's session in `folder`; return its exit code and everything it printed. Nothing of it is left running."""
-    folder.mkdir()
-    tools = folder.parent / "tools"
-    tools.mkdir()
-    if shutil.which("nats") is None:
-        command = tools / "nats"
-        command.write_text(
-            f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("nats_command.py")} "$@"\n', encoding="utf-8"
-        )
-        command.chmod(0o755)
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "PYTHON", "VIRTUAL_ENV", "MAKE"))
-    }
-    environment |= variables or {}
-    environment["PATH"] = f"{environment['PATH']}:{tools}"
-    script = folder.parent / "session.sh"
-    script.write_text(session_of(markdown, str(clone_from)), encoding="utf-8")
-    log = folder.parent / "session.log"
-    with log.open("wb") as output:
-        session = subprocess.Popen(
-            ["bash", script], cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
-        )
-    try:
-        session.wait(_TIMEOUT_SECONDS)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(session.pid, signal.SIGKILL)  # what the session left behind, if anything
-        session.wait()
-    return session.returncode, log.read_text(encoding="utf-8", errors="replace")
-
-
-def _from(wheels: Path) -> dict[str, str]:
-    """Settings by which pip installs from a folder alone, the wheel under test among others, and compiles what is imported."""
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels), "PIP_NO_COMPILE": "1"}
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_readme_works_from_top_to_bottom(copy: Path, wheels: Path, tmp_path: Path) -> None:
     """Whoever does what README.md and the page on agents say, in their order, in a fresh clone, sees every command succeed."""
     pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/agents.md"))]
-    code, output = _go_through("\n".join(pages), copy, tmp_path / "home", _from(wheels))
+    code, output = go_through("\n".join(pages), copy, tmp_path / "home", pip_from(wheels))
     assert code == 0, output[-8000:]
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_the_tutorial_works_from_top_to_bottom(wheels: Path, locked: Path, tmp_path: Path) -> None:
-    """Whoever does what the tutorial says in an empty folder sees what it shows, and can publish goals to what then runs."""
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "files.md", "publishing.md")]
-    pip = {**_from(wheels), "PIP_CONSTRAINT": str(locked), "COLUMNS": "120"}
-    code, output = _go_through("\n".join(pages), ROOT, tmp_path / "home", pip)
-    assert code == 0, output[-8000:]
-    told = iter(output.splitlines())
-    assert [line for line in shown_output(pages[0]) if line not in told] == [], output[-8000:]
 
 
 def test_what_the_readme_test_cannot_run_is_run_by_ci() -> None:
@@ -131,7 +76,7 @@ python3 -c 'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0));
 print("in between")
 ```
 """
-    code, output = _go_through(page, copy, tmp_path / "home")
+    code, output = go_through(page, copy, tmp_path / "home")
     assert (code, [line for line in output.splitlines() if not line.startswith("[line")]) == (
         0,
         ["the answer: 42", "in between"],
@@ -151,7 +96,7 @@ print("in between")
 )
 def test_a_page_that_does_not_work_fails(block: str, tmp_path: Path) -> None:
     """A command, a command that stays, or Python that fails is not hidden by what comes after it."""
-    code, _ = _go_through(f"{block}\n```sh\ntrue\n```\n", ROOT, tmp_path / "home")
+    code, _ = go_through(f"{block}\n```sh\ntrue\n```\n", ROOT, tmp_path / "home")
     assert code != 0
 
 

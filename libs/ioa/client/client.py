@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
+from ioa.client.history import conversation, conversation_before, heads_of_tree
 from ioa.client.watching import watch
-from ioa.errors import ConflictError, NotFoundError
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.requests import CancelGroup
-from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.group.state import GroupState
+from ioa.ports.goal_client import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus
@@ -28,7 +30,24 @@ File = str | PathLike[str]
 ACCEPTED_WITHIN = timedelta(seconds=2)
 """How long `launch` waits for group setup to accept a goal."""
 
+PAGE_ENTRIES = 100
+"""How many entries a page has if nobody says."""
+
+END = 2**63 - 1
+"""Behind every entry there will ever be."""
+
 _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 0.2
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group by its own id, where a goal could be named too: it is read with the teams nested in it, as a goal's group is."""
+
+    comm_id: CommId
+
+
+Target = str | GoalName | Group
+"""Whose entries are meant: those of a goal's group and its nested teams, or those of any group and the teams below it."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +118,55 @@ class Client:
             raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
         return Launched(name, record)
 
-    async def follow(self, goal: str | GoalName, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
-        """Yield every entry of a goal's group and of its nested teams, once, by rising sequence, until the goal's group has ended.
+    async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
+        """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group has ended.
 
         Whoever was interrupted goes on behind the last entry seen, in whichever process.
 
         Args:
-            goal: A goal; one that has no group yet is waited for.
+            target: A goal, or a group; one that does not exist yet is waited for.
             after: The sequence behind which to begin.
         """
-        async with watch(self.system, (await self._name(goal)).comm_id, after=after) as news:
+        async with watch(self.system, await self._comm_id(target), after=after) as news:
             async for one in news:
                 if isinstance(one, StoredEntry):
                     yield one
+
+    async def entries(
+        self, target: Target, *, after: int = 0, before: int | None = None, limit: int = PAGE_ENTRIES
+    ) -> Sequence[StoredEntry]:
+        """Read one page of the entries of a group and its nested teams, by rising sequence.
+
+        It costs a few requests, however long the log is and wherever the page lies.
+
+        Args:
+            target: A goal, or a group; of one that does not exist there are none.
+            after: Only entries behind this sequence: the first ones, unless `before` says otherwise.
+            before: Only entries before this sequence, and the last ones; `END` for the newest.
+            limit: How many at the most. Fewer are all that there are.
+
+        Raises:
+            InvalidInputError: The limit is less than one.
+        """
+        if limit < 1:
+            raise InvalidInputError(f"A page of {limit} entries cannot be read.", hint="Ask for one at least.")
+        comm_id = await self._comm_id(target)
+        if before is None:
+            return await conversation(self.system, comm_id, after=after, limit=limit)
+        found = await conversation_before(self.system, comm_id, before=before, limit=limit)
+        return [stored for stored in found if stored.seq > after]
+
+    async def state(self, target: Target, *, at: int | None = None) -> Mapping[CommId, GroupState]:
+        """Read how a group and its nested teams stood, by their ids; nothing before there is a group.
+
+        It costs a request or two for each level of nesting. Teams that ended long before are left out, see `GroupState.nested`.
+
+        Args:
+            target: A goal, or a group.
+            at: As of the entry with this sequence; now if None.
+        """
+        heads = await heads_of_tree(self.system, [await self._comm_id(target)], END if at is None else at)
+        return {comm_id: head.entry.state for comm_id, head in heads.items() if head is not None}
 
     @overload
     async def result(self, goal: str | GoalName, *, wait: Literal[True]) -> GoalResult: ...
@@ -146,9 +201,25 @@ class Client:
         """
         return await self.system.goal(await self._name(goal))
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
-        """List goals, newest first, a page at a time; `before` is what the page before said."""
-        return await self.system.goals(limit=limit, before=before, open_only=open_only)
+    async def goals(
+        self,
+        *,
+        limit: int = PAGE_GOALS,
+        before: int | None = None,
+        open_only: bool = False,
+        labels: Mapping[str, str] | None = None,
+        phase: GoalPhase | None = None,
+    ) -> GoalList:
+        """List goals, newest first, a page at a time.
+
+        Args:
+            limit: How many at the most. If some are left out there may be fewer although there is more.
+            before: What the page before said; the newest goals if None.
+            open_only: Leave out those that have ended.
+            labels: Leave out those that do not bear all of these.
+            phase: Leave out those that stand elsewhere.
+        """
+        return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase))
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file that a goal produced, as `GoalResult.artifacts` names it.
@@ -169,6 +240,9 @@ class Client:
             InvalidInputError: There is no need, or one is empty or too long.
         """
         return await self.system.search(validate(Search, {"needs": [{"text": need} for need in needs]}))
+
+    async def _comm_id(self, target: Target) -> CommId:
+        return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
 
     async def _name(self, goal: str | GoalName) -> GoalName:
         if isinstance(goal, GoalName):

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from typing import TypeVar
 
 import structlog
 
 from ioa.attention import Attention
+from ioa.client.history import Tree
 from ioa.errors import UnavailableError
-from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
+from ioa.group.events import Said
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -20,24 +21,12 @@ from ioa.protocol.ids import CommId
 News = StoredEntry | Said
 """An entry, or a report of progress that is none."""
 
-_PAGE = 256
 _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 
+R = TypeVar("R")
+
 _log = structlog.get_logger(__name__)
-
-
-async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> list[StoredEntry]:
-    """Read what is stored of a group and its nested teams behind a sequence, in order.
-
-    Raises:
-        UnavailableError: The log cannot be read now.
-        UnreadableEntryError: One of the entries is garbage.
-    """
-    tree, found = _Tree(groups, comm_id), list[StoredEntry]()
-    while page := await tree.advance():
-        found += page
-    return [stored for stored in found if stored.seq > after]
 
 
 @asynccontextmanager
@@ -50,16 +39,17 @@ async def watch(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> Asyn
     Raises:
         UnreadableEntryError: An entry is garbage; no version of any program can read it.
     """
-    tree, heard = _Tree(groups, comm_id), _Heard()
+    heard = _Heard()
     async with AsyncExitStack() as stack:
 
         async def news() -> AsyncIterator[News]:
+            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after))
             listened: set[CommId] = set()
             while not tree.has_ended:
                 for one in tree.open_groups - listened:
                     listened.add(one)
                     await stack.enter_async_context(groups.listen(one, heard))
-                page = await _patiently(tree)
+                page = await _patiently(tree.advance)
                 for report in heard.reports():
                     yield report
                 for stored in page:
@@ -75,10 +65,10 @@ async def watch(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> Asyn
         yield news()
 
 
-async def _patiently(tree: _Tree) -> list[StoredEntry]:
+async def _patiently(read: Callable[[], Awaitable[R]]) -> R:
     while True:
         try:
-            return await tree.advance()
+            return await read()
         except UnavailableError as error:
             _log.warning("log_out_of_reach", error=error.message)
             await asyncio.sleep(_AGAIN_SECONDS)
@@ -100,73 +90,3 @@ class _Heard(Attention):
         """Hand the reports out."""
         while self._reports:
             yield self._reports.popleft()
-
-
-@dataclass
-class _Log:
-    """How far one group's log was read. All its entries up to `known` are `held` or were handed out."""
-
-    position: int
-    known: int
-    held: deque[StoredEntry] = field(default_factory=deque)
-
-
-class _Tree:
-    """Reads the logs of a group and its nested teams, and merges them by sequence.
-
-    An entry is handed out once every other log is known up to it. A nested team's log begins behind the entry of its parent's that
-    opened it, and ends before the one that closes it, so that it is read from the one to the other.
-    """
-
-    def __init__(self, groups: GroupClient, comm_id: CommId) -> None:
-        self._groups = groups
-        self._root = comm_id
-        self._logs = {comm_id: _Log(0, 0)}
-
-    @property
-    def open_groups(self) -> set[CommId]:
-        """The groups in which something can still happen."""
-        return set(self._logs)
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the root's last entry was handed out."""
-        return self._root not in self._logs
-
-    async def advance(self) -> list[StoredEntry]:
-        """Read on and return what comes next, about a page of each log; nothing if there is no more now.
-
-        Raises:
-            UnavailableError: A log cannot be read now; nothing is lost by asking again.
-            UnreadableEntryError: An entry is garbage.
-        """
-        await self._read(None)
-        await self._read(max((log.position for log in self._logs.values()), default=0))
-        return [*self._free()]
-
-    async def _read(self, target: int | None) -> None:
-        """Read on in every log of which nothing is held, or with a target in those that are not known up to it."""
-        for comm_id, log in self._logs.items():
-            if log.held if target is None else log.known >= target:
-                continue
-            page = await self._groups.entries(comm_id, after=log.position, limit=_PAGE)
-            log.held.extend(page)
-            log.position = page[-1].seq if page else log.position
-            log.known = max(log.known, log.position, 0 if target is None or len(page) == _PAGE else target)
-
-    def _free(self) -> Iterator[StoredEntry]:
-        """Hand out what is next in all logs, until one has to be read on."""
-        while self._logs:
-            horizon = min(log.known for log in self._logs.values())
-            first = min((log for log in self._logs.values() if log.held), key=lambda log: log.held[0].seq, default=None)
-            if first is None or first.held[0].seq > horizon:
-                return
-            stored = first.held.popleft()
-            match stored.entry.event:
-                case SubgroupOpened(subgroup=subgroup):
-                    self._logs[subgroup] = _Log(stored.seq, stored.seq)
-                case SubgroupClosed(subgroup=subgroup):
-                    self._logs.pop(subgroup, None)
-            if stored.entry.state.phase.is_terminal:
-                self._logs.pop(stored.entry.state.comm_id, None)
-            yield stored

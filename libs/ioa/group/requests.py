@@ -10,7 +10,7 @@ from pydantic import Field
 from ioa.errors import NotFoundError
 from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask, WaitingTask
+from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
@@ -145,8 +145,7 @@ class GroupSnapshot(Model):
     @property
     def nested(self) -> tuple[CommId, ...]:
         """The teams nested in it that its state names."""
-        tasks = [task for task in self.state.tasks if not isinstance(task, WaitingTask)]
-        return tuple(task.subgroup for task in tasks if task.subgroup is not None)
+        return self.state.nested
 
 
 class Sync(Model):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -64,6 +64,22 @@ class GroupClient(Protocol):
 
         Raises:
             UnavailableError: The log cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
+        """
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries of a group's log before a sequence, in order; fewer than `limit` are all there are.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
+        """
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence; groups that have none by then are left out.
+
+        Raises:
+            UnavailableError: The logs cannot be read now.
             UnreadableEntryError: One of these entries is garbage.
         """
 

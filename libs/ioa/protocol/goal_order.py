@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import operator
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, StringConstraints, ValidationError, model_validator
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
+from ioa.protocol.labels import Labels
 from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
@@ -37,6 +38,9 @@ class GoalOrder(BaseModel):
 
     An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
     a team file (`ioa.protocol.team`).
+
+    Raises:
+        InvalidInputError: A value cannot be; the message names it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,6 +57,16 @@ class GoalOrder(BaseModel):
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+    labels: Labels = Field(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse_in_words(cls, fields: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Refuse what cannot be by an error of this system, whoever builds the order."""
+        try:
+            return validate(fields)
+        except ValidationError as error:
+            raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from error
 
     @model_validator(mode="before")
     @classmethod
@@ -85,10 +99,11 @@ class GoalOrder(BaseModel):
             traceparent=trace_of_goal(name, self.traceparent),
             result_format=self.result_format,
             repetition=self.repetition,
+            labels=self.labels,
         )
 
 
-def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
+def order_of(goal: str, **options: TeamSpec | dict[str, str] | str | float | None) -> GoalOrder:
     """Build the order from what was typed; an option that is None was not.
 
     Raises:
@@ -97,8 +112,9 @@ def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
     fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
     try:
         return GoalOrder.model_validate(fields)
-    except ValidationError as error:
-        [(option, why), *_] = problems_of(error)
+    except InvalidInputError as error:
+        assert isinstance(error.__cause__, ValidationError), "which is what an order is refused by"
+        [(option, why), *_] = problems_of(error.__cause__)
         raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None
 
 
@@ -146,7 +162,4 @@ def _read_order(text: str) -> GoalOrder:
         raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
-    try:
-        return GoalOrder.model_validate(fields)
-    except ValidationError as error:
-        raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from None
+    return GoalOrder.model_validate(fields)

@@ -12,7 +12,7 @@ ROOT = "ioa.v1"
 
 CALLER_AT, CALLER_OF_SAY_AT = -1, 5
 """Which token of a request's subject names who asks."""
-GROUP_SETUP, OF_USER = "_groups", "_"
+GROUP_SETUP, OBSERVERS, OF_USER = "_groups", "_observers", "_"
 """What callers that are no agents are called, or their names begin with: no id can."""
 
 OLD_GOAL = f"{ROOT}.goal"
@@ -68,6 +68,7 @@ GET_GROUP = f"{ROOT}.groups.get"
 """Where it is asked how a group stands."""
 GROUP_STATUS = f"{ROOT}.groups.status"
 """Where it is asked how far a group is, which tells nothing that anybody said."""
+ANY_STANDING = f"{ROOT}.groups.standing.*"
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
@@ -141,6 +142,12 @@ def search(caller: str) -> str:
 def search_of(user: UserId) -> str:
     """Where a user, and nobody else, asks which agents fit a need."""
     return search(user if user == "*" else f"{OF_USER}{user}")
+
+
+def standing_of(user: UserId | None) -> str:
+    """Where a user, or with None whoever only observes, asks how JetStream stands. All observers ask as one."""
+    caller = OBSERVERS if user is None else user if user == "*" else f"{OF_USER}{user}"
+    return f"{ROOT}.groups.standing.{caller}"
 
 
 def report(agent_id: AgentId) -> str:

@@ -5,18 +5,23 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ioa
 from ioa.beside import beside
-from ioa.client.client import Client
+from ioa.client.client import END, Client, Group
+from ioa.client.history import conversation
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
+from ioa.group.state import ParentTask
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Discussion
+from ioa.protocol.ids import GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import Discussion, Phase
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, Members, order
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
+from tests.rig.deadline import eventually
 
 
 async def test_a_goal_is_run(plane: Plane, members: Members, tmp_path: Path) -> None:
@@ -74,6 +79,79 @@ async def test_who_was_interrupted_goes_on(plane: Plane, members: Members) -> No
     await members.conclude(ADA, "Ten.")
     seen += [stored async for stored in client.follow(GOAL, after=seen[-1].seq)]
     assert seen == await plane.client.entries(ROOM)
+
+
+async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Members) -> None:
+    """From any entry on or back from it, nested teams among it, and how all of them stood then; of a group as of a goal."""
+    client = Client(plane.client)
+    await members.register(ADA, BOB)
+    assert [await client.entries(GOAL), await client.entries(GOAL, before=END), await client.state(GOAL)] == [[], [], {}]
+    await client.launch(order())
+    await members.launch()
+    for number in range(12):
+        speaker, other = (ADA, BOB) if number % 2 == 0 else (BOB, ADA)
+        await members.say(speaker, Discussion(content=str(number), next_speaker=other))
+    await members.assign()
+    await members.launch(parent=ParentTask(comm_id=ROOM, task_id=TASK))
+    nested = comm_id_of_task(ROOM, TASK)
+    await members.say(BOB, Discussion(content="You count.", next_speaker=ADA), nested)
+    amid = (await client.state(GOAL))[nested]
+    await members.conclude(ADA, "Five.", nested)
+    await eventually(lambda: plane.client.group(ROOM), lambda found: not found.state.open_tasks)
+    await members.conclude(ADA, "Ten.")
+
+    entries = await conversation(plane.client, ROOM)
+    assert [one.seq for one in entries] == sorted(one.seq for one in entries)
+    for target in (GOAL, Group(ROOM)):
+        assert await client.entries(target, limit=len(entries) + 1) == entries
+        assert await client.entries(target, before=END, limit=3) == entries[-3:]
+    for place, stored in enumerate(entries):
+        assert await client.entries(GOAL, after=stored.seq, limit=4) == entries[place + 1 :][:4]
+        assert await client.entries(GOAL, before=stored.seq, limit=4) == entries[:place][-4:]
+        heads = {one.entry.state.comm_id: one.entry.state for one in entries[: place + 1]}
+        assert await client.state(GOAL, at=stored.seq) == heads
+    assert amid in [one.entry.state for one in entries]
+    of_nested = [one for one in entries if one.entry.state.comm_id == nested]
+    assert (await client.entries(Group(nested)), await client.state(Group(nested))) == (
+        of_nested,
+        {nested: of_nested[-1].entry.state},
+    )
+    assert await client.entries(GOAL, after=entries[4].seq, before=entries[7].seq) == entries[5:7]
+    with pytest.raises(InvalidInputError, match="A page of 0 entries"):
+        await client.entries(GOAL, limit=0)
+
+
+async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane, members: Members) -> None:
+    """Those that bear all that is asked for, newest first, page by page; a group bears those of its goal."""
+    client = Client(plane.client)
+    await members.register(ADA, BOB)
+    for number in range(6):
+        labels = {"team": "x" if number % 2 else "y", "night": ""}
+        launched = await client.launch(order(f"goal-{number}", labels=labels), accepted_within=timedelta(seconds=20))
+        assert launched.record is not None and launched.record.goal.labels == labels
+    await members.launch(GoalId("goal-1"))
+    await client.cancel("goal-3")
+    await client.result("goal-3", wait=True)
+    with pytest.raises(ConflictError):
+        await client.launch(order("goal-1", labels={"team": "z"}))
+
+    async def found(limit: int = 50, **wanted: Any) -> list[list[str]]:
+        pages, before = list[list[str]](), None
+        while True:
+            page = await client.goals(limit=limit, before=before, **wanted)
+            pages.append([row.record.goal.goal_id for row in page.goals])
+            if (before := page.before) is None:
+                return pages
+
+    assert await found(labels={"team": "x", "night": ""}) == [["goal-5", "goal-3", "goal-1"]]
+    assert await found(limit=2, labels={"team": "x"}) == [["goal-5", "goal-3"], ["goal-1"]]
+    assert await found(limit=1, labels={"team": "y"}) == [["goal-4"], ["goal-2"], ["goal-0"]]
+    assert await found(labels={"team": "z"}) == [[]]
+    assert await found(phase=Phase.CANCELLED) == [["goal-3"]]
+    assert await found(phase=Phase.DISCUSSING, labels={"team": "x"}) == [["goal-1"]]
+    assert await found(phase="waiting", labels={"team": "x"}) == [["goal-5"]]
+    group = await plane.client.group(comm_id_of_goal(GoalId("goal-1")))
+    assert group.charter is not None and group.charter.labels == {"team": "x", "night": ""}
 
 
 async def test_what_cannot_be_is_refused(plane: Plane) -> None:

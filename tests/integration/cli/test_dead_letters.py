@@ -59,7 +59,7 @@ async def test_letters_come_in_pages_newest_first(client: Client) -> None:
         await _put(client, number)
     for number in range(20, 120):
         await client.jetstream().delete_msg(DEAD, number)
-    box, before, pages = NatsDeadLetterBox(client.jetstream()), None, []
+    box, before, pages = NatsDeadLetterBox(client), None, []
     while True:
         page = await box.page(limit=20, before=before)
         pages.append([letter.seq for letter in page.letters])
@@ -80,7 +80,7 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
     """Its message is in its stream again as it came, and the letter is gone; a second try cut short before is no second message."""
     await _put(client, 1)
     js = client.jetstream()
-    letter = await NatsDeadLetterBox(js).read(1)
+    letter = await NatsDeadLetterBox(client).read(1)
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": "dead/1"})  # what a try did that was cut short
     await put_back(nats_url, 1, Terminal(as_json=True))
     message = await js.get_msg(GOALS, 1)

@@ -22,7 +22,7 @@ from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
-from ioa.client.watching import conversation
+from ioa.client.history import conversation
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.hosting.agent import Agent

@@ -142,9 +142,9 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
 
 
 @asynccontextmanager
-async def flooding(client: Client, subject: str, size: int) -> AsyncIterator[None]:
-    """Send on a subject, by the wire, tens of thousands of requests of so many bytes a second, again when disconnected."""
-    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, size, bytes(size))
+async def flooding(client: Client, subject: str, request: bytes) -> AsyncIterator[None]:
+    """Send a request, by the wire, tens of thousands of times a second, again when disconnected."""
+    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, len(request), request)
     many = one * max(1, _AT_ONCE_BYTES // len(one))
 
     async def flood() -> None:

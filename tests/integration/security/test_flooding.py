@@ -24,7 +24,7 @@ and again."""
 async def test_asking_everybody_how_it_stands_stops_nobody(town: Town) -> None:
     """A user who asks the services for their statistics as fast as he can delays nobody's goals."""
     usual = await _lead_some(town)
-    async with open_intruder(town.secured, "eve") as eve, flooding(eve, "$SRV.STATS", 10):
+    async with open_intruder(town.secured, "eve") as eve, flooding(eve, "$SRV.STATS", bytes(10)):
         took = await _lead_some(town)
     assert took <= 3 * usual + _SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
@@ -52,7 +52,7 @@ def _floods() -> Sequence[tuple[str, int]]:
 
 
 async def _lead_beside(town: Town, subject: str, size: int) -> float:
-    async with flooding(town.agents[MALLORY].client, subject, size):
+    async with flooding(town.agents[MALLORY].client, subject, bytes(size)):
         return await _lead_some(town)
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.client.watching import conversation
+from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalName, comm_id_of_goal

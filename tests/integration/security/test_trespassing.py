@@ -16,6 +16,7 @@ from nats.js.api import Header
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
 from ioa.cli.examination import Health, dead_letter_findings
@@ -23,7 +24,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.subjects import inbox_prefix_of
-from tests.integration.security.secured import Secured, open_intruder, open_secured
+from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
 
 BY_ADA = {
@@ -130,12 +131,20 @@ BY_OTHERS = [
     ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
     ("observer", "ioa.v1.goal.user"),
     ("observer", "ioa.v1.groups.cancel.user"),
-    ("observer", f"$JS.API.STREAM.MSG.GET.{LOG}"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{DEAD}"),
     ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
     ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
     ("observer", "ioa.v1.groups.get"),
-    *(("observer", f"$JS.API.STREAM.INFO.{stream}") for stream in (LOG, "IOA_RESULTS", "IOA_ORDERS", "KV_IOA_OPEN")),
+    *(
+        (name, f"$JS.API.{request}")
+        for name in ("user", "observer", "auditor")
+        for request in (
+            *("INFO", "STREAM.NAMES", "STREAM.LIST", f"STREAM.INFO.{LOG}", f"STREAM.INFO.{DEAD}", f"STREAM.MSG.GET.{LOG}"),
+            *(f"CONSUMER.NAMES.{WORK}", f"CONSUMER.LIST.{WORK}", f"CONSUMER.INFO.{WORK}.any"),
+        )
+    ),
+    ("user", "ioa.v1.groups.standing._eve"),
+    ("observer", "ioa.v1.groups.standing._user"),
     ("observer", "ioa.v1.discovery.search._user"),
     ("user", "ioa.v1.discovery.search._eve"),
     ("user", "ioa.v1.discovery.search.ada"),
@@ -211,8 +220,13 @@ async def test_an_observer_counts_dead_letters(secured: Secured) -> None:
             await NatsDeadLetters(admin.jetstream()).put(
                 DeadReason.UNREADABLE, "no reason", subject="ioa.v1.goal", data=b"my secret plan"
             )
-    async with open_intruder(secured, "observer") as observer:
-        found = dead_letter_findings(await NatsInspection(observer).dead_letter_kinds())
+    async with (
+        open_processes(secured, [secured.service("groups")]),
+        open_intruder(secured, "observer") as observer,
+    ):
+        inspection = NatsInspection(observer)
+        await eventually(lambda: inspection.answers("ioa-groups"), within=_SOON)
+        found = dead_letter_findings(await inspection.dead_letter_kinds())
     assert [(finding.health, "3 messages" in finding.message, "secret" in str(finding)) for finding in found] == [
         (Health.WARNING, True, False)
     ]
@@ -243,9 +257,9 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
             await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
-            await user.publish("$JS.API.INFO", reply=forged)
+            await user.publish(f"$JS.API.DIRECT.GET.{LOG}", b'{"last_by_subj":">"}', reply=forged)
             await _heard(ada, "ioa.v1.groups.file.ada")
-            await _heard(user, "$JS.API.INFO")
+            await _heard(user, WHO_AM_I)
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from random import Random
@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 
 from ioa.beside import beside
 from ioa.client import watching
-from ioa.client.watching import conversation, watch
+from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, SubgroupClosed, SubgroupOpened
 from ioa.ports.group_client import GroupClient, GroupListener
@@ -32,16 +33,22 @@ _TASK = TaskId("t1-a")
 _NOTHING = CancelRequested(at=_AT)
 
 
-def stored(seq: int, comm_id: CommId, event: Event, *, ends: bool = False) -> StoredEntry:
+def stored(seq: int, comm_id: CommId, event: Event, nested: Sequence[CommId], *, ends: bool = False) -> StoredEntry:
     """An entry with as much of its state as a reader looks at."""
-    state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING)
+    state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING, nested=tuple(nested))
     return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)))
 
 
 def happenings(random: Random) -> Iterator[StoredEntry]:
     """The log of a goal: groups that talk, open teams and close them, in any order; some are open still when the root ends."""
     parent_of: dict[CommId, CommId] = {}
-    living, ended, seq = [ROOT], list[CommId](), 0
+    living, ended, closed, seq = [ROOT], list[CommId](), list[CommId](), 0
+
+    def named(parent: CommId) -> list[CommId]:
+        """As in a state: every team that is not closed, and the one that was last."""
+        below = [one for one, of in parent_of.items() if of == parent]
+        return [one for one in below if one not in closed] + [one for one in closed if one in below][-1:]
+
     for number in range(random.randrange(1, 40)):
         seq += random.choice((1, 1, 2, 7))
         comm_id = random.choice(living)
@@ -50,20 +57,22 @@ def happenings(random: Random) -> Iterator[StoredEntry]:
                 nested = CommId(f"team-{number}")
                 parent_of[nested] = comm_id
                 living.append(nested)
-                yield stored(seq, comm_id, SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=nested))
+                opened = SubgroupOpened(at=_AT, task_id=_TASK, by=AgentId("ada"), subgroup=nested)
+                yield stored(seq, comm_id, opened, named(comm_id))
             case 1 if comm_id != ROOT and not any(parent_of[one] == comm_id for one in (*living[1:], *ended)):
                 living.remove(comm_id)
                 ended.append(comm_id)
-                yield stored(seq, comm_id, _NOTHING, ends=True)
+                yield stored(seq, comm_id, _NOTHING, named(comm_id), ends=True)
             case 2 if ended:
                 subgroup = ended.pop(0)
-                closed = SubgroupClosed(at=_AT, task_id=_TASK, subgroup=subgroup, reason=Reason.CONCLUDED, content="")
-                yield stored(seq, parent_of[subgroup], closed)
+                closed.append(subgroup)
+                over = SubgroupClosed(at=_AT, task_id=_TASK, subgroup=subgroup, reason=Reason.CONCLUDED, content="")
+                yield stored(seq, parent_of[subgroup], over, named(parent_of[subgroup]))
             case _:
-                yield stored(seq, comm_id, _NOTHING)
-    yield stored(seq + 1, ROOT, _NOTHING, ends=True)
+                yield stored(seq, comm_id, _NOTHING, named(comm_id))
+    yield stored(seq + 1, ROOT, _NOTHING, named(ROOT), ends=True)
     for number, comm_id in enumerate(living[1:]):
-        yield stored(seq + 2 + number, comm_id, _NOTHING)
+        yield stored(seq + 2 + number, comm_id, _NOTHING, named(comm_id))
 
 
 class Log:
@@ -79,9 +88,20 @@ class Log:
         await self._pass()
         if self._random.random() < 0.02:
             raise UnavailableError("The log does not answer.")
-        page = [one for one in self._stored if one.seq > after and one.entry.state.comm_id == comm_id][:limit]
+        page = [one for one in self._of(comm_id) if one.seq > after][:limit]
         await self._pass()
         return page
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read back."""
+        return [one for one in self._of(comm_id) if one.seq < before][-limit:]
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entries up to a sequence; now and then nobody answers."""
+        if self._random.random() < 0.02:
+            raise UnavailableError("The log does not answer.")
+        heads = {one: [stored for stored in self._of(one) if stored.seq <= at] for one in comm_ids}
+        return {one: found[-1] for one, found in heads.items() if found}
 
     @asynccontextmanager
     async def listen(self, comm_id: CommId, listener: GroupListener) -> AsyncIterator[None]:
@@ -103,6 +123,9 @@ class Log:
             for _, listener in self._listeners:
                 listener.look()
             await asyncio.sleep(0)
+
+    def _of(self, comm_id: CommId) -> Sequence[StoredEntry]:
+        return [one for one in self._stored if one.entry.state.comm_id == comm_id]
 
     async def _pass(self) -> None:
         for _ in range(self._random.choice((0, 0, 1, 5))):
@@ -128,11 +151,41 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
     assert seen == [one for one in entries if behind < one.seq <= last]
 
 
+def readable(entries: Sequence[StoredEntry]) -> GroupClient:
+    """Logs that hold all of it, and always answer."""
+    log = Log([], Random(0))
+    log._stored = [*entries]
+    log._random.random = lambda: 1.0  # type: ignore[method-assign]
+    return cast(GroupClient, log)
+
+
 def test_what_is_read_afterwards_is_whole() -> None:
     """A team that was open still when the root ended said something afterwards, which is part of the conversation."""
     for seed in range(50):
         entries = [*happenings(Random(seed))]
-        log = Log([], Random(0))
-        log._stored = entries
-        log._random.random = lambda: 1.0  # type: ignore[method-assign]  # it always answers
-        assert asyncio.run(conversation(cast(GroupClient, log), ROOT)) == entries
+        assert asyncio.run(conversation(readable(entries), ROOT)) == entries
+
+
+def test_a_page_is_read_from_anywhere_in_either_direction() -> None:
+    """The first entries behind a sequence, or the last ones before it, of whichever groups, as if all had been read."""
+    for seed in range(80):
+        random = Random(seed)
+        entries = [*happenings(random)]
+        groups, place, limit = readable(entries), random.randrange(0, entries[-1].seq + 3), random.randrange(1, 12)
+        behind = asyncio.run(conversation(groups, ROOT, after=place, limit=limit))
+        assert behind == [one for one in entries if one.seq > place][:limit]
+        before = asyncio.run(conversation_before(groups, ROOT, before=place, limit=limit))
+        assert before == [one for one in entries if one.seq < place][-limit:]
+
+
+def test_the_tree_is_known_as_it_stood_at_any_sequence() -> None:
+    """The last entry of each group by then, also of one that was opened and has said nothing yet; none is missing that goes on."""
+    for seed in range(15):
+        entries = [*happenings(Random(seed))]
+        for at in range(entries[-1].seq + 1):
+            last = {one.entry.state.comm_id: one for one in entries if one.seq <= at}
+            opened = {one.entry.event.subgroup for one in entries if one.seq <= at and isinstance(one.entry.event, SubgroupOpened)}
+            heads = asyncio.run(heads_of_tree(readable(entries), [ROOT], at))
+            assert heads == {comm_id: last.get(comm_id) for comm_id in heads}
+            ended = {comm_id for comm_id, one in last.items() if one.entry.state.phase.is_terminal}
+            assert (opened | {ROOT}) - ended <= heads.keys()

@@ -1,16 +1,17 @@
 """Looking through the stream of dead letters, and putting one back to where it came from.
 
-Each letter is read by its sequence from the stream's leader, which whoever may see dead letters at all is allowed to.
+Each letter is read by its sequence, which whoever may see dead letters at all is allowed to.
 """
 
 from __future__ import annotations
 
 import asyncio
 
-from nats.js import JetStreamContext
+from nats.aio.client import Client
 from nats.js.api import Header, RawStreamMsg
 from nats.js.errors import NotFoundError as NoSuchMessage
 
+from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.topology import DEAD
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError, UnavailableError
@@ -22,8 +23,9 @@ _AT_ONCE = 64
 class NatsDeadLetterBox:
     """The stream `IOA_DEAD`, for those who look after a system."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = DirectReads(client)
 
     async def page(self, *, limit: int, before: int | None = None) -> DeadLetterPage:
         """List the newest letters, or the newest of those before a number.
@@ -31,16 +33,15 @@ class NatsDeadLetterBox:
         Raises:
             UnavailableError: The stream does not answer.
         """
-        with unavailable_unless_answered("The dead-letter stream"):
-            state = (await self._js.stream_info(DEAD)).state
-        end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
+        first_seq, end = await ends_of(self._client, DEAD)
+        end = end if before is None else min(before, end)
         found: list[DeadLetter] = []
-        while state.messages and len(found) < limit and end > state.first_seq:
-            start = max(state.first_seq, end - _AT_ONCE)
+        while len(found) < limit and end > first_seq:
+            start = max(first_seq, end - _AT_ONCE)
             window = await asyncio.gather(*(self._find(seq) for seq in range(end - 1, start - 1, -1)))
             found += [letter for letter in window if letter is not None]
             end = start
-        is_last = len(found) <= limit and end <= state.first_seq
+        is_last = len(found) <= limit and end <= first_seq
         letters = found[:limit]
         return DeadLetterPage(letters, None if is_last or not letters else letters[-1].seq)
 

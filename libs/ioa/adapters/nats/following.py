@@ -15,6 +15,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import at_renewal
+from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.attention import Attention
@@ -59,7 +60,7 @@ async def _next(client: Client, stream: str, subject: str, after: int) -> Stored
     try:
         with unavailable_unless_answered(f"The stream {stream}"):
             try:
-                message = await client.jetstream().get_msg(stream, seq=after + 1, subject=subject, next=True)
+                message = await DirectReads(client).get_msg(stream, seq=after + 1, subject=subject, next=True)
             except NotFoundError:
                 return None
     except UnavailableError as error:

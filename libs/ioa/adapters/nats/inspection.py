@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import nats.errors
 from nats.aio.client import Client
-from nats.js.errors import APIError, NotFoundError
+from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.request_reply import NatsRequester, slowed_of
-from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import CONSUMERS, DEAD, STREAMS, TIMERS
+from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.errors import IoaError
+from ioa.errors import IoaError, UnavailableError
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
-from ioa.ports.stream_stats import StreamStats
+from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 
-_ANSWER_SECONDS = 3.0
-_PAGE = 256
-"""How many streams the server lists at once."""
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
 
@@ -38,8 +33,7 @@ class NatsInspection:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = client.jetstream()
-        self._stats = NatsStreamStats(self._js)
+        self._js = DirectReads(client)
         self._system = NatsSystemClient(client)
 
     @property
@@ -53,40 +47,28 @@ class NatsInspection:
         return self._system
 
     async def storage(self) -> StorageFacts | None:
-        """Ask what JetStream holds; None if it is off or does not answer."""
+        """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say."""
         try:
-            account = await self._js.account_info()
-            streams = [stream for at in range(0, account.streams, _PAGE) for stream in await self._js.streams_info(offset=at)]
-        except (nats.errors.Error, TimeoutError, APIError):
+            found = await self._system.standing()
+        except UnavailableError:
             return None
-        limit = account.limits.max_storage
-        bound = ((str(one.config.name), one.state.bytes, one.config.max_bytes or 0) for one in streams)
-        shares = tuple(StreamShare(*share) for share in bound if share[-1] > 0)
-        return StorageFacts(account.streams, account.storage, limit if limit > 0 else None, shares)
+        shares = tuple(StreamShare(one.name, one.stored_bytes, one.limit_bytes) for one in found.streams if one.limit_bytes)
+        return StorageFacts(len(found.streams), found.stored_bytes, found.limit_bytes or None, shares)
 
     async def topology(self) -> TopologyFacts:
         """Look for every stream, bucket and shared consumer."""
-        found = {stream.config.name: stream.config for stream in await self._js.streams_info()}
+        standing = await self._system.standing()
+        found = {stream.name: stream for stream in standing.streams}
         missing = [name for name in STREAMS if name not in found]
-        missing += [
-            f"{stream}/{name}"
-            for stream, name, _ in CONSUMERS
-            if stream not in missing and await _is_missing(self._js.consumer_info, stream, name)
-        ]
-        schedules = TIMERS in missing or found[TIMERS].allow_msg_schedules
-        return TopologyFacts(len(STREAMS), missing, [] if schedules else [TIMERS])
+        schedules = TIMERS in missing or found[TIMERS].schedules
+        return TopologyFacts(len(STREAMS), [*missing, *standing.missing], [] if schedules else [TIMERS])
 
     async def clock_difference(self) -> timedelta | None:
-        """Compare with the time that stands in JetStream's answers; half the round trip is taken for the way back."""
+        """Compare with the time that stands in the answer; half the round trip is taken for the way back."""
         asked = datetime.now(UTC)
-        answer = await self._client.request(f"$JS.API.STREAM.INFO.{DEAD}", b"", timeout=_ANSWER_SECONDS)
+        at = (await self._system.standing()).at
         answered = datetime.now(UTC)
-        written = json.loads(answer.data).get("ts")
-        if written is None:
-            return None
-        # The server writes nanoseconds, which are more digits than Python reads.
-        at = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", str(written)))
-        return at - (asked + (answered - asked) / 2)
+        return None if at is None else at - (asked + (answered - asked) / 2)
 
     async def answers(self, service: str) -> bool:
         """Whether a service answers a ping."""
@@ -98,8 +80,15 @@ class NatsInspection:
         return True
 
     async def read(self) -> Sequence[StreamStats]:
-        """Ask how every stream and queue stands."""
-        return await self._stats.read()
+        """Ask how every stream stands, and the queues that are not idle."""
+        return [
+            StreamStats(
+                *(stream.name, stream.messages, stream.stored_bytes),
+                tuple(QueueStats(one.name, one.waiting, one.taken, one.again, one.readers) for one in stream.queues),
+                stream.limit_bytes,
+            )
+            for stream in (await self._system.standing()).streams
+        ]
 
     async def slowed(self) -> Sequence[SlowedCaller]:
         """Gather the statistics of all services, until none comes for a moment."""
@@ -125,13 +114,11 @@ class NatsInspection:
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason, and read the newest of each if whoever asks may."""
-        info = await self._js.stream_info(DEAD, subjects_filter=subjects.ANY_DEAD)
         kinds: list[DeadLetterKind] = []
         may_read = True
-        for subject, count in (info.state.subjects or {}).items():
-            reason = subject.rpartition(".")[2]
+        for reason, count in (await self._system.standing()).dead_letters.items():
             try:
-                newest = await self._js.get_last_msg(DEAD, subject) if may_read else None
+                newest = await self._js.get_last_msg(DEAD, subjects.dead(reason)) if may_read else None
             except NotFoundError:
                 continue
             except nats.errors.TimeoutError:  # an observer may only count them, and is not answered
@@ -155,11 +142,3 @@ async def open_inspection(settings: NatsSettings, *, patience: timedelta) -> Asy
     """
     async with open_connection(settings, patience=patience, any_payload=True) as client:
         yield NatsInspection(client)
-
-
-async def _is_missing(look: Callable[..., Awaitable[object]], *names: str) -> bool:
-    try:
-        await look(*names)
-    except NotFoundError:
-        return True
-    return False

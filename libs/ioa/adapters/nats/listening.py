@@ -31,6 +31,8 @@ _CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
 """How long somebody is closed out, each time that the flood has not ended; the last as often as it takes."""
 _LOOK_SECONDS = 1.0
 """How long it is looked whether a flood is over, and how often for new callers while it is not."""
+_WANTED_EVERY_SECONDS = 0.5
+"""How often messages are wanted anew where so many at a time are wanted and no more."""
 _NO_AGENT = "_"
 """What the names of callers begin with that are no agents."""
 
@@ -63,6 +65,13 @@ class _Subscriptions:
             await subscription.unsubscribe(limit=wanted)
             self._standing = [*(one for one in self._standing if one._received < one._max_msgs), subscription]
 
+    async def renew_now_and_then(self, most: int) -> None:
+        """Want as many messages again as have come, so that there are never more than `most` in half a second, for ever."""
+        while True:
+            await asyncio.sleep(_WANTED_EVERY_SECONDS)
+            if self._left <= most // 2:
+                await self.add(most - self._left)
+
     async def aclose(self, *, drain: bool) -> None:
         """Want nothing more; take what the server has sent already, if that is to be waited for."""
         self.renews = False
@@ -88,6 +97,7 @@ class Listener:
         caller_at: Which token of the subject is the caller; None if no caller is named, and no flood ever closed out.
         known: Returns the callers to listen to during a flood.
         group: Runs what looks after it all.
+        at_most: How many messages are wanted in half a second, of all callers together; the server drops what is beyond. None: all.
     """
 
     def __init__(
@@ -98,6 +108,7 @@ class Listener:
         caller_at: int | None,
         known: Callable[[], Iterable[str]],
         group: asyncio.TaskGroup,
+        at_most: int | None = None,
     ) -> None:
         self._client = client
         self._subject = subject
@@ -105,6 +116,8 @@ class Listener:
         self._caller_at = caller_at
         self._known = known
         self._group = group
+        self._at_most = at_most
+        self._renewing: asyncio.Task[None] | None = None
         self._take: Callable[[Msg], None] = _ignore
         self._everybody: _Subscriptions | None = None
         self._each: dict[str, _Subscriptions] = {}
@@ -115,7 +128,9 @@ class Listener:
     async def open(self, take: Callable[[Msg], None]) -> None:
         """Give what comes from everybody to `take`, which must not block."""
         self._take = take
-        self._everybody = await self._listen(self._subject)
+        self._everybody = await self._listen(self._subject, self._at_most or _WANTED)
+        if self._at_most is not None:
+            self._renewing = self._group.create_task(self._everybody.renew_now_and_then(self._at_most))
 
     def close_out(self, caller: str) -> None:
         """Listen to who floods the subject no more until that is over."""
@@ -131,10 +146,10 @@ class Listener:
 
     async def aclose(self) -> None:
         """Take what has come, and nothing more."""
-        if self._closing is not None:
-            self._closing.cancel()
+        for task in filter(None, (self._closing, self._renewing)):
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._closing
+                await task
         for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
             await subscriptions.aclose(drain=True)
 
@@ -178,9 +193,9 @@ class Listener:
         tokens[self._caller_at] = caller
         return ".".join(tokens)
 
-    async def _listen(self, subject: str) -> _Subscriptions:
+    async def _listen(self, subject: str, wanted: int = _WANTED) -> _Subscriptions:
         subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group)
-        await subscriptions.add()
+        await subscriptions.add(wanted)
         return subscriptions
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
@@ -34,15 +35,16 @@ class NatsGroupLog:
     Args:
         client: The connection.
         found_garbage: Is told of each entry that cannot be read, before that is raised.
+        js: How single entries are read; None reads them from the stream's leader, since a direct get may lag behind.
     """
 
-    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None) -> None:
+    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None, js: JetStreamContext | None = None) -> None:
         self._found_garbage = found_garbage or _tell_nobody
-        self._js = client.jetstream()
+        self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
-        """Read the head by `STREAM.MSG.GET`, which only the stream's leader answers; a direct get may lag behind."""
+        """Read the head."""
         return await self._get(comm_id)
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
@@ -57,7 +59,7 @@ class NatsGroupLog:
                 raise
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
-        """Read a page, entry by entry, from the stream's leader."""
+        """Read a page, entry by entry."""
         page: list[StoredEntry] = []
         while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
             stored = await self._get(comm_id, from_seq=after + 1)

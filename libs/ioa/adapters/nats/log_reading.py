@@ -1,13 +1,12 @@
 """Group logs as people and programs outside of the groups read them: in pages, and told when there is more.
 
-Pages come by direct gets, which any replica answers (NATS ADR-31) and which may lag; what is the end of a log its leader says. Not
-by a consumer: the server delivers for who created one to any subject that was asked for, so that users must not create any. A plain
-subscription tells that something comes.
+They come by direct gets, which any replica answers (NATS ADR-31) and which may lag. Not by a consumer: the server delivers for who
+created one to any subject that was asked for, so that users must not create any. A plain subscription tells that something comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from nats.aio.client import Client
@@ -15,7 +14,8 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.delivery import NatsProgress
 from ioa.adapters.nats.log import NatsGroupLog, decoded_entry
-from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.reading import DirectReads, messages_before
+from ioa.adapters.nats.streams import last_messages, next_messages
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.turn_about import looking_now_and_then
 from ioa.ports.group_client import GroupListener
@@ -24,7 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
 
 _ONE_BY_ONE = 3
-"""So many entries are asked of the leader before a page is: mostly there is one, or none."""
+"""So many entries are asked for one by one before a page is: mostly there is one, or none."""
 _PAGE, _PAGE_BYTES = 256, 2_000_000
 
 
@@ -33,11 +33,11 @@ class Logs:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._log = NatsGroupLog(client)
+        self._log = NatsGroupLog(client, js=DirectReads(client))
         self._progress = NatsProgress(client)
 
     async def entries(self, comm_id: CommId, *, after: int, limit: int | None) -> Sequence[StoredEntry]:
-        """Read entries behind a sequence, in order; fewer than `limit` are all that the leader has.
+        """Read entries behind a sequence, in order; fewer than `limit` are all that there are.
 
         Raises:
             UnavailableError: The log cannot be read now.
@@ -53,6 +53,52 @@ class Logs:
             if left > len(page):
                 found += await self._page(comm_id, after=found[-1].seq, limit=min(_PAGE, left - len(page)))
         return found
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries before a sequence, in order; fewer than `limit` are all that the leader has.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
+        """
+        messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
+        found = [decoded_entry(comm_id, message.seq, message.data) for message in messages[-limit:]]
+        while (following := await self._following(comm_id, found[-1] if found else None, before)) is not None:
+            found.append(following)
+        return found[-limit:]
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence.
+
+        One request, if the replica that answers shows by the entry `at` itself that it has come as far. The leader is asked of
+        each group else.
+
+        Raises:
+            UnavailableError: The logs cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
+        """
+        named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
+        page = await last_messages(self._client, LOG, [*named], up_to=at)
+        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) for one in page.messages}
+        if any(stored.seq == at for stored in found.values()):
+            return found
+        confirmed = {comm_id: await self._confirmed(comm_id, found.get(comm_id), at) for comm_id in comm_ids}
+        return {comm_id: stored for comm_id, stored in confirmed.items() if stored is not None}
+
+    async def _confirmed(self, comm_id: CommId, found: StoredEntry | None, at: int) -> StoredEntry | None:
+        """Return the last entry up to `at`, by the leader, where a replica has told of `found`."""
+        if found is None:
+            head = await self._log.last(comm_id)
+            if head is None or head.seq <= at:
+                return head
+        while (following := await self._following(comm_id, found, at + 1)) is not None:
+            found = following
+        return found
+
+    async def _following(self, comm_id: CommId, stored: StoredEntry | None, before: int) -> StoredEntry | None:
+        """Ask the leader for the entry behind one, or the first, if it lies before a sequence."""
+        page = await self._log.read(comm_id, after=0 if stored is None else stored.seq, limit=1)
+        return page[0] if page and page[0].seq < before else None
 
     async def _page(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
         page = await next_messages(self._client, LOG, subjects.log(comm_id), after=after, limit=limit, max_bytes=_PAGE_BYTES)

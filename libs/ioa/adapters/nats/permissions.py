@@ -20,6 +20,7 @@ from enum import StrEnum
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
+    API_KEYS,
     ARTIFACTS,
     AUDIT,
     BEAT,
@@ -154,15 +155,21 @@ def of_user(user: UserId) -> Permissions:
         subjects.cancel(user),
         WHO_AM_I,
         *_looking(),
-        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (DEAD, _OBJECTS, _UPLOADS)),
+        subjects.standing_of(user),
         subjects.GET_GROUP,
         subjects.search_of(user),
-        *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
-        *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
+        *(_listing(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))),
         subjects.get_upload(user),
         subjects.put_upload(user),
     )
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+
+
+def of_gateway() -> Permissions:
+    """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
+    anybody = of_user(UserId(_ANY))
+    keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    return Permissions(USERS, (*anybody.publish, *keys), anybody.subscribe)
 
 
 def of_observer() -> Permissions:
@@ -170,12 +177,12 @@ def of_observer() -> Permissions:
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
-    return Permissions(USERS, _looking(), ())
+    return Permissions(USERS, (*_looking(), WHO_AM_I, subjects.standing_of(None)), ())
 
 
 def of_auditor() -> Permissions:
     """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
-    return Permissions(USERS, (f"{_API}.STREAM.INFO.{AUDIT}", _reading(AUDIT), _listing(AUDIT)), (subjects.ANY_AUDIT,))
+    return Permissions(USERS, (_listing(AUDIT),), (subjects.ANY_AUDIT,))
 
 
 def of_callout() -> Permissions:
@@ -216,7 +223,7 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    outside = (of_user(UserId(_ANY)), of_observer(), of_auditor())
+    outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
     of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
@@ -251,7 +258,7 @@ def _reading(stream: str) -> str:
 
 
 def _listing(stream: str) -> str:
-    """Read many messages at once."""
+    """Read messages past the line in which JetStream answers all other requests, one or many at once."""
     return f"{_API}.DIRECT.GET.{stream}"
 
 
@@ -261,20 +268,9 @@ def _removing(stream: str) -> str:
 
 
 def _looking() -> tuple[str, ...]:
-    """How everything stands: services, streams and what they count, agents, the index.
-
-    The information on a stream can be had with the subjects that it keeps, which hold ids. The list of all streams has none; those
-    of dead letters are their reasons.
-    """
+    """How everything stands: services, agents, the index. How JetStream stands group setup tells, by `standing_of`."""
     return (
         *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*")),
-        f"{_API}.INFO",
-        f"{_API}.STREAM.NAMES",
-        f"{_API}.STREAM.LIST",
-        f"{_API}.STREAM.INFO.{DEAD}",
-        f"{_API}.CONSUMER.NAMES.*",
-        f"{_API}.CONSUMER.LIST.*",
-        f"{_API}.CONSUMER.INFO.*.*",
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
@@ -380,6 +376,7 @@ _SERVED = {
         subjects.ANY_GET_UPLOAD,
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
+        subjects.ANY_STANDING,
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
     ),

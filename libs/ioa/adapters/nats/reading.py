@@ -1,6 +1,8 @@
-"""Reading a stream backwards, and the messages of many subjects side by side, for lists (direct gets, NATS ADR-31).
+"""Reading streams past JetStream's queue of requests, by direct gets (NATS ADR-31): one by one, backwards, many subjects at once.
 
-Any replica of the stream answers, which may lag behind the leader: what decides something is read from the leader instead.
+The server answers all other requests of `$JS.API` in one line, and drops that line as a whole when it grows long; so whoever is no
+part of the control plane reads by direct gets alone. Any replica of the stream answers, which may lag behind the leader: what
+decides something is read from the leader instead.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from datetime import timedelta
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js.api import Header
-from nats.js.errors import APIError
+from nats.js import JetStreamContext
+from nats.js.api import Header, RawStreamMsg
+from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.streams import StreamMessage, direct_message, next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -22,8 +25,29 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 _TIMEOUT = timedelta(seconds=5)
 _NOT_FOUND = "404"
 _AT_ONCE = 64
-_WIDEST = 512
-"""How many messages one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
+_WIDEST, _WIDEST_BYTES = 512, 4_000_000
+"""How much one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
+
+
+class DirectReads(JetStreamContext):
+    """JetStream as users see it: each message is read by a direct get."""
+
+    async def get_msg(
+        self,
+        stream_name: str,
+        seq: int | None = None,
+        subject: str | None = None,
+        direct: bool | None = True,  # noqa: ARG002
+        next: bool | None = False,  # noqa: A002
+    ) -> RawStreamMsg:
+        """Read a message by its sequence, the last one of a subject, or with `next` the first one of it from a sequence on.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        asked = {"last_by_subj": subject} if seq is None else {"seq": seq, **({"next_by_subj": subject} if next else {})}
+        answer = await self._nc.request(_of(stream_name), json.dumps(asked).encode(), timeout=_TIMEOUT.total_seconds())
+        return self._lift_msg_to_raw_msg(answer)
 
 
 @dataclass(frozen=True)
@@ -43,13 +67,12 @@ async def previous_messages(client: Client, stream: str, *, before: int | None, 
     Raises:
         UnavailableError: The stream does not answer.
     """
-    with unavailable_unless_answered(f"The stream {stream}"):
-        state = (await client.jetstream().stream_info(stream)).state
-    end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
+    first_seq, end = await ends_of(client, stream)
+    end = end if before is None else min(before, end)
     found: list[StreamMessage] = []
     width = limit
-    while state.messages and len(found) < limit and end > state.first_seq:
-        start = max(state.first_seq, end - width)
+    while len(found) < limit and end > first_seq:
+        start = max(first_seq, end - width)
         page = await next_messages(client, stream, ">", after=start - 1, limit=min(end - start, _WIDEST))
         reached = page.complete or page.messages[-1].seq >= end - 1 or len(page.messages) == end - start
         if not reached:
@@ -59,8 +82,60 @@ async def previous_messages(client: Client, stream: str, *, before: int | None, 
         found += reversed(window)
         end, width = start, width * 4 if len(window) * 4 < limit else width
     page_back = found[:limit]
-    is_last = len(found) <= limit and end <= state.first_seq
+    is_last = len(found) <= limit and end <= first_seq
     return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
+
+
+async def ends_of(client: Client, stream: str) -> tuple[int, int]:
+    """Return the sequence of a stream's first message, and the one behind its last message; the same if there is none.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    js = DirectReads(client)
+    with unavailable_unless_answered(f"The stream {stream}"):
+        try:
+            first, last = await js.get_msg(stream, seq=1, subject=">", next=True), await js.get_msg(stream, subject=">")
+            return first.seq or 0, (last.seq or 0) + 1
+        except NotFoundError:
+            return 1, 1
+
+
+async def messages_before(client: Client, stream: str, subject: str, *, before: int, limit: int) -> Sequence[StreamMessage]:
+    """Read the last messages of one subject before a sequence, in order: `limit` of them or some more, or all that there are.
+
+    There is no request for that either. But with a message the server tells how many of its subject are behind it: so it is found
+    from where on there are enough, in few steps, since most logs grow evenly.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+
+    async def count_from(seq: int) -> int:
+        page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
+        return len(page.messages) + page.pending
+
+    first, end = await ends_of(client, stream)
+    low, high = max(first, 1), min(before, end)
+    if high <= low:
+        return []
+    beyond = await count_from(high)
+    many, few, evenly = await count_from(low) - beyond, 0, True
+    while many > 2 * limit:  # `many` from `low` on, which are enough, and `few` from `high` on, which are not
+        share = (3 * limit // 2 - few) / (many - few) if evenly else 0.5
+        middle = min(max(high - round((high - low) * share), low + 1), high - 1)
+        count, evenly = await count_from(middle) - beyond, not evenly
+        if count < limit:
+            high, few = middle, count
+        else:
+            low, many = middle, count
+    found: list[StreamMessage] = []
+    while many > 0:
+        page = await next_messages(client, stream, subject, after=low - 1, limit=min(many, _WIDEST), max_bytes=_WIDEST_BYTES)
+        found += page.messages
+        many = min(many - len(page.messages), page.pending)
+        low = found[-1].seq + 1 if found else low
+    return [message for message in found if message.seq < before]
 
 
 async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
@@ -89,7 +164,7 @@ async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str,
     async def one(request: Mapping[str, object]) -> StreamMessage | None:
         async with slots:
             data = json.dumps(request).encode()
-            return _message(stream, await client.request(f"$JS.API.DIRECT.GET.{stream}", data, timeout=_TIMEOUT.total_seconds()))
+            return _message(stream, await client.request(_of(stream), data, timeout=_TIMEOUT.total_seconds()))
 
     with unavailable_unless_answered(f"The stream {stream}"):
         answers = await asyncio.gather(*(one(request) for request in requests.values()), return_exceptions=True)
@@ -97,6 +172,10 @@ async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str,
             if isinstance(answer, BaseException):
                 raise answer
     return {subject: answer for subject, answer in zip(requests, answers, strict=True) if isinstance(answer, StreamMessage)}
+
+
+def _of(stream: str) -> str:
+    return f"$JS.API.DIRECT.GET.{stream}"
 
 
 def _message(stream: str, answer: Msg) -> StreamMessage | None:

@@ -54,6 +54,8 @@ _USUAL_PATIENCE = timedelta(seconds=5)
 FILE_TIMEOUT = timedelta(seconds=30)
 """How long to wait for a piece of a file: those of others are served in between."""
 
+OF_ANYBODY = 250
+"""How many requests in half a second a replica takes on a subject that users and observers share."""
 _TOLD_AT_ONCE, _TOLD_EVERY_SECONDS = 50, 0.5
 """How often a service tells of itself within how many seconds, on each subject."""
 _USUAL_PAUSE = timedelta(seconds=1)
@@ -93,6 +95,7 @@ class Endpoint:
         caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
             the subject names nobody.
         family: With what else a caller's requests are counted.
+        at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come.
     """
 
     name: str
@@ -102,6 +105,7 @@ class Endpoint:
     lane: Callable[[str], str] | None = None
     caller_at: int | None = None
     family: Family = Family.OTHERS
+    at_most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -222,7 +226,7 @@ async def open_service(
 
         for endpoint in endpoints:
             queue = service.id if endpoint.is_own else name
-            listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group)
+            listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group, endpoint.at_most)
             await listener.open(partial(answering.take, endpoint, listener))
             listeners.append(listener)
             if not endpoint.is_own:

@@ -39,10 +39,15 @@ class StreamMessage:
 
 @dataclass(frozen=True)
 class StreamPage:
-    """Messages in the order of their sequences; with `complete` there was nothing behind the last one."""
+    """Messages in the order of their sequences, and how many of those that were asked for are behind the last one."""
 
     messages: tuple[StreamMessage, ...]
-    complete: bool
+    pending: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether there was nothing behind the last one."""
+        return self.pending == 0
 
 
 async def next_messages(
@@ -57,14 +62,28 @@ async def next_messages(
     Raises:
         UnavailableError: The stream cannot be read now.
     """
+    asked = {"seq": after + 1, "next_by_subj": subject, "batch": limit}
+    return await _direct_get(client, stream, asked if max_bytes is None else {**asked, "max_bytes": max_bytes})
+
+
+async def last_messages(client: Client, stream: str, subjects: Sequence[str], *, up_to: int) -> StreamPage:
+    """Read the last message of each subject up to a sequence that the stream has, by one request; 1,000 subjects at the most.
+
+    Any replica answers, as in `next_messages`; one that has not come as far as the sequence has nothing.
+
+    Raises:
+        UnavailableError: The stream cannot be read now.
+    """
+    return await _direct_get(client, stream, {"multi_last": list(subjects), "up_to_seq": up_to})
+
+
+async def _direct_get(client: Client, stream: str, asked: dict[str, object]) -> StreamPage:
     batch = _Batch()
     with unavailable_unless_answered(f"The stream {stream}"):
         inbox = client.new_inbox()
         subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
         try:
-            asked = {"seq": after + 1, "next_by_subj": subject, "batch": limit}
-            request = to_json(asked if max_bytes is None else {**asked, "max_bytes": max_bytes})
-            await client.publish(f"$JS.API.DIRECT.GET.{stream}", request, reply=inbox)
+            await client.publish(f"$JS.API.DIRECT.GET.{stream}", to_json(asked), reply=inbox)
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 return await batch.page
         finally:
@@ -92,7 +111,7 @@ async def subjects_of(client: Client, stream: str, pattern: str) -> AsyncIterato
     seen = 0
     while True:
         with unavailable_unless_answered(f"The stream {stream}"):
-            answer = await _ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": seen})
+            answer = await ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": seen})
         page = sorted(answer["state"].get("subjects") or ())
         if page:
             yield page
@@ -110,14 +129,20 @@ async def stream_names(client: Client) -> set[str]:
     names: set[str] = set()
     while True:
         with unavailable_unless_answered("JetStream"):
-            answer = await _ask(client, "STREAM.NAMES", {"offset": len(names)})
+            answer = await ask(client, "STREAM.NAMES", {"offset": len(names)})
         page = answer.get("streams") or ()
         names.update(page)
         if not page or len(names) >= answer.get("total", 0):
             return names
 
 
-async def _ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
+async def ask(client: Client, what: str, request: dict[str, object]) -> dict[str, Any]:
+    """Ask JetStream itself (`$JS.API.…`) and return its answer.
+
+    Raises:
+        APIError: It refuses.
+        nats.errors.Error: It does not answer, as `TimeoutError` too.
+    """
     message = await client.request(f"$JS.API.{what}", to_json(request), timeout=_TIMEOUT.total_seconds())
     answer: dict[str, Any] = from_json(message.data)
     if "error" in answer:
@@ -149,7 +174,7 @@ class _Batch:
             self._pending = int(headers.get("Nats-Num-Pending", 0))
             self._messages.append(direct_message(message))
         elif status in (_END, _NOTHING_MORE):
-            self.page.set_result(StreamPage(tuple(self._messages), complete=self._pending == 0))
+            self.page.set_result(StreamPage(tuple(self._messages), self._pending))
         elif status == _NO_RESPONDERS:
             self.page.set_exception(nats.errors.NoRespondersError())
         else:

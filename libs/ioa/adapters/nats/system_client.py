@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +10,6 @@ from pathlib import Path
 import structlog
 from nats.aio.client import Client
 from nats.js.errors import APIError
-from nats.js.errors import NotFoundError as JetStreamNotFoundError
 
 from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -21,8 +20,10 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
+from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ADMIN, ask_user
@@ -32,7 +33,7 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
+from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -56,6 +57,7 @@ from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.protocol.standing import AskStoreStanding, StoreStanding
 
 _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
@@ -67,20 +69,25 @@ _log = structlog.get_logger(__name__)
 
 
 class NatsSystemClient:
-    """A `SystemClient` over one connection. Made by `open_system`."""
+    """A `SystemClient` over one connection. Made by `open_system`.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        user: Whose goals are launched over it, if its credential is for several users.
+    """
+
+    def __init__(self, client: Client, user: UserId | None = None) -> None:
         self._client = client
-        self._known: UserId | None = None
-        self._js = client.jetstream()
+        self._known = user
+        self._js = DirectReads(client)
         self._requester = NatsRequester(client)
-        self._log = NatsGroupLog(client)
+        self._log = NatsGroupLog(client, js=self._js)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
         self._logs = Logs(client)
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
-        self._dead_letters = NatsDeadLetterBox(self._js)
+        self._dead_letters = NatsDeadLetterBox(client)
 
     @property
     def dead_letters(self) -> DeadLetterBox:
@@ -155,9 +162,9 @@ class NatsSystemClient:
             raise ForbiddenError(f"That goal is {user}'s, and this credential {me}'s.", hint="Its user cancels it, or an admin.")
         await self._requester.request(subjects.cancel(user or me), request, Acknowledged)
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time; `before` is what the page before said."""
-        return await self._lists.goals(limit=limit, before=before, open_only=open_only)
+        return await self._lists.goals(limit=limit, before=before, only=only)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
@@ -189,12 +196,18 @@ class NatsSystemClient:
         record = await self._goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
-            waiting = await self._waiting(name)
+            waiting = await self.waiting(name)
             if waiting:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
+
+    async def waiting(self, goal: AnyGoal) -> int:
+        """Return how many goals of the same user are not begun."""
+        queue = intake_consumer((await self._name(goal)).owner)
+        queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
+        return sum(one.waiting for one in queues if one.name == queue)
 
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
         """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time."""
@@ -228,6 +241,14 @@ class NatsSystemClient:
     async def entries(self, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
         """Read a group's log behind a sequence, in order; see the port."""
         return await self._logs.entries(comm_id, after=after, limit=limit)
+
+    async def entries_before(self, comm_id: CommId, *, before: int, limit: int) -> Sequence[StoredEntry]:
+        """Read the last entries of a group's log before a sequence, in order; see the port."""
+        return await self._logs.entries_before(comm_id, before=before, limit=limit)
+
+    async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
+        """Read the last entry of each group up to a sequence; see the port."""
+        return await self._logs.heads(comm_ids, at=at)
 
     def listen(self, comm_id: CommId, listener: GroupListener) -> AbstractAsyncContextManager[None]:
         """Listen to a group; see the port."""
@@ -297,13 +318,16 @@ class NatsSystemClient:
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
 
-    async def _waiting(self, goal: GoalName) -> int:
-        """How many goals of the same user are not begun."""
-        with unavailable_unless_answered("The goals' stream"):
-            try:
-                return (await self._js.consumer_info(GOALS, intake_consumer(goal.owner))).num_pending or 0
-            except JetStreamNotFoundError:
-                return 0
+    async def standing(self) -> StoreStanding:
+        """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.
+
+        Raises:
+            UnavailableError: It does not answer.
+        """
+        user = await self._known_user()
+        if user in (ADMIN, LOCAL):
+            return await read_standing(self._client)
+        return await self._requester.request(subjects.standing_of(user), AskStoreStanding(), StoreStanding)
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""

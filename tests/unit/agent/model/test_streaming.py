@@ -10,7 +10,8 @@ import pytest
 from ioa import ModelAgent
 from ioa.adapters.openai.chat import ModelSettings
 from ioa.agent.rules import RuleBrain
-from ioa.client.watching import conversation, watch
+from ioa.client.history import conversation
+from ioa.client.watching import watch
 from ioa.errors import UnavailableError
 from ioa.group.events import Said
 from ioa.ports.chat_model import ModelAnswer

@@ -1,0 +1,59 @@
+"""JetStream answers all requests in one line: nobody but the control plane may ask it how it stands, however politely or often."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ioa.adapters.nats.inspection import NatsInspection, open_inspection
+from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.topology import LOG
+from ioa.cli.examination import quotas_finding
+from ioa.errors import NotFoundError
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import GoalId
+from tests.integration.security.secured import flooding, open_intruder
+from tests.integration.security.town import BOB, EVE, SOON, Town
+from tests.rig.deadline import eventually
+
+_SLACK_SECONDS = 4.0
+"""What a busy machine may add. Before, goals stood still as long as the flood lasted."""
+
+
+async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) -> None:
+    """A user who asks JetStream or group setup as fast as he can delays no goals; an observer is answered, and told who it is."""
+    usual, took = await _lead(town), dict[str, float]()
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        for subject in ("$JS.API.STREAM.NAMES", f"$JS.API.STREAM.INFO.{LOG}", subjects.standing_of(EVE)):
+            async with open_intruder(town.secured, "eve") as eve, flooding(eve, subject, b"{}"):
+                took[subject] = await _lead(town)
+                storage = await eventually(inspection.storage, bool, within=SOON)
+        found = quotas_finding(await inspection.slowed())
+    assert {subject: seconds for subject, seconds in took.items() if seconds > 3 * usual + _SLACK_SECONDS} == {}
+    assert (storage is not None and storage.streams > 0, "_eve" in found.message) == (True, True)
+
+
+async def test_observers_and_users_see_the_same_as_an_admin(town: Town) -> None:
+    """Whoever asks group setup learns what whoever asks JetStream does, and a goal that is not there is not found."""
+    await _lead(town)
+    seen = []
+    for name in ("admin", "observer", "user"):
+        async with open_intruder(town.secured, name) as client:
+            inspection = NatsInspection(client)
+            storage, topology = await inspection.storage(), await inspection.topology()
+            assert storage is not None
+            seen.append((storage.streams, storage.shares, topology, {stream.name for stream in await inspection.read()}))
+    async with open_system(town.secured.settings("user"), patience=SOON) as system:
+        with pytest.raises(NotFoundError, match="There is no goal"):
+            await system.goal(GoalId("nothing"))
+    assert seen == [seen[0]] * 3
+
+
+async def _lead(town: Town) -> float:
+    started = time.perf_counter()
+    [goal_id] = await town.ask_for("Count to ten.")
+    await town.agents[BOB].lead(goal_id, "Ten.")
+    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+    return time.perf_counter() - started
