@@ -5,10 +5,14 @@ subjects below that it needs, and no other account can. Between accounts the ser
 answer, so that nobody outside can have an answer sent to a subject of the control plane, and no agent to one of the users (a reply
 subject is not a publication, and no permission covers it). No one outside may create a consumer either: the subject to which a
 consumer delivers is not checked against the permissions of who made it.
+
+Each tenant has three such accounts of its own, and nothing crosses from one tenant's to another's. A system without tenants is the
+one tenant that has no name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -45,10 +49,10 @@ from ioa.adapters.nats.topology import (
     pool_consumer,
 )
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId, UserId
+from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
-"""The three accounts."""
+"""The three accounts, as they are called for the tenant without a name."""
 CALLOUT = "IOA_CALLOUT"
 """The account in which an auth callout is asked, which nobody else enters: what is asked holds tokens."""
 
@@ -58,6 +62,7 @@ WHO_AM_I = "$SYS.REQ.USER.INFO"
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
 
+_OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
 _UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
@@ -87,7 +92,9 @@ class Permissions:
     """What one credential may do, besides reading the answers to its own requests.
 
     Attributes:
+        account: Which of its tenant's three accounts it is for.
         inbox_of: The public key before it under which its holder goes on reading answers, see `nkey_seeds.Key`.
+        tenant: Whose credential it is.
     """
 
     account: str
@@ -95,6 +102,7 @@ class Permissions:
     subscribe: tuple[str, ...]
     answering: Answering | None = None
     inbox_of: str | None = None
+    tenant: TenantId | None = None
 
 
 _ANSWERS_ONCE = Answering(times=1, seconds=60)
@@ -185,6 +193,20 @@ def of_callout() -> Permissions:
 def of_admin() -> Permissions:
     """Everything but the server's own account: for repairs by hand."""
     return Permissions(CONTROL_PLANE, (">",), (">",))
+
+
+def account_of(account: str, tenant: TenantId | None) -> str:
+    """Return what the server calls one of a tenant's accounts, such as `IOA_acme_AGENTS`.
+
+    A tenant's name is in lower case and holds no `_`, so that no two accounts are called alike.
+    """
+    return account if tenant is None else account.replace(CONTROL_PLANE, f"{CONTROL_PLANE}_{tenant}", 1)
+
+
+def tenant_of(name: str) -> TenantId | None:
+    """Read off what the server calls an account whose it is."""
+    found = _OF_TENANT.fullmatch(name)
+    return None if found is None else TenantId(found[1])
 
 
 @dataclass(frozen=True)
