@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -14,24 +13,20 @@ from nats.js.errors import APIError
 
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import LOG
-from ioa.cli.credentials import create_credentials, in_folder, plan_of
 from ioa.cli.examination import Health, stores_finding
-from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
+from ioa.protocol.ids import CommId, GoalId, GoalName
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from ioa.testing.manual_clock import NEW_YEAR
-from tests.integration.security.secured import Secured, flooding, open_intruder, secured_by
+from tests.integration.security.secured import flooding, open_intruder
+from tests.integration.security.tenants import open_tenants
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
 
-ONE, TWO = TenantId("one"), TenantId("two")
 REPORT = GoalId("report")
 SECRET, FORGED = "The merger is on Tuesday", b"forged by two"
 EVERYBODY = [*((name, "seed") for name in ("admin", "user", "observer", "auditor", "registry", "groups", "router")), (BOB, BOB)]
@@ -42,24 +37,11 @@ _SLACK_SECONDS = 4.0
 """What noticing a flood may take once, on a busy machine, as in test_flooding."""
 
 
-@asynccontextmanager
-async def open_tenants(folder: Path) -> AsyncIterator[tuple[Secured, Secured]]:
-    """Run a nats-server with two tenants, of which the second may store little; they have the same names in them."""
-    credentials = folder / "credentials"
-    for tenant, limits in ((ONE, []), (TWO, [f"max_file={_SMALL_STORE}"])):
-        plan = plan_of([BOB, MALLORY], [USER], ["observer"], ["admin"], ["auditor"], tenant=tenant, limits=limits)
-        await asyncio.to_thread(create_credentials, credentials, plan, Terminal(as_json=True), now=NEW_YEAR)
-    authorization = await asyncio.to_thread((credentials / "nats" / "authorization.conf").read_text)
-    async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        one, two = (secured_by(server, credentials / in_folder(tenant, ""), folder / "logs" / tenant) for tenant in (ONE, TWO))
-        yield one, two
-
-
 @pytest.fixture
 async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
     """Two tenants with their services: bob works in the first, mallory, by a key of her own, in the second; so does its bob."""
     async with AsyncExitStack() as stack:
-        one, two = await stack.enter_async_context(open_tenants(tmp_path))
+        one, two = await stack.enter_async_context(open_tenants(tmp_path, [BOB, MALLORY], f"max_file={_SMALL_STORE}"))
         first = await stack.enter_async_context(open_town_on(one, (BOB,)))
         yield first, await stack.enter_async_context(open_town_on(two, (BOB, MALLORY)))
 
@@ -115,7 +97,7 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
     """While another floods its routers and has filled its store, a tenant's goals take three times as long at most."""
     one, two = towns
     usual = await _lead_some(one)
-    async with flooding(two.agents[MALLORY].client, subjects.say(CommId("c1"), MALLORY), 10_000):
+    async with flooding(two.agents[MALLORY].client, subjects.say(CommId("c1"), MALLORY), bytes(10_000)):
         beside_flood = await _lead_some(one)
     async with open_intruder(two.secured, "admin") as admin:
         for size in (500_000, 5_000, 50):
