@@ -20,7 +20,7 @@ from ioa.cli import (
     team_commands,
 )
 from ioa.cli.failures import reported
-from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, PoolOfGoal, Quiet, Timeout, Url
+from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
@@ -163,6 +163,7 @@ def run(
         float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
     ] = None,
     timeout: Timeout = None,
+    label: Labels = [],  # noqa: B006
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
@@ -187,10 +188,14 @@ def run(
         from ioa.cli.foreground import run_to_end
         from ioa.cli.run import Wanted, run_goal
         from ioa.protocol.goal_order import order_of
+        from ioa.protocol.labels import read_labels, refuse_reserved
 
         if goal == "-":
             goal = read_stdin()
-        order = order_of(goal, agent=agent, max_turns=max_turns, max_tokens=max_tokens, max_cost=max_cost, timeout=timeout)
+        labels = read_labels(label)
+        refuse_reserved(labels)
+        bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
+        order = order_of(goal, agent=agent, labels=labels, **bounds)
         wanted = Wanted(order, inputs, out, url, data, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)
