@@ -82,7 +82,7 @@ async def open_gateway(plane: Plane) -> AsyncIterator[tuple[int, Process]]:
     env = {**os.environ, "IOA_NATS_URL": plane.url or "", "IOA_HTTP_PORT": str(port), "IOA_LOG_LEVEL": "warning"}
     process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ioa_gateway", env=env)
     try:
-        await eventually(lambda: listens(f"http://127.0.0.1:{port}"))
+        await eventually(lambda: listens(f"http://127.0.0.1:{port}"), within=_PATIENCE)
         yield port, process
     finally:
         if process.returncode is None:

@@ -14,7 +14,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import GoalId, GoalName, UserIdField
-from ioa.protocol.labels import read_labels
+from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction
 from ioa_gateway.calls import WITHIN, Call, Nothing, document, read_object
 
@@ -69,6 +69,7 @@ async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
+    refuse_reserved(order.labels)
     key = call.headers.get(IDEMPOTENCY_KEY)
     known = None
     if key is not None:

@@ -124,6 +124,7 @@ REFUSED: list[tuple[str, object, int, str]] = [
     ("/goals", {"goal": "x", "goal_id": "mine"}, 422, "goal_id"),
     ("/goals", {"goal": "x", "colour": "red"}, 422, "colour"),
     ("/goals", {"goal": "x" * 300_000}, 413, "256,000"),
+    ("/goals", {"goal": "x", "labels": {"owner": "me"}}, 422, "owner"),
     ("/goals", ["x"], 422, "JSON object"),
     ("/goals", {"goal": "\0"}, 422, "goal"),
     ("/goals/none/cancel", {}, 404, "none"),
