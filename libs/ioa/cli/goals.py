@@ -16,13 +16,14 @@ from rich.text import Text
 
 from ioa.cli.conversation import task_table
 from ioa.cli.files import Produced, check_writable, write_files
-from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
+from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
+from ioa.client.documents import goal_document, result_document, row_document, standing_of, turns_of, usage_of
 from ioa.client.history import conversation
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
@@ -121,7 +122,7 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         "goal": goal.goal_id,
         "user": goal.user or "",
         "group": goal.comm_id,
-        "status": _standing(status),
+        "status": standing_of(status),
         "accepted": local_time(status.record.accepted_at),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
         "team": ", ".join(card.agent_id for card in charter.team_members) if charter else "",
@@ -162,47 +163,9 @@ async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal)
         terminal.print(f"{goal.goal_id} has ended: {result.reason}")
 
 
-def row_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal in a list for programs."""
-    return {
-        **status.record.goal.model_dump(mode="json"),
-        "accepted_at": status.record.accepted_at.isoformat(),
-        "comm_id": status.record.goal.comm_id,
-        "status": _standing(status),
-        "turns_taken": _turns(status) or 0,
-        "usage": _usage(status).model_dump(),
-        "result": result_document(status.result) if status.result else None,
-    }
-
-
-def goal_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal for programs, with its team and its tasks."""
-    state = status.standing.state if status.standing else None
-    return {
-        **row_document(status),
-        "members": [member.agent_id for member in state.members] if state else [],
-        "tasks_given": state.tasks_given if state else 0,
-        "tasks": [task_document(task) for task in state.tasks] if state else [],
-    }
-
-
-def _turns(status: GoalStatus) -> int | None:
-    """Return the turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
-    if status.result is not None:
-        return status.result.turns
-    state = status.standing.state if status.standing else None
-    return state.turns_taken + state.nested_turns if state else None
-
-
-def _usage(status: GoalStatus) -> Usage:
-    if status.result is not None:
-        return status.result.usage
-    return status.standing.state.spent if status.standing else NOTHING
-
-
 def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     """Return what the goal has used up, and of how much; tokens and cost only where there is something to tell."""
-    turns, spent, goal = _turns(status), _usage(status), status.record.goal
+    turns, spent, goal = turns_of(status), usage_of(status), status.record.goal
     if turns is None:
         return {}
     rows = {"turns": f"{turns} of {goal.max_turns}"}
@@ -271,12 +234,6 @@ def _sum(usages: Iterable[Usage]) -> Usage:
     return reduce(Usage.plus, usages, NOTHING)
 
 
-def _standing(status: GoalStatus) -> str:
-    if status.result is not None:
-        return str(status.result.reason)
-    return str(status.standing.state.phase) if status.standing else "waiting"
-
-
 def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -> RenderableType:
     """Lay out goals in `width` columns, one a row, or each in two lines where a row is too long; only what was asked for is cut."""
     if width < _LEAST_ROW_WIDTH:
@@ -286,7 +243,7 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -
         table.add_column(head, no_wrap=True)
     table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)
     for status in found:
-        turns = _turns(status)
+        turns = turns_of(status)
         table.add_row(
             status.record.goal.goal_id,
             local_time(status.record.accepted_at),
@@ -306,7 +263,7 @@ def _goal_lines(status: GoalStatus) -> tuple[Text, Text]:
 
 
 def _coloured(status: GoalStatus) -> Text:
-    standing = _standing(status)
+    standing = standing_of(status)
     return Text(standing, style="green" if standing == "concluded" else "yellow" if status.result is None else "red")
 
 

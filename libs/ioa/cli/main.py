@@ -10,7 +10,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands, team_commands
+from ioa.cli import (
+    agent_commands,
+    credential_commands,
+    dead_letter_commands,
+    goal_commands,
+    group_commands,
+    key_commands,
+    team_commands,
+)
 from ioa.cli.failures import reported
 from ioa.cli.options import DATA, AllowCode, AsJson, Data, Inputs, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
@@ -65,6 +73,7 @@ app.add_typer(credential_commands.credentials, name="credentials")
 app.add_typer(dead_letter_commands.dead, name="dead")
 app.add_typer(goal_commands.goal, name="goal")
 app.add_typer(group_commands.group, name="group")
+app.add_typer(key_commands.keys, name="keys")
 app.add_typer(team_commands.team, name="team")
 
 

@@ -69,11 +69,16 @@ _log = structlog.get_logger(__name__)
 
 
 class NatsSystemClient:
-    """A `SystemClient` over one connection. Made by `open_system`."""
+    """A `SystemClient` over one connection. Made by `open_system`.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        user: Whose goals are launched over it, if its credential is for several users.
+    """
+
+    def __init__(self, client: Client, user: UserId | None = None) -> None:
         self._client = client
-        self._known: UserId | None = None
+        self._known = user
         self._js = DirectReads(client)
         self._requester = NatsRequester(client)
         self._log = NatsGroupLog(client, js=self._js)
