@@ -141,6 +141,8 @@ def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:  # noqa:
         case {"type": "object", "patternProperties": patterns}:
             [value] = patterns.values()
             return f"map of names to {_kind(value, models)}{_bounds(schema, 'Properties')}"
+        case {"type": "object", "additionalProperties": value}:
+            return f"map of names to {_kind(value, models)}{_bounds(schema, 'Properties')}"
         case {"type": "boolean"}:
             return "true or false"
         case {"type": "string"}:

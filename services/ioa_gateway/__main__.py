@@ -13,7 +13,7 @@ from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.system_clock import SystemClock
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.errors import UnavailableError
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
@@ -32,15 +32,13 @@ _log = structlog.get_logger(__name__)
 async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
     async with AsyncExitStack() as stack:
+        settings.hosts(settings.http_port)
+        connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
+        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), Limits(time.monotonic)
+        await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(Guard, hosts=settings.hosts(port))
-        connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), Limits(time.monotonic)
-        await _open(keyring)
-        if keyring.is_empty and not settings.is_loopback:
-            told = f"There is no key, so that nobody could come in at {settings.http_address}."
-            raise InvalidInputError(told, hint="Make one with `ioa keys create`, or leave IOA_HTTP_ADDRESS out.")
         rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), limits, keyring.stands))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
@@ -51,8 +49,8 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         rooms.close()
 
 
-async def _open(keyring: Keyring) -> None:
-    """Read the keys, as soon as somebody has made the place where they are."""
+async def _open(keyring: Keyring, settings: GatewaySettings) -> None:
+    """Read the keys, as soon as somebody has made the place where they are, and the first key if others are to reach the port."""
     for pause in pauses(0.1, 2.0):
         try:
             await keyring.open()
@@ -60,7 +58,10 @@ async def _open(keyring: Keyring) -> None:
             _log.info("keys_not_there_yet", error=error.message)
             await asyncio.sleep(pause)
         else:
-            return
+            if settings.is_loopback or not keyring.is_empty:
+                return
+            _log.warning("no_key_yet", why="Nobody could come in.", hint="Make a key with `ioa keys create`.")
+            await asyncio.sleep(pause)
 
 
 if __name__ == "__main__":

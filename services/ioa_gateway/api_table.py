@@ -18,7 +18,7 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.search import Search
 from ioa_gateway.calls import Nothing, Row, json_reader
-from ioa_gateway.routes import agents, goals, groups, session
+from ioa_gateway.routes import agents, files, goals, groups, session
 
 PREFIX = "/v1"
 
@@ -75,6 +75,27 @@ TABLE: tuple[Row[Any, Any], ...] = (
         (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
+    ),
+    Row(
+        *("GET", "/goals/{goal_id}/entries", Scope.GOALS_READ, "Show what was said, by pages either way", groups.entries),
+        *(groups.EntriesQuery, Nothing, {200: "Entries, by rising sequence."}, _nothing),
+        (InvalidInputError,),
+    ),
+    Row(
+        *("GET", "/goals/{goal_id}/state", Scope.GOALS_READ, "Show how a goal and its nested teams stood", groups.state),
+        *(groups.StateQuery, Nothing, {200: "The groups; none before there was one."}, _nothing),
+        (InvalidInputError,),
+    ),
+    Row(
+        *("GET", "/artifacts/{goal_id}/{seq}/{number}/{name}", Scope.GOALS_READ, "Fetch a file of an entry", files.fetch),
+        files.FileQuery,
+        Nothing,
+        {200: "The file.", 206: "The range of it.", 304: "It is the one that is known.", 416: "It has no such range."},
+        _nothing,
+        (InvalidInputError, NotFoundError),
+        within=timedelta(seconds=60),
+        media_type="application/octet-stream",
+        headers={"Range": "which bytes, such as `bytes=0-99`", "If-None-Match": "the `ETag` of the file that is known"},
     ),
     Row(
         *("GET", "/groups/{comm_id}", Scope.GOALS_READ, "Show where a group stands", groups.show),

@@ -1,7 +1,8 @@
-"""What one key may use up of one gateway."""
+"""What one key, and all together, may use up of one gateway."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from ioa.errors import RateLimitedError
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
 LAUNCHES_A_MINUTE, STREAMS = 60, 50
+FETCHES = 4
+"""How many files are handed out side by side, whoever asks: each is in memory meanwhile."""
 _A_MINUTE = 60
 
 
@@ -24,6 +27,7 @@ class Limits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches = Buckets({Family.OTHERS: Rate(LAUNCHES_A_MINUTE / _A_MINUTE, LAUNCHES_A_MINUTE)})
+        self.fetches = asyncio.Semaphore(FETCHES)
         self._streams: Counter[str] = Counter()
 
     def check_launch(self, key_id: str) -> None:

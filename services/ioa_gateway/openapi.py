@@ -67,7 +67,9 @@ def _parameter(where: str, name: str, schema: Mapping[str, Any], *, required: bo
 def _answers(row: Row[Any, Any]) -> dict[str, Any]:
     schema = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
     content = {"content": {row.media_type: {"schema": schema}}}
-    return {str(status): {"description": said, **({} if status == 204 else content)} for status, said in row.answers.items()}
+    return {
+        str(status): {"description": said, **({} if status in (204, 304, 416) else content)} for status, said in row.answers.items()
+    }
 
 
 def _problems(errors: Iterable[type[IoaError]], always: Iterable[type[IoaError]]) -> dict[str, Any]:

@@ -88,6 +88,7 @@ class _Mandate:
     limits: Limits
     parent: ParentTask | None
     traceparent: str
+    labels: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,7 @@ class GroupSetup:
             brief=request.brief if parent else "",
             policy=None if team is None else team.policy,
             cast=cast,
+            labels=mandate.labels,
         )
         launched = GroupLaunched(
             at=self._ports.clock.now(),
@@ -323,7 +325,8 @@ class GroupSetup:
         if record is None:
             raise _no_goal(request.goal_id)
         goal = record.goal
-        return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
+        limits = self._limits(record)
+        return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, limits, None, goal.traceparent, goal.labels)
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId) -> None:
         """Refuse who is of another pool than the goal addresses.
@@ -374,7 +377,8 @@ class GroupSetup:
             }
         )
         inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
-        return _Mandate(comm_id, charter.user, request.goal, inputs, state.depth + 1, limits, parent, charter.traceparent)
+        depth, traceparent = state.depth + 1, charter.traceparent
+        return _Mandate(comm_id, charter.user, request.goal, inputs, depth, limits, parent, traceparent, charter.labels)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(

@@ -15,7 +15,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
+from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -109,11 +109,14 @@ class MemorySystemClient:
         """None wait: in memory every goal begins at once."""
         return 0
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time."""
-        records, following = await self._page(limit, before, open_only=open_only)
-        rows = [await self._row(record) for record in records]
-        return GoalList([row for row in rows if not (open_only and row.result is not None)], following)
+        size = _PAGE if only.leaves_out else limit
+        page = await self._plane.pages.newest(before=before, limit=size)
+        rows = [(one.number, await self._row(one.record)) for one in page.records if only.takes(one.record)]
+        found = [(number, row) for number, row in rows if only.wants(row)]
+        following = page.next if len(found) <= limit else found[limit - 1][0]
+        return GoalList([row for _, row in found[:limit]], following)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal."""

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson, Costs, Everything, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
+from ioa.cli.options import AsJson, Costs, Everything, Labels, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
 from ioa.cli.terminal import Terminal
 
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
@@ -21,6 +21,7 @@ def goals(
     limit: Limit = 50,
     everything: Everything = False,
     open_only: OpenOnly = False,
+    label: Labels = [],  # noqa: B006
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -28,8 +29,10 @@ def goals(
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.goals import list_goals
+        from ioa.protocol.labels import read_labels
 
-        run_to_end(list_goals(url, Listing(limit, everything, open_only), Terminal(as_json=as_json)))
+        asked = Listing(limit, everything, open_only, read_labels(label))
+        run_to_end(list_goals(url, asked, Terminal(as_json=as_json)))
 
 
 @goal.command()

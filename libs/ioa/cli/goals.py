@@ -29,7 +29,7 @@ from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
-from ioa.ports.goal_client import GoalStatus
+from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import GoalId, TaskId
@@ -49,12 +49,15 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         if goals:
             terminal.print(goal_table(goals, terminal.result.console.width, heads=is_first))
 
-    nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
+    if asked.labels:
+        nothing = "No goal bears these labels."
+    else:
+        nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
     view = ListView("goal", row_document, show, nothing, "There are more: --limit N lists more of them, --all lists all.")
     async with open_reached_system(url) as system:
 
         async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
-            page = await system.goals(limit=asked.page, before=before, open_only=asked.open_only)
+            page = await system.goals(limit=asked.page, before=before, only=GoalFilter(asked.open_only, asked.labels))
             return page.goals, page.before
 
         await list_pages(read, view, asked, terminal)
@@ -124,6 +127,7 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         "group": goal.comm_id,
         "status": standing_of(status),
         "accepted": local_time(status.record.accepted_at),
+        "labels": ", ".join(shown_in_line(f"{name}={value}") for name, value in goal.labels.items()),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
         "team": ", ".join(card.agent_id for card in charter.team_members) if charter else "",
         **_usage_rows(status),

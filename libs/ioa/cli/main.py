@@ -20,7 +20,7 @@ from ioa.cli import (
     team_commands,
 )
 from ioa.cli.failures import reported
-from ioa.cli.options import DATA, AllowCode, AsJson, Data, Inputs, PoolOfGoal, Quiet, Timeout, Url
+from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
@@ -111,6 +111,8 @@ def up(
         bool, typer.Option("--callout", help="Let in third parties by tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
     ] = False,
     allow_code: AllowCode = False,
+    web: Annotated[bool, typer.Option("--web", help="Let programs in by HTTP, on this machine.")] = False,
+    web_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for that; 0 takes a free one.")] = WEB_PORT,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole system in the foreground.
@@ -124,7 +126,8 @@ def up(
     terminal = Terminal(as_json=as_json)
     with reported(as_json=as_json):
         try:
-            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout))
+            served = web_port if web else None
+            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout, web=served))
         except KeyboardInterrupt:
             if as_json:
                 terminal.line("stopped")
@@ -160,6 +163,7 @@ def run(
         float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
     ] = None,
     timeout: Timeout = None,
+    label: Labels = [],  # noqa: B006
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
@@ -184,10 +188,14 @@ def run(
         from ioa.cli.foreground import run_to_end
         from ioa.cli.run import Wanted, run_goal
         from ioa.protocol.goal_order import order_of
+        from ioa.protocol.labels import read_labels, refuse_reserved
 
         if goal == "-":
             goal = read_stdin()
-        order = order_of(goal, agent=agent, max_turns=max_turns, max_tokens=max_tokens, max_cost=max_cost, timeout=timeout)
+        labels = read_labels(label)
+        refuse_reserved(labels)
+        bounds = {"max_turns": max_turns, "max_tokens": max_tokens, "max_cost": max_cost, "timeout": timeout}
+        order = order_of(goal, agent=agent, labels=labels, **bounds)
         wanted = Wanted(order, inputs, out, url, data, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -51,8 +52,14 @@ PoolOfGoal = Annotated[
 DATA = Path(".ioa")
 """The folder a system keeps its data in unless it is told otherwise; commands look here for a system that runs."""
 
+WEB_PORT = 4280
+"""Where HTTP is served unless it is said where."""
+
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1_000, help="Of how many goals, the newest first.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of all goals, as they are read; with --json one object a line.")]
+Labels = Annotated[
+    list[str], typer.Option("--label", metavar="NAME=VALUE", help="A label of the goal; several may be given.", show_default=False)
+]
 OpenOnly = Annotated[bool, typer.Option("--open", help="Only what has not ended.")]
 
 _PAGE_OF_ALL = 200
@@ -65,6 +72,7 @@ class Listing:
     limit: int
     everything: bool
     open_only: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def page(self) -> int:

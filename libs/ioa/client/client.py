@@ -15,7 +15,7 @@ from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.requests import CancelGroup
 from ioa.group.state import GroupState
-from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.goal_client import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus
@@ -201,9 +201,25 @@ class Client:
         """
         return await self.system.goal(await self._name(goal))
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
-        """List goals, newest first, a page at a time; `before` is what the page before said."""
-        return await self.system.goals(limit=limit, before=before, open_only=open_only)
+    async def goals(
+        self,
+        *,
+        limit: int = PAGE_GOALS,
+        before: int | None = None,
+        open_only: bool = False,
+        labels: Mapping[str, str] | None = None,
+        phase: GoalPhase | None = None,
+    ) -> GoalList:
+        """List goals, newest first, a page at a time.
+
+        Args:
+            limit: How many at the most. If some are left out there may be fewer although there is more.
+            before: What the page before said; the newest goals if None.
+            open_only: Leave out those that have ended.
+            labels: Leave out those that do not bear all of these.
+            phase: Leave out those that stand elsewhere.
+        """
+        return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase))
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file that a goal produced, as `GoalResult.artifacts` names it.

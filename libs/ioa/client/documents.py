@@ -7,6 +7,7 @@ from typing import Any
 
 from ioa.client.transcript import task_document
 from ioa.group.requests import GroupSnapshot
+from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.goals import GoalResult
@@ -45,11 +46,18 @@ def result_document(result: GoalResult) -> Mapping[str, Any]:
 
 def group_document(standing: GroupSnapshot) -> Mapping[str, Any]:
     """Describe a group for programs."""
-    state = standing.state
+    told = dict(state_document(standing.state))
+    goal = standing.charter.goal if standing.charter else None
+    head = {name: told.pop(name) for name in ("comm_id", "goal_id")}
+    tail = {name: told.pop(name) for name in ("decisions", "tasks_given", "tasks")}
+    return {**head, "goal": goal, **told, "seq": standing.seq, **tail}
+
+
+def state_document(state: GroupState) -> Mapping[str, Any]:
+    """Describe for programs how a group stands, or stood."""
     return {
         "comm_id": state.comm_id,
         "goal_id": state.goal_id,
-        "goal": standing.charter.goal if standing.charter else None,
         "owner": state.owner,
         "members": [{"agent_id": member.agent_id, "lost": member.lost} for member in state.members],
         "phase": str(state.phase),
@@ -59,7 +67,6 @@ def group_document(standing: GroupSnapshot) -> Mapping[str, Any]:
         "floor_holder": state.floor_holder,
         "depth": state.depth,
         "parent": state.parent.model_dump(mode="json") if state.parent else None,
-        "seq": standing.seq,
         "decisions": [one.model_dump(mode="json") for one in state.decisions],
         "tasks_given": state.tasks_given,
         "tasks": [task_document(task) for task in state.tasks],

@@ -26,7 +26,8 @@ async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0, 
         UnavailableError: The log cannot be read now.
         UnreadableEntryError: One of the entries is garbage.
     """
-    tree, found = await Tree.behind(groups, comm_id, after), list[StoredEntry]()
+    page_size = _PAGE if limit is None else min(limit, _PAGE)
+    tree, found = await Tree.behind(groups, comm_id, after, page_size=page_size), list[StoredEntry]()
     while (limit is None or len(found) < limit) and (page := await tree.advance()):
         found += [stored for stored in page if stored.seq > after]
     return found[:limit]
@@ -92,13 +93,14 @@ class Tree:
     opened it, and ends before the one that closes it, so that it is read from the one to the other.
     """
 
-    def __init__(self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int]) -> None:
+    def __init__(self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
         self._groups = groups
+        self._page_size = page_size
         self._root = comm_id
         self._logs = {one: _Log(seq, seq) for one, seq in heads.items()}
 
     @classmethod
-    async def behind(cls, groups: GroupClient, comm_id: CommId, after: int) -> Self:
+    async def behind(cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
         """Begin with the groups that had not ended by a sequence, each behind its last entry by then.
 
         That may be another one a moment later, if the log has not come to the sequence yet: what is handed out can lie before it.
@@ -109,7 +111,7 @@ class Tree:
         """
         heads = await heads_of_tree(groups, [comm_id], after) if after else {comm_id: None}
         unended = {one: head for one, head in heads.items() if head is None or not head.entry.state.phase.is_terminal}
-        return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()})
+        return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size)
 
     @property
     def open_groups(self) -> set[CommId]:
@@ -137,10 +139,10 @@ class Tree:
         for comm_id, log in self._logs.items():
             if log.held if target is None else log.known >= target:
                 continue
-            page = await self._groups.entries(comm_id, after=log.position, limit=_PAGE)
+            page = await self._groups.entries(comm_id, after=log.position, limit=self._page_size)
             log.held.extend(page)
             log.position = page[-1].seq if page else log.position
-            log.known = max(log.known, log.position, 0 if target is None or len(page) == _PAGE else target)
+            log.known = max(log.known, log.position, 0 if target is None or len(page) == self._page_size else target)
 
     def _free(self) -> Iterator[StoredEntry]:
         """Hand out what is next in all logs, until one has to be read on."""

@@ -30,6 +30,7 @@ from ioa.protocol.ids import (
     UserIdField,
     turn_of_task_id,
 )
+from ioa.protocol.labels import Labels
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
@@ -101,7 +102,7 @@ class Charter(Model):
 
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
     that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users. `policy` leads the
-    group, with `cast` for its roles; without one the group is free.
+    group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
     """
 
     comm_id: CommIdField
@@ -119,6 +120,7 @@ class Charter(Model):
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
     policy: Annotated[Policy | None, Field(exclude_if=operator.not_)] = None
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _each_role_is_cast(self) -> Charter:

@@ -2,21 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ioa.group.requests import CancelGroup, GroupSnapshot
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.labels import bears
+from ioa.protocol.messages import Phase
 
 AnyGoal = GoalId | GoalName
 """A goal: one of one's own by its id, or anybody's by its whole name."""
 
 PAGE_GOALS = 50
 """How many goals a page of a list covers if nobody says."""
+
+
+GoalPhase = Phase | Literal["waiting"]
+"""Where a goal stands: where its group does, or that it waits for one."""
+
+
+@dataclass(frozen=True)
+class GoalFilter:
+    """Which goals of a list are wanted.
+
+    Attributes:
+        open_only: Only those that have not ended.
+        labels: Only those that bear all of these.
+        phase: Only those that stand there.
+    """
+
+    open_only: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+    phase: GoalPhase | None = None
+
+    @property
+    def is_of_open_ones(self) -> bool:
+        """Whether none that has ended is wanted."""
+        return self.open_only or self.phase not in (None, Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether more has to be looked at than is wanted."""
+        return bool(self.labels) or self.phase is not None
+
+    def takes(self, record: GoalRecord) -> bool:
+        """Whether a goal can be wanted by what is on record."""
+        return bears(record.goal.labels, self.labels)
+
+    def wants(self, row: GoalStatus) -> bool:
+        """Whether a goal is wanted, of those that can be."""
+        return not (self.open_only and row.result is not None) and self.phase in (None, row.phase)
+
+
+ALL_GOALS = GoalFilter()
 
 
 @dataclass(frozen=True)
@@ -29,6 +71,14 @@ class GoalStatus:
     record: GoalRecord
     standing: GroupSnapshot | None
     result: GoalResult | None
+
+    @property
+    def phase(self) -> GoalPhase:
+        """Where it stands."""
+        if self.result is not None:
+            ended = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
+            return ended.get(self.result.reason, Phase.FAILED)
+        return "waiting" if self.standing is None else self.standing.state.phase
 
 
 @dataclass(frozen=True)
@@ -94,13 +144,14 @@ class GoalClient(Protocol):
     async def waiting(self, goal: AnyGoal) -> int:
         """Return how many goals of the same user are not begun, since as many as may be are open."""
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time.
 
         Args:
-            limit: How many at the most. With `open_only` there may be fewer although there is more.
+            limit: How many at the most. If some are left out there may be fewer although there is more: no more than 1,000 are
+                looked at for one page.
             before: What the page before said; the newest goals if None.
-            open_only: Leave out those that have ended.
+            only: Which ones.
         """
 
     async def find_goal(self, start: str) -> GoalName:

@@ -16,6 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
+from ioa.protocol.labels import Labels
 from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
@@ -56,6 +57,7 @@ class GoalOrder(BaseModel):
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+    labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="wrap")
     @classmethod
@@ -97,10 +99,11 @@ class GoalOrder(BaseModel):
             traceparent=trace_of_goal(name, self.traceparent),
             result_format=self.result_format,
             repetition=self.repetition,
+            labels=self.labels,
         )
 
 
-def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
+def order_of(goal: str, **options: TeamSpec | dict[str, str] | str | float | None) -> GoalOrder:
     """Build the order from what was typed; an option that is None was not.
 
     Raises:

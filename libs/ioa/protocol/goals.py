@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
+from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
@@ -70,7 +71,8 @@ class Goal(Model):
 
     `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
     take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
-    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team.
+    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. By its `labels`
+    it is found again.
     """
 
     goal_id: GoalIdField
@@ -86,6 +88,7 @@ class Goal(Model):
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
+    labels: Labels = Field(default_factory=dict)
 
     @property
     def name(self) -> GoalName:

@@ -1,4 +1,4 @@
-"""Groups, and what happens in them, as server-sent events."""
+"""Groups, and what happened and happens in them: by pages, as it stood once, and as server-sent events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from ioa.client.documents import group_document
+from ioa.client.client import PAGE_ENTRIES
+from ioa.client.documents import group_document, state_document
+from ioa.client.transcript import entry_document
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId
@@ -17,12 +19,29 @@ from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 
 EVENTS = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
+MAX_ENTRIES = 500
 
 
 class EventsQuery(Instruction):
     """From where on a group is followed."""
 
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence behind which to begin")] = 0
+
+
+class EntriesQuery(WhoseQuery):
+    """Whose goal, and which entries: the first ones behind a sequence, or the last ones before one."""
+
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries behind this sequence")] = 0
+    before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last ones before this sequence")] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="how many at the most")] = PAGE_ENTRIES
+
+
+class StateQuery(WhoseQuery):
+    """Whose goal, and as of when."""
+
+    at: (
+        Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="as of the entry with this sequence; now if there is none")] | None
+    ) = None
 
 
 class GoalEventsQuery(EventsQuery, WhoseQuery):
@@ -32,6 +51,18 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
 async def show(call: Call, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
     return document(group_document(await call.client.system.group(call.group())))
+
+
+async def entries(call: Call, query: EntriesQuery, _body: Nothing) -> Response:
+    """Show a page of what was said and decided in a goal's group and the teams nested in it."""
+    page = await call.client.entries(call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
+    return document({"entries": [entry_document(stored) for stored in page]})
+
+
+async def state(call: Call, query: StateQuery, _body: Nothing) -> Response:
+    """Show how a goal's group and the teams nested in it stood."""
+    found = await call.client.state(call.goal(query.user), at=query.at)
+    return document({"groups": [state_document(state) for state in found.values()]})
 
 
 async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Response:

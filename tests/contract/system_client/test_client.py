@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,8 @@ from ioa.errors import ConflictError, InvalidInputError, NotFoundError, Unavaila
 from ioa.group.state import ParentTask
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import comm_id_of_task
-from ioa.protocol.messages import Discussion
+from ioa.protocol.ids import GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import Discussion, Phase
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
@@ -118,6 +119,39 @@ async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Member
     assert await client.entries(GOAL, after=entries[4].seq, before=entries[7].seq) == entries[5:7]
     with pytest.raises(InvalidInputError, match="A page of 0 entries"):
         await client.entries(GOAL, limit=0)
+
+
+async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane, members: Members) -> None:
+    """Those that bear all that is asked for, newest first, page by page; a group bears those of its goal."""
+    client = Client(plane.client)
+    await members.register(ADA, BOB)
+    for number in range(6):
+        labels = {"team": "x" if number % 2 else "y", "night": ""}
+        launched = await client.launch(order(f"goal-{number}", labels=labels), accepted_within=timedelta(seconds=20))
+        assert launched.record is not None and launched.record.goal.labels == labels
+    await members.launch(GoalId("goal-1"))
+    await client.cancel("goal-3")
+    await client.result("goal-3", wait=True)
+    with pytest.raises(ConflictError):
+        await client.launch(order("goal-1", labels={"team": "z"}))
+
+    async def found(limit: int = 50, **wanted: Any) -> list[list[str]]:
+        pages, before = list[list[str]](), None
+        while True:
+            page = await client.goals(limit=limit, before=before, **wanted)
+            pages.append([row.record.goal.goal_id for row in page.goals])
+            if (before := page.before) is None:
+                return pages
+
+    assert await found(labels={"team": "x", "night": ""}) == [["goal-5", "goal-3", "goal-1"]]
+    assert await found(limit=2, labels={"team": "x"}) == [["goal-5", "goal-3"], ["goal-1"]]
+    assert await found(limit=1, labels={"team": "y"}) == [["goal-4"], ["goal-2"], ["goal-0"]]
+    assert await found(labels={"team": "z"}) == [[]]
+    assert await found(phase=Phase.CANCELLED) == [["goal-3"]]
+    assert await found(phase=Phase.DISCUSSING, labels={"team": "x"}) == [["goal-1"]]
+    assert await found(phase="waiting", labels={"team": "x"}) == [["goal-5"]]
+    group = await plane.client.group(comm_id_of_goal(GoalId("goal-1")))
+    assert group.charter is not None and group.charter.labels == {"team": "x", "night": ""}
 
 
 async def test_what_cannot_be_is_refused(plane: Plane) -> None:

@@ -15,6 +15,7 @@ from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import CancelGroup
 from ioa.group.state import ParentTask
+from ioa.ports.goal_client import GoalFilter
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal, comm_id_of_task
@@ -82,7 +83,7 @@ async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Me
     told = [(row.record.goal.goal_id, row.standing is not None, row.result is not None) for row in (*first.goals, *second.goals)]
     assert told == [("goal-3", True, False), ("goal-2", False, True), ("goal-1", True, False)]
     assert second.before is None
-    still_open = await eventually(lambda: client.goals(open_only=True), lambda found: len(found.goals) == 2)
+    still_open = await eventually(lambda: client.goals(only=GoalFilter(open_only=True)), lambda found: len(found.goals) == 2)
     assert [row.record.goal.goal_id for row in still_open.goals] == ["goal-3", "goal-1"]
     groups = [comm_id_of_goal(GoalId(f"goal-{number}")) for number in (3, 2, 1)]
     assert [one.state.comm_id for one in (await client.groups()).groups] == groups

@@ -21,6 +21,7 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened
 from ioa.group.state import ParentTask
+from ioa.ports.goal_client import GoalFilter
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
@@ -79,7 +80,7 @@ async def names(system: NatsSystemClient, *, limit: int, open_only: bool = False
     """Every page of goals, as ids and how they stand."""
     pages, before = [], None
     while True:
-        page = await system.goals(limit=limit, before=before, open_only=open_only)
+        page = await system.goals(limit=limit, before=before, only=GoalFilter(open_only))
         pages.append([status.record.goal.goal_id for status in page.goals])
         if page.before is None:
             return pages

@@ -76,6 +76,20 @@ async def test_who_lags_reads_on_from_the_log(
     assert [event.seq for event in events] == [*log, log[-1]]
 
 
+async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """A conversation comes by pages in either direction, and how its group stood at any entry in one request."""
+    path, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    log = [entry_document(stored) for stored in await conversation(plane.client, room)]
+    first = (await http.get(f"{path}/entries?limit=2")).json()["entries"]
+    behind = (await http.get(f"{path}/entries?after={first[-1]['seq']}")).json()["entries"]
+    last = (await http.get(f"{path}/entries?before={log[-1]['seq']}&limit=1")).json()["entries"]
+    assert (first + behind, last) == (log, log[-2:-1])
+    stood = [(await http.get(f"{path}/state?at={entry['seq']}")).json()["groups"] for entry in log]
+    assert [[group["phase"] for group in groups] for groups in stood] == [[entry["phase"]] for entry in log]
+    assert (await http.get(f"{path}/state?at=0")).json() == {"groups": []}
+
+
 async def test_a_goal_is_cancelled(http: httpx.AsyncClient, members: Members) -> None:
     """A cancelled goal ends; cancelling it again tells how it ended."""
     path, _ = await _opened(http, members)

@@ -6,14 +6,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import httpx
-import pytest
+from structlog.testing import capture_logs
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.beside import beside
-from ioa.errors import InvalidInputError
+from ioa.hosting.place import listens
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
 from ioa_gateway.server import bound
@@ -29,8 +29,6 @@ async def test_an_outage_is_told_and_gotten_over(tmp_path: Path) -> None:
     async with open_nats_server(tmp_path, None) as server:
         async with open_connection(NatsSettings(server.url, "test")) as client:
             await Topology().ensure(client.jetstream())
-            with pytest.raises(InvalidInputError, match="There is no key"):
-                await serve(GatewaySettings(nats_url=server.url, http_port=0, http_address="*"), StopSignal())
             await NatsApiKeys(client).put(key())
         stop = StopSignal()
         async with (
@@ -49,3 +47,19 @@ async def test_an_outage_is_told_and_gotten_over(tmp_path: Path) -> None:
             assert await eventually(status, lambda told: told != 200, within=timedelta(seconds=3)) == 503
             await server.start()
             assert await eventually(status, lambda told: told == 200) == 200
+
+
+async def test_others_reach_it_once_there_is_a_key(tmp_path: Path) -> None:
+    """On an address that other machines reach nobody is answered before the first key is made."""
+    with bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    stop = StopSignal()
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        settings = GatewaySettings(nats_url=server.url, http_port=port, http_address="*")
+        with capture_logs() as logs:
+            async with beside(serve(settings, stop), stop=stop.set):
+                await eventually(lambda: any(line["event"] == "no_key_yet" for line in logs))
+                assert not await listens(f"http://127.0.0.1:{port}")
+                await NatsApiKeys(client).put(key())
+                assert await eventually(lambda: listens(f"http://127.0.0.1:{port}"))

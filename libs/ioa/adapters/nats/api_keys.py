@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from nats.aio.client import Client
 
 from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import API_KEYS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -23,11 +24,11 @@ _SECRET_BYTES = 32
 
 
 class NatsApiKeys:
-    """An `ApiKeyStore` over a connection."""
+    """An `ApiKeyStore` over a connection. Any replica answers reads; what is decided is decided by writes."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = client.jetstream()
+        self._js = DirectReads(client)
 
     async def keys(self) -> Sequence[ApiKey]:
         """Read all keys, from any replica."""

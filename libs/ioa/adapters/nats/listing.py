@@ -23,8 +23,9 @@ from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupSnapshot
-from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList
+from ioa.ports.retention import NumberedRecord
 from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
 from ioa.protocol.goals import GoalRecord
@@ -34,12 +35,15 @@ from ioa.protocol.results import decode_result
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
 """Among how many goals, and how many goals' nested teams, the beginning of an id is looked for."""
 
+_LOOKED_AT_ONCE, _MOST_LOOKED_AT = 250, 1_000
+"""How many goals are looked at for a page of those that are wanted."""
+
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class _Records:
-    records: Sequence[GoalRecord]
+    records: Sequence[NumberedRecord]
     before: int | None
 
 
@@ -53,29 +57,43 @@ class Lists:
         self._records, self._ended = NatsGoalRecords(js), NatsEndedGoals(js)
         self._log = NatsGroupLog(client, js=js)
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """Read a page of goals.
 
         Args:
-            limit: How many at the most. With `open_only` there may be fewer although there is more.
+            limit: How many at the most. If some are left out there may be fewer although there is more.
             before: What the page before said; the newest goals if None.
-            open_only: Leave out those that have ended.
+            only: Which ones.
         """
-        page = await self._page(limit, before, open_only=open_only)
-        wanted = {subjects.result_of(record.goal.name) for record in page.records}
+        rows: list[GoalStatus] = []
+        looked_at = 0
+        while True:
+            width = min(_LOOKED_AT_ONCE, _MOST_LOOKED_AT - looked_at) if only.leaves_out else limit
+            page = await self._page(width, before, open_only=only.is_of_open_ones)
+            looked_at, before = looked_at + width, page.before
+            likely = [one for one in page.records if only.takes(one.record)]
+            for place, row in enumerate(await self._rows([one.record for one in likely])):
+                if only.wants(row):
+                    rows.append(row)
+                    if len(rows) == limit and (likely[place] is not page.records[-1] or before is not None):
+                        return GoalList(rows, likely[place].number)
+            if before is None or not only.leaves_out or looked_at >= _MOST_LOOKED_AT:
+                return GoalList(rows, before)
+
+    async def _rows(self, records: Sequence[GoalRecord]) -> Sequence[GoalStatus]:
+        wanted = {subjects.result_of(record.goal.name) for record in records}
         results = _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
-        unended = [record for record in page.records if subjects.result_of(record.goal.name) not in results]
+        unended = [record for record in records if subjects.result_of(record.goal.name) not in results]
         heads = await self._heads([record.goal.comm_id for record in unended])
-        rows = [
+        return [
             GoalStatus(record, heads.get(record.goal.comm_id), results.get(subjects.result_of(record.goal.name)))
-            for record in page.records
+            for record in records
         ]
-        return GoalList([row for row in rows if not (open_only and row.result is not None)], page.before)
 
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
         """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
         page = await self._page(limit, before, open_only=open_only)
-        roots = [record.goal.comm_id for record in page.records]
+        roots = [one.record.goal.comm_id for one in page.records]
         found: dict[CommId, GroupSnapshot] = {}
         level: Sequence[CommId] = roots
         while level:
@@ -110,7 +128,7 @@ class Lists:
                 if found is not None:
                     return found.name
         newest = await self._newest()
-        return complete_goal(start, user, [record.goal.name for record in newest.records], complete=newest.before is None)
+        return complete_goal(start, user, [one.record.goal.name for one in newest.records], complete=newest.before is None)
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group: a whole one, or the beginning of one of the newest.
@@ -122,7 +140,7 @@ class Lists:
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
         newest = await self._newest()
-        known = [record.goal.comm_id for record in newest.records]
+        known = [one.record.goal.comm_id for one in newest.records]
         with_log = await self._heads([comm_id for comm_id in known if comm_id.startswith(start)])
         trees = await self.groups(limit=_NEWEST_TREES)
         nested = [one.state.comm_id for one in trees.groups]
@@ -130,7 +148,7 @@ class Lists:
         return CommId(complete_id("group", start, [*dict.fromkeys([*with_log, *nested])], complete=complete))
 
     async def _newest(self) -> _Records:
-        records: list[GoalRecord] = []
+        records: list[NumberedRecord] = []
         before: int | None = None
         while True:
             page = await self._page(_NEWEST_GOALS - len(records), before, open_only=False)
@@ -142,12 +160,14 @@ class Lists:
     async def _page(self, limit: int, before: int | None, *, open_only: bool) -> _Records:
         if not open_only:
             page = await self._pages.newest(before=before, limit=limit)
-            return _Records([one.record for one in page.records], page.next)
+            return _Records(page.records, page.next)
         page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
-        keys = [subject_of(GOAL_RECORDS, message.subject.removeprefix(subject_of(OPEN, ""))) for message in page_back.messages]
+        keys = {message.seq: message.subject.removeprefix(subject_of(OPEN, "")) for message in page_back.messages}
+        numbers = {subject_of(GOAL_RECORDS, key): seq for seq, key in keys.items()}
         # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
-        records = _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), keys))
-        return _Records([records[key] for key in keys if key in records], page_back.before)
+        records = _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), numbers))
+        found = [NumberedRecord(number, records[key]) for key, number in numbers.items() if key in records]
+        return _Records(found, page_back.before)
 
     async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupSnapshot]:
         messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))

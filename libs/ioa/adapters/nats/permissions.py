@@ -168,9 +168,8 @@ def of_user(user: UserId) -> Permissions:
 def of_gateway() -> Permissions:
     """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
     anybody = of_user(UserId(_ANY))
-    keys = (_reading(stream_of(API_KEYS)), _listing(stream_of(API_KEYS)))
-    sessions = (subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
-    return Permissions(USERS, (*anybody.publish, *keys, *sessions), anybody.subscribe)
+    keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    return Permissions(USERS, (*anybody.publish, *keys), anybody.subscribe)
 
 
 def of_observer() -> Permissions:

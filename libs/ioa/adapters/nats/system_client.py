@@ -33,7 +33,7 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
+from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList, GroupListener
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -162,9 +162,9 @@ class NatsSystemClient:
             raise ForbiddenError(f"That goal is {user}'s, and this credential {me}'s.", hint="Its user cancels it, or an admin.")
         await self._requester.request(subjects.cancel(user or me), request, Acknowledged)
 
-    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time; `before` is what the page before said."""
-        return await self._lists.goals(limit=limit, before=before, open_only=open_only)
+        return await self._lists.goals(limit=limit, before=before, only=only)
 
     async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.

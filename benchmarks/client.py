@@ -1,0 +1,103 @@
+"""Measure what programs wait for that look at a system: pages of many goals, and any place of a long conversation.
+
+    python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100]
+
+The stores of one nats-server are filled with goals that have ended, one in ten with a label, and between them with the entries of
+one group. No service runs: all of this is read off the streams.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from nats.aio.client import Client as Connection
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.age import Mould, ids
+from benchmarks.parts import note, open_parts, run
+from ioa.adapters.nats.keys import subject_of
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import GOAL_RECORDS, LOG
+from ioa.adapters.system_clock import SystemClock
+from ioa.client.client import END, Client, Group
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.goals import GoalRecord
+from ioa.protocol.ids import GoalId, comm_id_of_goal
+from tests.rig.deadline import eventually
+
+_LONG = GoalId("l" * 20)
+_ROOM = comm_id_of_goal(_LONG)
+_LABELLED_SHARE = 10
+_FLUSH_EVERY = 200
+
+
+async def fill(connection: Connection, goals: int, entries: int) -> None:
+    """Store the goals, and evenly between them the entries of the one group."""
+    mould, number = Mould(SystemClock().now()), 0
+    of_room = itertools.repeat(next(data for subject, data in mould.kept(_LONG, _ROOM) if subject == subjects.log(_ROOM)))
+    for number, (goal_id, comm_id) in enumerate(ids(goals)):
+        for subject, data in mould.kept(goal_id, comm_id):
+            if number % _LABELLED_SHARE == 0 and subject == subject_of(GOAL_RECORDS, comm_id):
+                record = decode(GoalRecord, data)
+                data = encode(record.model_copy(update={"goal": record.goal.model_copy(update={"labels": {"team": "x"}})}))
+            await connection.publish(subject, data)
+        for _ in range(entries * number // goals, entries * (number + 1) // goals):
+            await connection.publish(subjects.log(_ROOM), next(of_room))
+        if number % _FLUSH_EVERY == 0:
+            await connection.flush(timeout=60)
+
+    async def stored() -> int:
+        return (await connection.jetstream().stream_info(LOG)).state.messages
+
+    await eventually(stored, (2 * goals + entries).__le__, within=timedelta(minutes=2))
+
+
+async def measure(goals: int, entries: int, repeat: int) -> None:
+    """Fill, measure and tell."""
+    table = Table("what", "median", "p95")
+    async with open_parts() as parts:
+        note("filling the stores")
+        await fill(parts.client, goals, entries)
+        client = Client(NatsSystemClient(parts.client))
+        [newest] = await client.entries(Group(_ROOM), before=END, limit=1)
+        middle, room = newest.seq // 2, Group(_ROOM)
+
+        async def add(what: str, work: Callable[[], Awaitable[object]]) -> None:
+            await work()
+            took = []
+            for _ in range(repeat):
+                started = time.perf_counter()
+                await work()
+                took.append(time.perf_counter() - started)
+            table.add_row(what, *(f"{machine.percentile(took, share) * 1_000:.1f} ms" for share in (0.5, 0.95)))
+
+        await add("50 goals, the newest", client.goals)
+        await add("50 goals in the middle", lambda: client.goals(before=goals // 2))
+        await add("50 goals with a label that one in ten bears", lambda: client.goals(labels={"team": "x"}))
+        await add("how a group stands", lambda: client.state(room))
+        await add("how it stood at an entry in the middle", lambda: client.state(room, at=middle))
+        await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
+        await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
+        await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
+    machine.console.print(table)
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.client", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--goals", type=int, default=10_000)
+    parser.add_argument("--entries", type=int, default=10_000)
+    parser.add_argument("--repeat", type=int, default=100)
+    options = parser.parse_args()
+    machine.console.print(f"{options.goals:,} goals, {options.entries:,} entries, on {machine.describe()}")
+    run(measure(options.goals, options.entries, options.repeat))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""Labels of goals: a few names with a word each, by which whoever launched goals finds them again."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import check_token
+
+MAX_LABELS, MAX_LABEL_CHARS = 16, 200
+
+RESERVED = ("owner", "a2a-context")
+"""Labels that the system's own edges set and nobody else: who asked them for the goal, and the conversation that it belongs to."""
+
+Labels = Annotated[
+    dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],
+    Field(max_length=MAX_LABELS, exclude_if=operator.not_),
+]
+"""At most 16; a name is an id as others are, a value any text of at most 200 characters. Not written where there are none."""
+
+
+def read_labels(written: Iterable[str]) -> dict[str, str]:
+    """Read labels as people write them, `name=value` each.
+
+    Raises:
+        InvalidInputError: One is written otherwise, or stands there twice.
+    """
+    labels: dict[str, str] = {}
+    for one in written:
+        name, equals, value = one.partition("=")
+        if not equals or name in labels:
+            raise InvalidInputError(f"{one[:80]!r} is no label of its own.", hint="Write each as name=value, and each name once.")
+        labels[name] = value
+    return labels
+
+
+def refuse_reserved(labels: Iterable[str]) -> None:
+    """See that whoever orders a goal sets only labels that are his to set.
+
+    Raises:
+        InvalidInputError: One is reserved.
+    """
+    for name in labels:
+        if name in RESERVED:
+            raise InvalidInputError(f"The label {name} is the system's to set.", hint="Choose another name.")
+
+
+def bears(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether these are among the labels, with these values."""
+    return wanted.items() <= labels.items()
