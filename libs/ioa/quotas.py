@@ -25,21 +25,29 @@ class Family(StrEnum):
 
 @dataclass(frozen=True)
 class Rate:
-    """How many requests a second, and how many at once after a while without any."""
+    """How many requests a second, and how many at once after a while without any.
+
+    With `unit_bytes` a request counts once more for each so many bytes that it has, though never for more than the burst.
+    """
 
     per_second: float
     burst: int
+    unit_bytes: int | None = None
 
+
+SAY_UNIT_BYTES = 16_384
+"""For how many of its bytes a message to a group counts once more."""
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10),
     Family.SEARCH: Rate(5, 20),
-    Family.SAY: Rate(50, 100),
+    Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50),
     Family.FILES: Rate(100, 200),
     Family.OTHERS: Rate(10, 20),
 }
-"""What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks."""
+"""What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
+so that it counts by its bytes: 0.8 MB a second."""
 
 _FLOOD = Rate(200, 400)
 """More refusals than these are a flood. So many cost a few ms in a second."""
@@ -84,13 +92,15 @@ class Buckets:
     """Judge requests by when they come. All times are in seconds of one clock that never goes back."""
 
     def __init__(self, rates: Mapping[Family, Rate]) -> None:
-        self._rates = {family: (1 / rate.per_second, (rate.burst + _SLACK) / rate.per_second) for family, rate in rates.items()}
+        self._rates = rates
         self._buckets: dict[tuple[str, Family], _Bucket] = {}
         self._room = _MAX_BUCKETS
 
-    def judge(self, caller: str, family: Family, now: float) -> Admitted | Refused:
-        """Take a token of the caller's bucket, or say when to come back."""
-        each, burst = self._rates[family]
+    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0) -> Admitted | Refused:
+        """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back."""
+        rate = self._rates[family]
+        counts = 1 if rate.unit_bytes is None else min(rate.burst, 1 + size_bytes // rate.unit_bytes)
+        each, burst = counts / rate.per_second, (rate.burst + _SLACK) / rate.per_second
         bucket = self._buckets.get((caller, family))
         if bucket is None:
             self._make_room(now)

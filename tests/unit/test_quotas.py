@@ -14,6 +14,13 @@ def test_a_burst_then_the_rate() -> None:
     assert [buckets.judge("ada", Family.SAY, now) == ADMITTED for now in (0.11, 0.15, 0.21)] == [True, False, True]
 
 
+def test_what_is_said_counts_by_its_bytes() -> None:
+    """Large messages fill a store, so that fewer of them are admitted; the largest still is, whatever the burst."""
+    buckets = Buckets({Family.SAY: Rate(per_second=10, burst=3, unit_bytes=1_000)})
+    assert [buckets.judge("ada", Family.SAY, 0.0, size) == ADMITTED for size in (999, 1_000, 0)] == [True, True, False]
+    assert [buckets.judge("ada", Family.SAY, now, 1_000_000) == ADMITTED for now in (0.2, 0.31)] == [False, True]
+
+
 def test_nobody_pays_for_another() -> None:
     """A caller's bucket is its own, and one for each family."""
     buckets = Buckets(RATES)

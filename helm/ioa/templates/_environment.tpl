@@ -33,6 +33,10 @@
   value: {{ $rate.perSecond | quote }}
 - name: IOA_QUOTA_{{ upper $family }}_BURST
   value: {{ $rate.burst | quote }}
+{{- with $rate.bytes }}
+- name: IOA_QUOTA_{{ upper $family }}_BYTES
+  value: {{ . | int64 | quote }}
+{{- end }}
 {{- end }}
 - name: IOA_QUOTA_WAITING
   value: {{ .Values.quotas.waiting.requests | int64 | quote }}

@@ -179,7 +179,10 @@ def storage_finding(held: StorageFacts | None) -> Finding:
     """Judge whether JetStream stores, and how full it is."""
     if held is None:
         return Finding(
-            "jetstream", Health.PROBLEM, "JetStream is off or does not answer.", "Start nats-server with JetStream: nats-server -js"
+            "jetstream",
+            Health.PROBLEM,
+            "JetStream is off or does not answer.",
+            "Start nats-server with JetStream: nats-server -js. Users and observers are told by group setup, which may be away.",
         )
     limit = held.limit_bytes
     if limit is not None and held.stored_bytes > limit * (1 - LEAST_FREE_SHARE):

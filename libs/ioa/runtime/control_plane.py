@@ -13,7 +13,7 @@ from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
-from ioa.quotas import RATES, Family, Rate
+from ioa.quotas import RATES, SAY_UNIT_BYTES, Family, Rate
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
@@ -69,6 +69,9 @@ class ControlPlaneSettings(ProcessSettings):
     quota_search_burst: int = Field(default=_SEARCH.burst, ge=1, description="how many of these may come at once")
     quota_say: float = Field(default=_SAY.per_second, gt=0, description="messages a second that one agent says, in all groups")
     quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these may come at once")
+    quota_say_bytes: int = Field(
+        default=SAY_UNIT_BYTES, ge=1, description="for how many of its bytes a message counts once more; files travel otherwise"
+    )
     quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
     quota_sync_burst: int = Field(default=_SYNC.burst, ge=1, description="how many of these may come at once")
     quota_files: float = Field(default=_FILES.per_second, gt=0, description="pieces of files a second by one caller")
@@ -92,7 +95,7 @@ class ControlPlaneSettings(ProcessSettings):
         rates = {
             Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst),
             Family.SEARCH: Rate(self.quota_search, self.quota_search_burst),
-            Family.SAY: Rate(self.quota_say, self.quota_say_burst),
+            Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
             Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst),
             Family.OTHERS: Rate(self.quota_others, self.quota_others_burst),

@@ -19,7 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from ioa.adapters.nats.queues import SetAside, Work, consume
+from ioa.adapters.nats.queues import Delivery, SetAside, Work, consume
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -33,6 +33,9 @@ _PAUSE_SECONDS = 0.1
 """How long nobody listens after a message was heard."""
 _IDLE_SECONDS = 60.0
 """How long a user without goals is listened to all the same."""
+_LEAST_SECONDS = 0.04
+"""How long an order keeps its place among those of its user that are worked on, however soon it is done with: what cannot be read
+takes a millisecond, and a user can publish more of that than all others together."""
 _MADE_AGAIN_SECONDS = 30.0
 """How often a consumer is made that is there; somebody may have removed it."""
 
@@ -97,13 +100,19 @@ class OrderLines:
                     await ensure_intake(self.client.jetstream(), user, self.most_open)
             if line is None:
                 durable = intake_consumer(user)
-                taking = consume(self.client, GOALS, durable, self.work, set_aside=self.set_aside, max_concurrent=self.at_once)
+                work = self.work if user == LOCAL else self._work_in_its_time
+                taking = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=self.at_once)
                 line = self._lines[user] = _Line(group.create_task(taking), now, now)
             elif now - line.made_at > _MADE_AGAIN_SECONDS:
                 line.made_at = now
             line.busy_at = now
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
             self._lines.pop(user).task.cancel()
+
+    async def _work_in_its_time(self, delivery: Delivery) -> None:
+        started = asyncio.get_running_loop().time()
+        await self.work(delivery)
+        await asyncio.sleep(max(0.0, started + _LEAST_SECONDS - asyncio.get_running_loop().time()))
 
     @asynccontextmanager
     async def _listening(self) -> AsyncIterator[asyncio.Future[UserId]]:

@@ -340,7 +340,7 @@ class _Answering:
         caller = ""
         if endpoint.caller_at is not None:
             caller = message.subject.split(".")[endpoint.caller_at]
-            judged = self._buckets.judge(caller, endpoint.family, self._loop.time())
+            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data))
             if not isinstance(judged, Admitted):
                 if judged.is_flood:
                     listener.close_out(caller)
