@@ -10,13 +10,15 @@ import pytest
 
 from ioa.group.events import Entry, Event, GroupLaunched, Said, encode_entry
 from ioa.group.machine import step
-from ioa.group.policy.audience import chain_after, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.audience import audience, chain_after, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.messages import Discussion
 from ioa.protocol.policy import Policy
 from tests.unit.group.scenario import Scenario, said
@@ -179,3 +181,13 @@ def test_who_is_to_speak_beside_others_is_not_shown_what_they_said() -> None:
                 assert not hidden or agent_id in entry.state.floor
         assert not any(is_withheld(policy, log[-1].state, one.event, AgentId(name)) for one in log for name in MEMBERS)
     assert withheld
+
+
+def test_a_group_with_members_of_an_older_release_hears_as_it_did() -> None:
+    """They are cast under no policy that keeps something for good; under others all are told all, as clients of then expect."""
+    for policy, story, log in played():
+        assert policy.level == VISIBILITY
+        old = story.state.model_copy(update={"limits": story.state.limits.model_copy(update={"level": VISIBILITY - 1})})
+        assert {audience(policy, old, entry.event) for entry in log} == {old.hearing}
+        assert not is_scoped(policy, old)
+        assert seen_by(policy, old, AgentId("ada")) is old
