@@ -9,6 +9,7 @@ from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, Stor
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
+from ioa.protocol.ids import TenantId
 from ioa_testkit.memory_plane import MemoryControlPlane
 
 _SERVICES = ("ioa-registry", "ioa-discovery", "ioa-groups", "ioa-router")
@@ -19,6 +20,7 @@ class MemoryInspection:
 
     Attributes:
         server: What the server says of itself.
+        of: Whose system it is.
         held: What JetStream holds; None as if it were off.
         streams: Which streams and buckets there are.
         clock_is_ahead: By how much the server's clock is.
@@ -32,6 +34,7 @@ class MemoryInspection:
         self._plane = plane
         self._system = system
         self.server = ServerFacts("2.12.0", 1024 * 1024)
+        self.of: TenantId | None = None
         self.held: StorageFacts | None = StorageFacts(0, 0, None)
         self.streams = TopologyFacts(0, (), ())
         self.clock_is_ahead: timedelta | None = timedelta(0)
@@ -44,6 +47,10 @@ class MemoryInspection:
     def system(self) -> SystemClient:
         """The system."""
         return self._system
+
+    async def tenant(self) -> TenantId | None:
+        """Say what it was told."""
+        return self.of
 
     async def storage(self) -> StorageFacts | None:
         """Tell what it was told."""

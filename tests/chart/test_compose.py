@@ -16,7 +16,7 @@ import yaml
 
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets, plan_of
-from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, make_credentials
 from ioa.testing.manual_clock import NEW_YEAR
 
 pytestmark = pytest.mark.chart
@@ -29,13 +29,13 @@ _RUN_IOA = {name: service for name, service in _SERVICES.items() if service["ima
 
 def _options(name: str) -> list[str]:
     # Compose takes such a command apart as a shell does, with variables for which nothing stands here.
-    command = shlex.split(_SERVICES["credentials"]["command"].replace("${ADMIN:+--admin=admin}", ""))
+    command = shlex.split(_SERVICES["credentials"]["command"].partition("${")[0])
     return [option.partition("=")[2] for option in command if option.startswith(f"--{name}=")]
 
 
 def _credentials(folder: Path) -> Path:
     """Make what the service `credentials` makes."""
-    plan = plan_of(_options("pool"), _options("user"), _options("observer"), _options("admin"))
+    plan = plan_of(_options("pool"), _options("user"), _options("observer"), _options("admin"), callout=True)
     make_credentials(plan, FolderSecrets(folder), NEW_YEAR)
     return folder
 
@@ -84,6 +84,16 @@ def test_agents_reach_nothing_but_nats() -> None:
 def test_nobody_may_do_everything_unless_asked_for() -> None:
     """An admin is let in only with a variable that the user sets."""
     assert (_options("admin"), "${ADMIN:+--admin=admin}" in _SERVICES["credentials"]["command"]) == ([], True)
+
+
+def test_third_parties_are_let_in_only_if_asked_for(tmp_path: Path) -> None:
+    """The callout starts by a profile alone, and finds at its paths what `--callout` makes."""
+    service, folder = _SERVICES["authcallout"], _credentials(tmp_path)
+    mounted = {one["target"]: folder / one["volume"]["subpath"] for one in service["volumes"]}
+    keys, authorization = (Path(service["environment"][f"IOA_CALLOUT_{name}"]) for name in ("KEYS", "AUTHORIZATION"))
+    assert (service["profiles"], "${CALLOUT:+--callout}" in _SERVICES["credentials"]["command"]) == (["callout"], True)
+    assert {file.name for file in mounted[str(keys)].iterdir()} == {ASKED, ISSUER, REVOKED}
+    assert (mounted[str(authorization.parent)] / authorization.name).is_file()
 
 
 def test_qdrant_asks_for_a_key_that_only_discovery_shares(tmp_path: Path) -> None:

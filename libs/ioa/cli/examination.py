@@ -125,6 +125,8 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     """Run the checks in order, up to the first without which the others would say nothing."""
     yield server_finding(inspection.server.version)
     yield payload_finding(inspection.server.max_payload_bytes)
+    if (tenant := await inspection.tenant()) is not None:
+        yield Finding("tenant", Health.OK, f"what follows is of the tenant {tenant}; others are not seen from there")
     storage = await inspection.storage()
     jetstream = storage_finding(storage)
     yield jetstream

@@ -10,6 +10,7 @@ from typing import Protocol
 from ioa.ports.stream_stats import StreamStatsSource
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
+from ioa.protocol.ids import TenantId
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,9 @@ class Inspection(StreamStatsSource, Protocol):
     @property
     def system(self) -> SystemClient:
         """The system on that server, asked over the same connection."""
+
+    async def tenant(self) -> TenantId | None:
+        """Ask whose system it is; None if its tenant has no name."""
 
     async def storage(self) -> StorageFacts | None:
         """Ask what JetStream holds; None if it is off or does not answer."""

@@ -39,6 +39,7 @@ from ioa.ports.inspection import DeadLetterKind, SlowedCaller, StorageFacts, Str
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
+from ioa.protocol.ids import TenantId
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
 from ioa_testkit.memory_inspection import MemoryInspection
@@ -248,6 +249,15 @@ async def test_what_lies_behind_an_ill_is_not_asked(
         True,
         True,
     )
+
+
+async def test_a_tenants_system_is_said_to_be_one(tmp_path: Path) -> None:
+    """Who looks after several knows whose everything is that follows; where there is one alone, nothing is said."""
+    async with open_memory_plane() as plane:
+        assert isinstance(plane.inspection, MemoryInspection)
+        plane.inspection.of = TenantId("acme")
+        [told] = [one.message async for one in findings(plane.inspection, tmp_path) if one.check == "tenant"]
+    assert "acme" in told
 
 
 def test_a_full_store_is_a_problem() -> None:

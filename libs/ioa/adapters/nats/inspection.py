@@ -17,12 +17,14 @@ from ioa.adapters.nats.request_reply import NatsRequester, slowed_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
+from ioa.adapters.nats.whoami import ask_tenant
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
+from ioa.protocol.ids import TenantId
 
 _PING_SECONDS = 1.0
 _QUIET_SECONDS = 0.5
@@ -45,6 +47,11 @@ class NatsInspection:
     def system(self) -> SystemClient:
         """The system on that server."""
         return self._system
+
+    async def tenant(self) -> TenantId | None:
+        """Ask the server."""
+        with heeding_cancellation():
+            return await ask_tenant(self._client)
 
     async def storage(self) -> StorageFacts | None:
         """Tell what JetStream holds; None if it is off or does not answer, or nobody does who may say."""

@@ -1,4 +1,4 @@
-"""Which user a connection is of, as its server says, so that a command asks for no name that its credential does not bear."""
+"""Whose a connection is, as its server says, so that a command asks for no name that its credential does not bear."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.authorization import user_of
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import WHO_AM_I
+from ioa.adapters.nats.permissions import WHO_AM_I, tenant_of
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.protocol.ids import LOCAL, UserId
+from ioa.protocol.ids import LOCAL, TenantId, UserId
 
 ADMIN = UserId("admin")
 """Whose goals an admin launches, who has no name in the authorization."""
@@ -48,3 +48,12 @@ async def ask_user(client: Client) -> UserId:
     if user is None:
         raise ForbiddenError("This credential is that of no user, or of several: whose goals it launches cannot be told.")
     return user
+
+
+async def ask_tenant(client: Client) -> TenantId | None:
+    """Ask the server of which tenant a connection is; None if that has no name, or who asks may not know."""
+    try:
+        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+    except (nats.errors.Error, TimeoutError, OSError):
+        return None
+    return tenant_of(str((json.loads(answer.data).get("data") or {}).get("account", "")))
