@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -14,12 +13,13 @@ from rich.text import Text
 from ioa.cli.conversation import speaker_style
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
+from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
 from ioa.protocol.load import Load
 from ioa.protocol.outcomes import Record
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult, Signal
+from ioa.protocol.search import Hit, Search, Signal
 
 _ADVISED = 3
 """How many poor cards are named below the list of agents."""
@@ -54,7 +54,7 @@ async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None
     async with open_reached_system(url) as system:
         found = await system.agents(online_only=online)
     if terminal.as_json:
-        terminal.document([agent_document(status) for status in found])
+        terminal.document([told(AgentDocument.of(status)) for status in found])
     elif not found:
         terminal.print("No agent is registered. Join one: ioa agent run FILE.py:agent")
     else:
@@ -67,7 +67,7 @@ async def search_agents(url: str | None, options: SearchOptions, why: bool, term
     async with open_reached_system(url) as system:
         result = await system.search(search)
     if terminal.as_json:
-        terminal.document(_result_document(result))
+        terminal.document(told(SearchDocument.of(result)))
         return
     for number, need in enumerate(result.by_need):
         if len(result.by_need) > 1:
@@ -80,38 +80,6 @@ async def search_agents(url: str | None, options: SearchOptions, why: bool, term
             terminal.print(_hit_table(need.hits))
     if options.budget is not None:
         terminal.print(Text(), Text(f"all needs, {len(result.merged)} agents", style="bold"), _hit_table(result.merged))
-
-
-def agent_document(status: AgentStatus) -> Mapping[str, Any]:
-    """Describe an agent for programs."""
-    return {
-        **status.card.model_dump(mode="json"),
-        "online": status.online,
-        "registered_at": status.registered_at.isoformat(),
-        "load": status.load.model_dump(),
-        "advice": list(advice(status.card)),
-    }
-
-
-def _result_document(result: SearchResult) -> Mapping[str, Any]:
-    """Describe an answer for programs: every hit in full with its need, and the merged list by ids."""
-    return {
-        "by_need": [_need_document(need) for need in result.by_need],
-        "merged": [hit.card.agent_id for hit in result.merged],
-    }
-
-
-def _need_document(found: NeedHits) -> Mapping[str, Any]:
-    hits = [
-        {
-            "agent_id": hit.card.agent_id,
-            "pool": hit.card.pool,
-            "description": hit.card.description,
-            **hit.model_dump(mode="json", exclude={"card"}),
-        }
-        for hit in found.hits
-    ]
-    return {"need": found.need.text, "hits": hits}
 
 
 def _agent_table(found: Sequence[AgentStatus]) -> Table:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
+from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
@@ -64,7 +64,7 @@ async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResu
         show_answer(terminal, result)
     fetched = await fetch_files(system, result, out)
     if terminal.as_json:
-        terminal.line("result", **result_document(result), files=[str(path) for path in fetched.paths])
+        terminal.line("result", **told(ResultDocument.of(result)), files=[str(path) for path in fetched.paths])
     else:
         show_files(terminal, result, fetched.paths)
     fetched.check()
@@ -127,11 +127,6 @@ def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> Non
         names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
         terminal.print(Text.assemble(("files ", "dim"), names))
         terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
-
-
-def result_document(result: GoalResult) -> Mapping[str, Any]:
-    """Describe a result for programs."""
-    return {**result.model_dump(mode="json"), "succeeded": result.succeeded}
 
 
 def size(count: int) -> str:

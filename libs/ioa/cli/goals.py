@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,15 +15,25 @@ from rich.text import Text
 
 from ioa.cli.conversation import task_table
 from ioa.cli.files import Produced, check_writable, write_files
-from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
+from ioa.cli.following import fetch_files, follow_goal, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
+from ioa.client.documents import (
+    GoalDocument,
+    GoalRow,
+    ResultDocument,
+    SpendingDocument,
+    standing_of,
+    told,
+    turns_of,
+    usage_of,
+)
 from ioa.client.history import conversation
-from ioa.client.transcript import Transcript, task_document, what_rules_decided
+from ioa.client.transcript import Transcript, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
@@ -52,7 +61,8 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         nothing = "No goal bears these labels."
     else:
         nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
-    view = ListView("goal", row_document, show, nothing, "There are more: --limit N lists more of them, --all lists all.")
+    more = "There are more: --limit N lists more of them, --all lists all."
+    view = ListView("goal", GoalRow.of, show, nothing, more)
     async with open_reached_system(url) as system:
 
         async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
@@ -79,10 +89,10 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
         written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
     if terminal.as_json:
-        tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
-        document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
-        more = {"traces": told} if (told := _told(noted, written)) else {}
-        spending = {} if spent is None else {"costs": costs_document(spent), "calls": [call_document(one) for one in asked]}
+        document = told(GoalDocument.of(status, transcript.known_tasks(comm_id)))
+        document["files"] = [str(path) for path in fetched.paths]
+        more = {"traces": noted_steps} if (noted_steps := _told(noted, written)) else {}
+        spending = {} if spent is None else told(SpendingDocument.of(spent, asked))
         terminal.document({**document, **more, **spending})
     else:
         _show(terminal, status, transcript, fetched.paths)
@@ -124,7 +134,7 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
         "goal": goal.goal_id,
         "user": goal.user or "",
         "group": goal.comm_id,
-        "status": _standing(status),
+        "status": standing_of(status),
         "accepted": local_time(status.record.accepted_at),
         "labels": ", ".join(shown_in_line(f"{name}={value}") for name, value in goal.labels.items()),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
@@ -161,52 +171,14 @@ async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal)
         await system.cancel(CancelGroup(goal_id=goal.goal_id, why=why), goal.owner)
         result = await system.wait_for_result(goal)
     if terminal.as_json:
-        terminal.document(result_document(result))
+        terminal.document(told(ResultDocument.of(result)))
     else:
         terminal.print(f"{goal.goal_id} has ended: {result.reason}")
 
 
-def row_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal in a list for programs."""
-    return {
-        **status.record.goal.model_dump(mode="json"),
-        "accepted_at": status.record.accepted_at.isoformat(),
-        "comm_id": status.record.goal.comm_id,
-        "status": _standing(status),
-        "turns_taken": _turns(status) or 0,
-        "usage": _usage(status).model_dump(),
-        "result": result_document(status.result) if status.result else None,
-    }
-
-
-def goal_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal for programs, with its team and its tasks."""
-    state = status.standing.state if status.standing else None
-    return {
-        **row_document(status),
-        "members": [member.agent_id for member in state.members] if state else [],
-        "tasks_given": state.tasks_given if state else 0,
-        "tasks": [task_document(task) for task in state.tasks] if state else [],
-    }
-
-
-def _turns(status: GoalStatus) -> int | None:
-    """Return the turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
-    if status.result is not None:
-        return status.result.turns
-    state = status.standing.state if status.standing else None
-    return state.turns_taken + state.nested_turns if state else None
-
-
-def _usage(status: GoalStatus) -> Usage:
-    if status.result is not None:
-        return status.result.usage
-    return status.standing.state.spent if status.standing else NOTHING
-
-
 def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     """Return what the goal has used up, and of how much; tokens and cost only where there is something to tell."""
-    turns, spent, goal = _turns(status), _usage(status), status.record.goal
+    turns, spent, goal = turns_of(status), usage_of(status), status.record.goal
     if turns is None:
         return {}
     rows = {"turns": f"{turns} of {goal.max_turns}"}
@@ -219,11 +191,6 @@ def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     if spent.fallbacks and not (status.result is not None and status.result.decisions):
         rows["by rules"] = what_rules_decided(spent)
     return rows
-
-
-def costs_document(spent: Mapping[Purpose, Usage]) -> Mapping[str, Any]:
-    """Describe for programs what was spent, by purpose."""
-    return {purpose.value: spent[purpose].model_dump() for purpose in Purpose if purpose in spent}
 
 
 def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
@@ -241,11 +208,6 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
     together = _sum(usage for purpose, usage in spent.items() if purpose in COMMUNICATION)
     share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
     return Group(table, Text(f"{share:.0%} of it for working together, the rest for tasks and nested teams", style="dim"))
-
-
-def call_document(one: DecisionCall) -> Mapping[str, Any]:
-    """Describe a call of a model for programs."""
-    return {"comm_id": one.comm_id, "turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
 
 
 def call_table(asked: Sequence[DecisionCall]) -> RenderableType:
@@ -275,12 +237,6 @@ def _sum(usages: Iterable[Usage]) -> Usage:
     return reduce(Usage.plus, usages, NOTHING)
 
 
-def _standing(status: GoalStatus) -> str:
-    if status.result is not None:
-        return str(status.result.reason)
-    return str(status.standing.state.phase) if status.standing else "waiting"
-
-
 def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -> RenderableType:
     """Lay out goals in `width` columns, one a row, or each in two lines where a row is too long; only what was asked for is cut."""
     if width < _LEAST_ROW_WIDTH:
@@ -290,7 +246,7 @@ def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -
         table.add_column(head, no_wrap=True)
     table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)
     for status in found:
-        turns = _turns(status)
+        turns = turns_of(status)
         table.add_row(
             status.record.goal.goal_id,
             local_time(status.record.accepted_at),
@@ -310,7 +266,7 @@ def _goal_lines(status: GoalStatus) -> tuple[Text, Text]:
 
 
 def _coloured(status: GoalStatus) -> Text:
-    standing = _standing(status)
+    standing = standing_of(status)
     return Text(standing, style="green" if standing == "concluded" else "yellow" if status.result is None else "red")
 
 
