@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
+from ioa.protocol.ids import TenantIdField
 from ioa.runtime import known_settings
 from ioa.runtime.settings import variable
 from tools.generated import write_or_check
@@ -31,6 +32,7 @@ _KINDS: dict[object, str] = {
     str: "text",
     SecretStr: "text",
     Mapping[str, Any]: "JSON",
+    Mapping[TenantIdField, str]: "`TENANT=SEED`, with commas between several",
     datetime: "time with its zone (ISO 8601)",
 }
 
@@ -86,6 +88,7 @@ SECTIONS = (
     ),
     Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
     Section("Auth callout", known_settings.CALLOUT, ("ioa_authcallout.settings:CalloutSettings",)),
+    Section("Gateway", known_settings.GATEWAY, ("ioa_gateway.settings:GatewaySettings",)),
     Section(
         "Agents",
         known_settings.AGENTS,

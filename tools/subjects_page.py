@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_auditor, of_observer, of_service, of_user
+from ioa.adapters.nats.permissions import (
+    Permissions,
+    Service,
+    covers,
+    of_agent,
+    of_auditor,
+    of_gateway,
+    of_observer,
+    of_service,
+    of_user,
+)
 from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
@@ -94,6 +104,7 @@ class Subject:
 
 ROLES: dict[str, Permissions] = {
     "users": of_user(UserId(_USER)),
+    "the gateway": of_gateway(),
     "observers": of_observer(),
     "auditors": of_auditor(),
     "agents": of_agent(AgentId(_AGENT), PoolId(_POOL)),

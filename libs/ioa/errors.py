@@ -68,6 +68,10 @@ class PayloadTooLargeError(InvalidInputError):
     """The payload exceeds `max_payload_bytes`; larger content goes by reference."""
 
 
+class UnauthenticatedError(IoaError):
+    """The caller does not say who it is, or shows a key that lets nobody in."""
+
+
 class ForbiddenError(IoaError):
     """The caller may not do this: another's name, a group it is no member of."""
 
@@ -155,6 +159,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     IoaError: ErrorRow("internal", Fault.SYSTEM, Retry.BOUNDED, "error"),
     InvalidInputError: ErrorRow("invalid_input", Fault.CALLER, Retry.BOUNDED, "info"),
     PayloadTooLargeError: ErrorRow("payload_too_large", Fault.CALLER, Retry.BOUNDED, "info"),
+    UnauthenticatedError: ErrorRow("unauthenticated", Fault.CALLER, Retry.BOUNDED, "info"),
     ForbiddenError: ErrorRow("forbidden", Fault.CALLER, Retry.BOUNDED, "info"),
     NotFoundError: ErrorRow("not_found", Fault.CALLER, Retry.BOUNDED, "info"),
     ConflictError: ErrorRow("conflict", Fault.CALLER, Retry.BOUNDED, "info"),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import httpx
 
 from ioa.adapters.nats.audit import NatsAuditSink
-from ioa.adapters.nats.authorization import names_in
+from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.request_reply import OF_ANYBODY, Endpoint, answer, open_service
@@ -36,6 +36,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     seed = await asyncio.to_thread(settings.signing_seed)
     revoked = await asyncio.to_thread(ListFile, settings.callout_keys / "revoked", lines)
     taken = await asyncio.to_thread(ListFile, settings.callout_authorization, names_in)
+    tenants = await asyncio.to_thread(ListFile, settings.callout_authorization, _tenants_in)
     async with AsyncExitStack() as stack:
         keys: Keys
         if settings.callout_jwks is not None:
@@ -52,6 +53,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             settings.callout_claim,
             revoked=revoked.words,
             taken=taken.words,
+            tenants=tenants.words,
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
@@ -67,6 +69,10 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _tenants_in(rendered: str) -> frozenset[str]:
+    return frozenset(read_tenants(rendered))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What stands in files beside the callout and may change while it runs: revoked subjects, and names that keys have."""
+"""What stands in files beside the callout and may change while it runs: revoked subjects, names that keys have, and tenants."""
 
 from __future__ import annotations
 

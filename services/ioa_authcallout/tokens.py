@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
@@ -10,12 +11,13 @@ import jwt
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from ioa.adapters.nats.authorization import full_name
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import Permissions, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
 from ioa.adapters.nats.whoami import ADMIN
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import LOCAL, AgentIdField, PoolId, PoolIdField, UserIdField
+from ioa.protocol.ids import LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
 from ioa.protocol.model import Model
 from ioa_authcallout.issuer import Keys
 
@@ -34,17 +36,19 @@ _OURS = (LOCAL, ADMIN)
 class _Claim(Model):
     model_config = ConfigDict(extra="forbid")
 
+    tenant: TenantIdField | None = None
+
 
 class _AgentClaim(_Claim):
     role: Literal["agent"]
     agent: AgentIdField
     pool: PoolIdField | None = None
 
-    def permissions(self) -> Permissions:
+    def of_role(self) -> Permissions:
         return of_agent(self.agent, self.pool or PoolId(self.agent))
 
     @property
-    def known_as(self) -> str:
+    def called(self) -> str:
         return self.agent
 
 
@@ -52,11 +56,11 @@ class _OtherClaim(_Claim):
     role: Literal["user", "observer"]
     name: UserIdField
 
-    def permissions(self) -> Permissions:
+    def of_role(self) -> Permissions:
         return of_user(self.name) if self.role == "user" else of_observer()
 
     @property
-    def known_as(self) -> str:
+    def called(self) -> str:
         return self.name
 
 
@@ -80,7 +84,8 @@ class TokenJudge:
         audience: Whom it must be for.
         claim: Where it says who its holder is.
         revoked: Returns the subjects whose tokens are taken no more.
-        taken: Returns the names that keys have.
+        taken: Returns the names that keys have, those of a tenant as `full_name` has them.
+        tenants: Returns the tenants with a name that the server knows.
         now: The time.
     """
 
@@ -93,6 +98,7 @@ class TokenJudge:
         *,
         revoked: Callable[[], Awaitable[Collection[str]]],
         taken: Callable[[], Awaitable[Collection[str]]],
+        tenants: Callable[[], Awaitable[Collection[str]]],
         now: Callable[[], datetime],
     ) -> None:
         self._keys = keys
@@ -101,6 +107,7 @@ class TokenJudge:
         self._claim = claim
         self._revoked = revoked
         self._taken = taken
+        self._tenants = tenants
         self._now = now
 
     async def judge(self, token: str) -> Guest:
@@ -137,12 +144,16 @@ class TokenJudge:
         if subject in await self._revoked():
             raise HolderRefusedError("The token's subject is let in no more.", subject)
         holder = self._holder(claims.get(self._claim), subject)
-        if holder.known_as in _OURS or holder.known_as in await self._taken():
+        name = full_name(holder.tenant, holder.called)
+        if holder.tenant is not None and holder.tenant not in await self._tenants():
+            raise HolderRefusedError("The token's claim names a tenant that is not here.", subject)
+        if holder.called in _OURS or name in await self._taken():
             raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
         now = self._now()
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
         until = datetime.fromtimestamp(lasts, now.tzinfo)
-        return Guest(holder.known_as, holder.permissions(), inbox_owner(str(claims["iss"]), subject), until)
+        may = replace(holder.of_role(), tenant=holder.tenant)
+        return Guest(name, may, inbox_owner(str(claims["iss"]), subject), until)
 
     def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
         try:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.team import Filling, TeamSpec
@@ -76,10 +76,15 @@ def _of_name(
     known = registry.card(name)
     if known is not None and count == 1:
         return [] if name in taken else [name]  # whether it is there is asked of all members alike
+    leader = registry.card(owner)
+    drafter = None if leader is None else leader.card.pool
     free = [
         one.card.agent_id
         for one in registry.cards()
-        if one.card.pool == PoolId(name) and registry.is_online(one.card.agent_id) and one.card.agent_id not in taken
+        if one.card.pool == PoolId(name)
+        and registry.is_online(one.card.agent_id)
+        and one.card.agent_id not in taken
+        and may_draft(drafter, one.card)
     ]
 
     def rank(agent: AgentId) -> tuple[object, ...]:

@@ -38,7 +38,7 @@ from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
-from ioa.protocol.cards import AgentCard, abridged, card_bytes
+from ioa.protocol.cards import AgentCard, abridged, card_bytes, may_draft
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
@@ -118,7 +118,8 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such goal, parent group or task, or the goal was not given to the owner.
-            NoAgentError: A member is not registered, or has been gone for a while, or nobody fills a role of the goal's team.
+            NoAgentError: A member is not registered, has been gone for a while or does not accept the owner's pool, or nobody fills
+                a role of the goal's team.
             UnavailableError: A member is away for a moment; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
@@ -396,11 +397,14 @@ class GroupSetup:
         )
 
     def _cards_of(self, agent_ids: tuple[AgentId, ...]) -> tuple[AgentCard, ...]:
-        cards = []
+        """Return the cards of a team, its owner first."""
+        cards, pool = [], self._pool_of(agent_ids[0])
         for agent_id in dict.fromkeys(agent_ids):
             record = self._ports.registry.card(agent_id)
             if record is None:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
+            if agent_id != agent_ids[0] and not may_draft(pool, record.card):
+                raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
             if not self._ports.registry.is_online(agent_id):
                 raise self._absence(agent_id)
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))

@@ -105,6 +105,10 @@ class MemorySystemClient:
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return GoalStatus(record, await self._snapshot(name.comm_id), await self.result(name))
 
+    async def waiting(self, goal: AnyGoal) -> int:
+        """None wait: in memory every goal begins at once."""
+        return 0
+
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time."""
         size = _PAGE if only.leaves_out else limit

@@ -255,6 +255,7 @@ class AgentDefinition:
     declines: bool | None = None
     patience: timedelta | None = None
     needs_sandbox: bool = False
+    accepts: Sequence[str] | None = field(default=None, kw_only=True)
     model: ModelSettings | ChatModel | str | None = field(default=None, kw_only=True, repr=False)
     instructions: str = field(default="", kw_only=True, repr=False)
     brain: Brain | None = field(default=None, kw_only=True, repr=False)
@@ -300,6 +301,7 @@ class AgentDefinition:
                 declines=self.declines,
                 patience=self.patience,
                 level=LEVEL,
+                accepts=None if self.accepts is None else tuple(PoolId(pool) for pool in self.accepts),
             )
         except ValidationError as error:
             raise InvalidInputError(f"The card of agent {self.agent_id!r} is not valid: {in_words(error, 'card')}.") from None

@@ -20,7 +20,11 @@ PidFile = Annotated[
     Path | None,
     typer.Option("--pid-file", metavar="FILE", help="nats-server's `pid_file`, to have it reload at once.", show_default=False),
 ]
-Holder = Annotated[str, typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user.", show_default=False)]
+Holder = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user; without, the whole tenant.", show_default=False),
+]
+OfTenant = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Whose keys they are.", show_default=False)]
 
 
 @credentials.command()
@@ -35,17 +39,28 @@ def create(
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
     callout: Annotated[bool, typer.Option("--callout", help="Let in third parties by tokens (auth callout).")] = False,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", metavar="NAME", help="Whose they are: a system of its own.", show_default=False)
+    ] = None,
+    limit: Annotated[
+        list[str],
+        typer.Option(
+            "--limit", metavar="NAME=N", help="What the tenant may use up, such as max_file=2000000000.", show_default=False
+        ),
+    ] = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
     """Make an nkey for each service, agent and user, and the part of nats-server's configuration that lets them in.
 
-    A seed that is there is never replaced. The configuration holds who is named now: name everybody each time. Prints its path.
-    With or without --callout where it was not before, restart nats-server: a reload is not enough.
+    A seed that is there is never replaced. The configuration holds who is named now: name everybody each time, of one tenant;
+    others stay as they are. Prints its path.
+    With or without --callout where it was not before, and with a new tenant, restart nats-server: a reload is not enough.
     """
     with reported(as_json=as_json):
-        from ioa.cli.credentials import create_credentials, plan_of
+        from ioa.cli.credentials import create_credentials, parse_tenant, plan_of
 
-        plan = plan_of(pool, user, observer, admin, auditor, callout=callout)
+        whose = parse_tenant(tenant)
+        plan = plan_of(pool, user, observer, admin, auditor, callout=callout, tenant=whose, limits=limit)
         create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
@@ -66,8 +81,9 @@ def upgrade(
 
 @credentials.command()
 def rotate(
-    name: Holder,
     out: Folder,
+    name: Holder = None,
+    tenant: OfTenant = None,
     grace: Annotated[str, typer.Option(metavar="AGE", help="How long the old keys are let in too: 1h, 30m, 0s.")] = "1h",
     pid_file: PidFile = None,
     as_json: AsJson = False,
@@ -77,11 +93,13 @@ def rotate(
     The old ones are let in until the grace ends and `ioa credentials expire` has run; with `--grace 0s` at once no more.
     """
     with reported(as_json=as_json):
+        from ioa.cli.credentials import parse_tenant
         from ioa.cli.key_rotation import KeyFolder
         from ioa.cli.key_rotation import rotate as rotate_keys
         from ioa.cli.pruning import parse_age
 
-        rotate_keys(KeyFolder(out, pid_file), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
+        keys = KeyFolder(out, pid_file, parse_tenant(tenant))
+        rotate_keys(keys, name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
 
 
 @credentials.command()
@@ -96,8 +114,9 @@ def expire(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> No
 
 @credentials.command()
 def revoke(
-    name: Holder,
     out: Folder,
+    name: Holder = None,
+    tenant: OfTenant = None,
     subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
     pid_file: PidFile = None,
     url: Url = None,
@@ -108,12 +127,13 @@ def revoke(
     The goals of such agents go to others, or end with a reason. To have agents forgotten, run it with an admin's IOA_NATS_SEED.
     """
     with reported(as_json=as_json):
+        from ioa.cli.credentials import parse_tenant
         from ioa.cli.foreground import run_to_end
         from ioa.cli.key_rotation import KeyFolder, revoke_subject
         from ioa.cli.key_rotation import revoke as revoke_keys
 
-        keys, terminal = KeyFolder(out, pid_file), Terminal(as_json=as_json)
+        keys, terminal = KeyFolder(out, pid_file, parse_tenant(tenant)), Terminal(as_json=as_json)
         if subject:
-            revoke_subject(keys, name, terminal)
+            revoke_subject(keys, name or "", terminal)
         else:
             run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal))

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from ioa.adapters.nats.authorization import authorization, read_authorization, read_callout
+from pydantic import ValidationError
+
+from ioa.adapters.nats.authorization import Limits, authorization, read_authorization, read_callout, read_tenants
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
@@ -23,16 +25,17 @@ from ioa.hosting.cluster_credentials import (
     make_credentials,
 )
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.protocol.ids import AgentId, PoolId, check_token
+from ioa.protocol.codec import in_words
+from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token
 
-AUTHORIZATION, CALLOUT = "nats", "callout"
+AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
 _SECRET, _PRIVATE_FOLDER = 0o600, 0o700
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
 
 
 class FolderSecrets:
-    """Secrets as folders that only their owner may enter, each of their keys a file.
+    """Secrets as folders that only their owner may enter, each of their keys a file. One may be in another.
 
     Raises:
         InvalidInputError: Others may write into the folder they are in; each method, if others may enter one of them.
@@ -44,12 +47,12 @@ class FolderSecrets:
 
     def find(self, secret: str, key: str) -> Sequence[tuple[str, str]]:
         """Return Secret and key of all that match two patterns, such as `*`."""
-        return [(file.parent.name, file.name) for file in sorted(self._folder.glob(f"{secret}/{key}")) if file.is_file()]
+        files = [file for file in sorted(self._folder.glob(f"{secret}/{key}")) if file.is_file()]
+        return [(str(file.parent.relative_to(self._folder)), file.name) for file in files]
 
     def read(self, name: str) -> Mapping[str, bytes] | None:
         """Return what a Secret holds, or None if there is none of this name."""
-        folder = self._folder / name
-        _check_closed(folder, _OTHERS)
+        folder = self._levels(name)[-1]
         if not folder.is_dir():
             return None
         return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
@@ -66,11 +69,11 @@ class FolderSecrets:
 
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
         """Put keys into a Secret; its other keys stay. Each appears whole or not at all."""
-        folder = self._folder / name
-        _check_closed(folder, _OTHERS)
+        *_, folder = levels = self._levels(name)
         try:
             self._folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
-            folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+            for level in levels:
+                level.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
             for key, value in data.items():
                 draft = folder / f".{key}"
                 descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _SECRET)
@@ -83,6 +86,14 @@ class FolderSecrets:
     def remove(self, name: str, key: str) -> None:
         """Remove a key of a Secret; one that is not there stays so."""
         (self._folder / name / key).unlink(missing_ok=True)
+
+    def _levels(self, name: str) -> Sequence[Path]:
+        """Return the folder of a Secret, and before it those that it is in."""
+        parts = name.split("/")
+        levels = [self._folder.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
+        for level in levels:
+            _check_closed(level, _OTHERS)
+        return levels
 
 
 def _check_closed(folder: Path, forbidden: int) -> None:
@@ -102,30 +113,96 @@ def plan_of(
     auditors: Sequence[str] = (),
     *,
     callout: bool = False,
+    tenant: TenantId | None = None,
+    limits: Sequence[str] = (),
 ) -> Plan:
-    """Say who there is: the services, the agents of each pool, and the others by their roles.
+    """Say who there is of one tenant: the services, the agents of each pool, and the others by their roles.
+
+    Args:
+        pools: Each as `ID`, or as `ID:N` for so many replicas.
+        users: Who launches goals.
+        observers: Who sees that all runs.
+        admins: Who may do everything.
+        auditors: Who reads the audit log.
+        callout: Whether third parties are let in by tokens, of all tenants.
+        tenant: Whose they are.
+        limits: What it may use up, each as `NAME=NUMBER`; `Limits` has the names.
 
     Raises:
-        InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one.
+        InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one. Or limits
+            do not fit, or are those of no tenant, or a callout that of one alone.
     """
+    if tenant is None and limits:
+        raise InvalidInputError("Limits are those of a tenant.", hint="Name it with --tenant.")
+    if tenant is not None and callout:
+        raise InvalidInputError("The auth callout lets in guests of all tenants.", hint="Give --callout without --tenant.")
     found: list[tuple[str, SeedsPlan]] = [
-        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)}))
+        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service, tenant=tenant)}))
         for service in Service
         if callout or service is not Service.AUTHCALLOUT
     ]
-    found += [_pool(written) for written in pools]
+    found += [_pool(written, tenant) for written in pools]
     for role, names in (("user", users), ("observer", observers), ("auditor", auditors), ("admin", admins)):
-        found += [(_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role}}})) for name in names]
-    names = [AUTHORIZATION, CALLOUT, *(name for name, _ in found)]
+        found += [
+            (_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role, "tenant": tenant}}}))
+            for name in names
+        ]
+    names = [AUTHORIZATION, CALLOUT, TENANTS, *(name for name, _ in found)]
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(f"There are two of the name {name!r}.", hint="Services, pools and users bear different names.")
-    return Plan(secrets=dict(found), authorization=AUTHORIZATION, callout=CALLOUT if callout else None)
+    return Plan(
+        secrets={in_folder(tenant, name): seeds for name, seeds in found},
+        tenants={} if tenant is None else {tenant: _limits(limits)},
+        authorization=AUTHORIZATION,
+        callout=CALLOUT if callout else None,
+    )
+
+
+def in_folder(tenant: TenantId | None, name: str) -> str:
+    """Return where in a folder of credentials those are that bear a name, or a pattern of names."""
+    return name if tenant is None else f"{TENANTS}/{tenant}/{name}"
+
+
+def parse_tenant(written: str | None) -> TenantId | None:
+    """Check a tenant's name that somebody has written.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    try:
+        return None if written is None else TenantId(check_tenant(written))
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def _limits(written: Sequence[str]) -> Limits:
+    try:
+        return Limits.model_validate(dict(one.split("=", 1) for one in written))
+    except ValidationError as error:
+        why = in_words(error, "--limit")
+    except ValueError:
+        why = "write NAME=NUMBER"
+    raise InvalidInputError(f"A limit does not fit: {why}.", hint=f"There are {', '.join(Limits.model_fields)}.")
 
 
 def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
-    """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
-    done = make_credentials(plan, FolderSecrets(folder), now)
+    """Make the seeds that are missing, write the authorization anew, and say where everything lies.
+
+    Other tenants than the plan's are let in as before.
+    """
+    kept = FolderSecrets(folder)
+    there = _rendered(kept) or ""
+    before, asked = read_tenants(there), plan.callout
+    [tenant] = plan.tenants or [None]
+    others: dict[str, Permissions] = {}
+    if there and (before or tenant is not None):
+        others = {key: may for key, may in read_authorization(there, kept.names()).items() if may.tenant != tenant}
+    if tenant is not None and read_callout(there) is not None:
+        asked = CALLOUT
+    done = make_credentials(plan.model_copy(update={"tenants": {**before, **plan.tenants}, "callout": asked}), kept, now, others)
+    if tenant is not None and tenant not in before:
+        done.append(f"the accounts of {tenant} are new: restart nats-server, since a reload lets no requests cross between them")
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
     if plan.callout is not None:
         files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
@@ -157,33 +234,39 @@ def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
     Raises:
         InvalidInputError: There is none, or none that `ioa credentials` has written.
     """
-    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION)
+    there = _rendered(kept)
     if there is None:
         raise InvalidInputError(
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
-    return read_authorization(there.decode("utf-8", "replace"), kept.names())
+    return read_authorization(there, kept.names())
 
 
-def write_known(kept: FolderSecrets, known: Mapping[str, Permissions]) -> bool:
-    """Write whom the authorization lets in; returns whether that has changed it."""
-    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION, b"")
-    rendered = authorization(known, read_callout(there.decode("utf-8", "replace"))).encode()
+def write_known(kept: FolderSecrets, known: Mapping[str, Permissions], gone: TenantId | None = None) -> bool:
+    """Write whom the authorization lets in, and no accounts of a tenant that is gone; returns whether that has changed it."""
+    there = _rendered(kept) or ""
+    tenants = {tenant: limits for tenant, limits in read_tenants(there).items() if tenant != gone}
+    rendered = authorization(known, read_callout(there), tenants)
     if there == rendered:
         return False
-    kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
+    kept.extend(AUTHORIZATION, {CONFIGURATION: rendered.encode()})
     return True
 
 
-def _pool(written: str) -> tuple[str, SeedsPlan]:
+def _rendered(kept: FolderSecrets) -> str | None:
+    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION)
+    return None if there is None else there.decode("utf-8", "replace")
+
+
+def _pool(written: str, tenant: TenantId | None) -> tuple[str, SeedsPlan]:
     pool, _, count = written.partition(":")
     _name(pool)
     if not count:
-        return pool, SeedsPlan(seeds={pool: AgentIdentity(agent=AgentId(pool), pool=PoolId(pool))})
+        return pool, SeedsPlan(seeds={pool: AgentIdentity(agent=AgentId(pool), pool=PoolId(pool), tenant=tenant)})
     if not (count.isdecimal() and 1 <= int(count) <= _MAX_REPLICAS):
         raise InvalidInputError(f"{written!r}: {count!r} is no number of replicas from 1 to {_MAX_REPLICAS}.")
     agents = [AgentId(f"{pool}-{number}") for number in range(int(count))]
-    return pool, SeedsPlan(seeds={agent: AgentIdentity(agent=agent, pool=PoolId(pool)) for agent in agents})
+    return pool, SeedsPlan(seeds={agent: AgentIdentity(agent=agent, pool=PoolId(pool), tenant=tenant) for agent in agents})
 
 
 def _name(written: str) -> str:

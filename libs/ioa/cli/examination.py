@@ -187,7 +187,7 @@ def storage_finding(held: StorageFacts | None) -> Finding:
             "jetstream",
             Health.PROBLEM,
             f"JetStream's storage is nearly full: {held.stored_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB.",
-            "Raise max_file_store in the server's configuration, or remove old goals.",
+            "Raise max_file_store in the server's configuration, or a tenant's max_file, or remove old goals.",
         )
     return Finding("jetstream", Health.OK, f"JetStream holds {held.streams} streams, {held.stored_bytes / 1e6:.1f} MB")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
 from rich.text import Text
 
+from ioa.beside import beside
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
@@ -37,19 +39,30 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) 
             for stored in await conversation(system, comm_id):
                 view.show(stored)
         else:
-            waiting = asyncio.get_running_loop().call_later(_LONG.total_seconds(), _say_waiting, terminal, view)
-            try:
-                async with watch(system, comm_id) as coming:
-                    async for news in coming:
-                        view.show(news)
-            finally:
-                waiting.cancel()
+            async with beside(say_waiting(system, terminal, view, goal)), watch(system, comm_id) as coming:
+                async for news in coming:
+                    view.show(news)
         return await system.wait_for_result(goal)
 
 
-def _say_waiting(terminal: Terminal, view: ConversationView) -> None:
-    if not view.transcript.states and not terminal.progress.is_live:
-        terminal.note("waiting for an agent to take the goal and form its team; `ioa agents` shows who is there")
+async def say_waiting(
+    system: SystemClient, terminal: Terminal, view: ConversationView, goal: GoalName, after: timedelta = _LONG
+) -> None:
+    """Say, if nothing happens for long, what is waited for: an agent, or the end of other goals of the same user."""
+    await asyncio.sleep(after.total_seconds())
+    if view.transcript.states:
+        return
+    others = 0
+    with suppress(IoaError):
+        others = await system.waiting(goal)
+    if others:
+        told = f"waiting until other goals of {goal.owner} have ended, of which {others:,} are not begun either"
+    else:
+        told = "waiting for an agent to take the goal and form its team; `ioa agents` shows who is there"
+    if not terminal.progress.is_live:
+        terminal.note(told)
+    elif others:
+        view.wait_for(told)
 
 
 async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from ioa.adapters.nats.permissions import AGENTS, Permissions
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
-from ioa.protocol.ids import AgentId, is_token
+from ioa.protocol.ids import AgentId, TenantId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
 
@@ -43,10 +43,12 @@ class KeyFolder:
     Attributes:
         folder: What `ioa credentials create` made.
         pid_file: Where nats-server notes its process id (`pid_file` in its configuration); None if it is told by hand.
+        tenant: Whose keys are meant.
     """
 
     folder: Path
     pid_file: Path | None
+    tenant: TenantId | None = None
 
     @property
     def included(self) -> Path:
@@ -71,8 +73,10 @@ class KeyFolder:
         return True
 
 
-def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal: Terminal) -> None:
+def rotate(keys: KeyFolder, name: str | None, grace: timedelta, now: datetime, terminal: Terminal) -> None:
     """Replace the keys that bear a name: those of a pool, service or user, or of one agent. The old ones are let in for a while.
+
+    Without a name they are all those of the tenant.
 
     Raises:
         InvalidInputError: Nobody of this name is let in, or the folder is open to others.
@@ -81,7 +85,7 @@ def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal
     kept = FolderSecrets(keys.folder)
     known = read_known(kept, keys.folder)
     until = now + grace
-    changed = _named(kept, name)
+    changed = _named(kept, keys.tenant, name)
     for secret, key in changed:
         there = kept.read(secret) or {}
         old = key_in(secret, key, there)
@@ -127,8 +131,10 @@ def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
         _tell_reload(keys, told, terminal)
 
 
-async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, terminal: Terminal) -> None:
+async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: datetime, terminal: Terminal) -> None:
     """Let in no more whoever bears a name, by any key, and have the registry forget those of them that are agents.
+
+    Without a name the tenant itself goes, with its accounts; what it has stored stays on the server's disk.
 
     Raises:
         InvalidInputError: There is nobody of this name, or the folder is open to others.
@@ -137,7 +143,7 @@ async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, ter
     kept = FolderSecrets(keys.folder)
     known = read_known(kept, keys.folder)
     agents: list[AgentId] = []
-    for secret, key in _named(kept, name):
+    for secret, key in _named(kept, keys.tenant, name):
         there = kept.read(secret) or {}
         public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
         let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
@@ -145,13 +151,15 @@ async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, ter
         kept.remove(secret, key)
         kept.remove(secret, f"{key}{RETIRING}")
     _end_graces(kept, known, now)
-    write_known(kept, known)
+    write_known(kept, known, gone=keys.tenant if name is None else None)
     told = keys.reload()
+    agents = [] if name is None else agents  # their registry goes with them
     forgotten, why = await _forget(agents, url) if told else ([], "")
     if terminal.as_json:
-        terminal.document({"revoked": name, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)})
+        revoked = name or keys.tenant
+        terminal.document({"revoked": revoked, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)})
         return
-    terminal.note(f"{name} is let in no more" + ("; its connections are closed" if told else ""))
+    terminal.note(f"{name or keys.tenant} is let in no more" + ("; its connections are closed" if told else ""))
     _tell_reload(keys, told, terminal)
     for agent_id in sorted({*agents} - {*forgotten}):
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
@@ -204,18 +212,28 @@ def _try_again(_error: UnavailableError) -> None:
     """Ask again: all connections of the system may be made anew just now."""
 
 
-def _named(kept: FolderSecrets, name: str) -> Sequence[tuple[str, str]]:
-    """Return Secret and key of each seed that bears a name: all of the Secret that is called so, else that of the agent."""
-    found = []
-    if name not in (AUTHORIZATION, _SEED) and is_token(name):
-        found = [*kept.find(name, "*"), *kept.find("*", name)]
+def _named(kept: FolderSecrets, tenant: TenantId | None, name: str | None) -> Sequence[tuple[str, str]]:
+    """Return Secret and key of each seed that bears a name: all of the Secret that is called so, else that of the agent.
+
+    Without a name: of each seed of the tenant.
+    """
+    found: list[tuple[str, str]] = []
+    if name is None:
+        if tenant is None:
+            raise InvalidInputError("It is not said whose keys are meant.", hint="Name a service, a pool, an agent or a user.")
+        found = [*kept.find(in_folder(tenant, "*"), "*")]
+    elif name not in (AUTHORIZATION, _SEED) and is_token(name):
+        found = [*kept.find(in_folder(tenant, name), "*"), *kept.find(in_folder(tenant, "*"), name)]
     seeds = [
         (secret, key)
         for secret, key in dict.fromkeys(found)
         if secret != CALLOUT and not key.startswith(".") and not key.endswith(RETIRING)
     ]
     if not seeds:
-        raise InvalidInputError(f"There is no key of {name!r}.", hint="Name a service, a pool, an agent or a user.")
+        raise InvalidInputError(
+            f"There is no key of {name or tenant!r}.",
+            hint="Name a service, a pool, an agent or a user; those of a tenant with --tenant.",
+        )
     return seeds
 
 
@@ -223,7 +241,7 @@ def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetim
     """Take the retiring keys whose time is over off those that are let in; returns how many, and when that of others is over."""
     waiting: list[datetime] = []
     ended = 0
-    for secret, name in kept.find("*", f"*{RETIRING}"):
+    for secret, name in (*kept.find("*", f"*{RETIRING}"), *kept.find(f"{TENANTS}/*/*", f"*{RETIRING}")):
         every = still_let_in(kept.read(secret) or {}, name.removesuffix(RETIRING), _BEFORE_ALL)
         over = [one for one in every if one.until is not None and one.until <= now]
         ended += sum(known.pop(one.public_key, None) is not None for one in over)

@@ -10,9 +10,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands, team_commands
+from ioa.cli import (
+    agent_commands,
+    credential_commands,
+    dead_letter_commands,
+    goal_commands,
+    group_commands,
+    key_commands,
+    team_commands,
+)
 from ioa.cli.failures import reported
-from ioa.cli.options import DATA, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
+from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
@@ -65,6 +73,7 @@ app.add_typer(credential_commands.credentials, name="credentials")
 app.add_typer(dead_letter_commands.dead, name="dead")
 app.add_typer(goal_commands.goal, name="goal")
 app.add_typer(group_commands.group, name="group")
+app.add_typer(key_commands.keys, name="keys")
 app.add_typer(team_commands.team, name="team")
 
 
@@ -102,6 +111,8 @@ def up(
         bool, typer.Option("--callout", help="Let in third parties by tokens of IOA_CALLOUT_ISSUER for IOA_CALLOUT_AUDIENCE.")
     ] = False,
     allow_code: AllowCode = False,
+    web: Annotated[bool, typer.Option("--web", help="Let programs in by HTTP, on this machine.")] = False,
+    web_port: Annotated[int, typer.Option(min=0, max=65_535, help="The port for that; 0 takes a free one.")] = WEB_PORT,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole system in the foreground.
@@ -115,7 +126,8 @@ def up(
     terminal = Terminal(as_json=as_json)
     with reported(as_json=as_json):
         try:
-            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout))
+            served = web_port if web else None
+            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code, callout=callout, web=served))
         except KeyboardInterrupt:
             if as_json:
                 terminal.line("stopped")

@@ -52,6 +52,9 @@ PoolOfGoal = Annotated[
 DATA = Path(".ioa")
 """The folder a system keeps its data in unless it is told otherwise; commands look here for a system that runs."""
 
+WEB_PORT = 4280
+"""Where HTTP is served unless it is said where."""
+
 Limit = Annotated[int, typer.Option("--limit", min=1, max=1_000, help="Of how many goals, the newest first.")]
 Everything = Annotated[bool, typer.Option("--all", help="Of all goals, as they are read; with --json one object a line.")]
 Labels = Annotated[

@@ -31,7 +31,15 @@ GUESTS = "credentials"
 
 
 async def run_system(
-    data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal, *, allow_code: bool, callout: bool
+    data: Path,
+    port: int,
+    pool_file: Path | None,
+    metrics: int | None,
+    terminal: Terminal,
+    *,
+    allow_code: bool,
+    callout: bool,
+    web: int | None,
 ) -> None:
     """Start everything, print `ready` and where, and serve until cancelled.
 
@@ -43,22 +51,31 @@ async def run_system(
         terminal: Where `ready` and the hints go.
         allow_code: Whether agents may join that run code which others write.
         callout: Whether third parties are let in, by tokens.
+        web: The port on this machine where HTTP is served; 0 picks a free one, None serves none.
+
+    Raises:
+        MissingExtraError: What that needs is not installed.
     """
+    if web is not None and find_spec("uvicorn") is None:
+        raise MissingExtraError.of("The server for HTTP", "gateway")
     pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
-    async with open_embedded_system(data, port or None, pool, metrics, guests) as system:
+    async with open_embedded_system(data, port or None, pool, metrics, guests, web) as system:
         with noted_url(data, system.url):
             if terminal.as_json:
                 served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
+                served |= {"http": _http_url(system.http_port)} if system.http_port else {}
                 terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
             else:
                 terminal.result.print(f"ready {system.url}", soft_wrap=True)
                 _hint(terminal, data, pool)
                 if system.metrics_port:
                     terminal.note(f"metrics at {_metrics_url(system.metrics_port)}")
+                if system.http_port:
+                    terminal.note(f"HTTP at {_http_url(system.http_port)}; `ioa keys create --name NAME` makes a key")
             await tell_brain(terminal, model)
             try:
                 await asyncio.Event().wait()
@@ -85,6 +102,10 @@ def prepare_callout(data: Path) -> Path:
 
 def _metrics_url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/metrics"
+
+
+def _http_url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}/v1"
 
 
 async def tell_brain(terminal: Terminal, model: ModelSettings | None) -> None:

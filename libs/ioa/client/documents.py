@@ -264,6 +264,30 @@ class MemberDocument(Model):
     lost: bool
 
 
+class StateDocument(Model):
+    """How a group stands, or stood."""
+
+    comm_id: CommId
+    goal_id: GoalId
+    owner: AgentId
+    members: tuple[MemberDocument, ...]
+    phase: str
+    turn: int
+    turns_taken: int
+    max_turns: int
+    floor_holder: AgentId | None
+    depth: int
+    parent: ParentTask | None
+    decisions: tuple[Decisions, ...]
+    tasks_given: int
+    tasks: tuple[TaskDocument, ...]
+
+    @classmethod
+    def of(cls, state: GroupState) -> Self:
+        """Describe a state."""
+        return cls.model_validate(_state(state, state.tasks))
+
+
 class GroupDocument(Model):
     """Where a group stands. `goal` is None if it was never launched, `seq` that of the entry that says so."""
 
@@ -287,25 +311,28 @@ class GroupDocument(Model):
     @classmethod
     def of(cls, standing: GroupSnapshot, tasks: Sequence[Task] | None = None) -> Self:
         """Describe a group; `tasks` are those that are known beyond what its state still holds."""
-        state = standing.state
-        return cls(
-            comm_id=state.comm_id,
-            goal_id=state.goal_id,
-            goal=standing.charter.goal if standing.charter else None,
-            owner=state.owner,
-            members=tuple(MemberDocument(agent_id=member.agent_id, lost=member.lost) for member in state.members),
-            phase=str(state.phase),
-            turn=state.turn,
-            turns_taken=state.turns_taken,
-            max_turns=state.limits.max_turns,
-            floor_holder=state.floor_holder,
-            depth=state.depth,
-            parent=state.parent,
-            seq=standing.seq,
-            decisions=state.decisions,
-            tasks_given=state.tasks_given,
-            tasks=tuple(map(TaskDocument.of, state.tasks if tasks is None else tasks)),
-        )
+        goal = standing.charter.goal if standing.charter else None
+        state = _state(standing.state, standing.state.tasks if tasks is None else tasks)
+        return cls.model_validate({**state, "goal": goal, "seq": standing.seq})
+
+
+def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
+    return {
+        "comm_id": state.comm_id,
+        "goal_id": state.goal_id,
+        "owner": state.owner,
+        "members": [MemberDocument(agent_id=member.agent_id, lost=member.lost) for member in state.members],
+        "phase": str(state.phase),
+        "turn": state.turn,
+        "turns_taken": state.turns_taken,
+        "max_turns": state.limits.max_turns,
+        "floor_holder": state.floor_holder,
+        "depth": state.depth,
+        "parent": state.parent,
+        "decisions": state.decisions,
+        "tasks_given": state.tasks_given,
+        "tasks": [TaskDocument.of(task) for task in tasks],
+    }
 
 
 class AgentDocument(AgentCard):

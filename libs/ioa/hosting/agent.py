@@ -36,6 +36,7 @@ class Agent(AgentDefinition):
         patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
         needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
             `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.
+        accepts: Pools whose agents may have it in their teams, besides its own; all may if none are given.
         model: A language model for what it says and for `ctx.chat`: `ModelSettings`, or the name of a table `[models.<name>]` of
             the file `IOA_LLM_CONFIG`; what the deployment says goes over either. Or any `ChatModel`, which is taken as it is.
         instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.

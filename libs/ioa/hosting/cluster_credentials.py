@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats.authorization import Callout, authorization
+from ioa.adapters.nats.authorization import Callout, Limits, authorization
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
@@ -32,7 +32,7 @@ from ioa.adapters.nats.permissions import (
 from ioa.adapters.nkey_seeds import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
-from ioa.protocol.ids import AgentIdField, PoolIdField, UserIdField
+from ioa.protocol.ids import AgentIdField, PoolIdField, TenantIdField, UserIdField
 from ioa.protocol.model import Model
 
 ASKED, ISSUER, REVOKED = "asked", "issuer", "revoked"
@@ -52,35 +52,43 @@ class _Part(Model):
     model_config = ConfigDict(extra="forbid")
 
 
-class ServiceIdentity(_Part):
+class _Identity(_Part):
+    tenant: TenantIdField | None = None
+
+    def permissions(self) -> Permissions:
+        """Return what it may do."""
+        return replace(self._of_role(), tenant=self.tenant)
+
+    def _of_role(self) -> Permissions:
+        raise NotImplementedError
+
+
+class ServiceIdentity(_Identity):
     """A service of the control plane."""
 
     service: Service
 
-    def permissions(self) -> Permissions:
-        """Return what it may do."""
+    def _of_role(self) -> Permissions:
         return of_service(self.service)
 
 
-class AgentIdentity(_Part):
+class AgentIdentity(_Identity):
     """One agent of a pool."""
 
     agent: AgentIdField
     pool: PoolIdField
 
-    def permissions(self) -> Permissions:
-        """Return what it may do."""
+    def _of_role(self) -> Permissions:
         return of_agent(self.agent, self.pool)
 
 
-class UserIdentity(_Part):
+class UserIdentity(_Identity):
     """Somebody who is neither."""
 
     user: UserIdField
     role: Literal["user", "observer", "auditor", "admin"]
 
-    def permissions(self) -> Permissions:
-        """Return what it may do."""
+    def _of_role(self) -> Permissions:
         match self.role:
             case "user":
                 return of_user(self.user)
@@ -115,10 +123,14 @@ class Rotation(_Part):
 
 
 class Plan(_Part):
-    """All that there should be: Secrets by name, the one for nats-server, and the nodes its servers look for (host:port)."""
+    """All that there should be: Secrets by name, the one for nats-server, and the nodes its servers look for (host:port).
+
+    `tenants` are those with a name, and what each may use up.
+    """
 
     rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
+    tenants: Mapping[TenantIdField, Limits] = {}
     authorization: str
     callout: str | None = None
     routes: tuple[str, ...] = ()
@@ -138,15 +150,21 @@ class Secrets(Protocol):
         """Put keys into one."""
 
 
-def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
+def make_credentials(plan: Plan, kept: Secrets, now: datetime, others: Mapping[str, Permissions] | None = None) -> list[str]:
     """Make what is missing and say, in a sentence each, what was done.
+
+    Args:
+        plan: What there should be.
+        kept: Where seeds are.
+        now: The time.
+        others: Who is let in besides, by public key.
 
     Raises:
         InvalidInputError: A Secret that was given is not there, or holds none of the seeds it should, or something else instead.
         UnavailableError: Secrets cannot be read or written.
     """
     done: list[str] = []
-    users: dict[str, Permissions] = {}
+    users = dict(others or {})
     for name, wanted in plan.secrets.items():
         made = _made(name, wanted, plan, kept, now, done)
         for key, identity in wanted.seeds.items():
@@ -159,7 +177,7 @@ def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
     callout = None if plan.callout is None else _callout(plan.callout, plan, kept, done)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
-        AUTHORIZATION: authorization(users, callout).encode(),
+        AUTHORIZATION: authorization(users, callout, plan.tenants).encode(),
         ROUTES: _routes(plan.routes, password.decode("ascii")).encode(),
         ROUTE_PASSWORD: password,
     }

@@ -36,6 +36,7 @@ class DeployedCard(Model):
     version: str | None = None
     may_team_up: bool | None = None
     leads: bool | None = None
+    accepts: tuple[str, ...] | None = None
 
 
 def replica_of(environment: Mapping[str, str]) -> int | None:

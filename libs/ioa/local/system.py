@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from ioa.adapters.nats.permissions import CONTROL_PLANE
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.place import listens
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
@@ -37,6 +39,7 @@ from ioa.runtime.known_settings import refuse_unknown
 from ioa.runtime.process import background
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import variable
+from ioa.telemetry.health import LOOPBACK
 
 _INCLUDED = "nats/authorization.conf"
 """Where among credentials it stands who is let in."""
@@ -62,7 +65,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddedSystem:
-    """A system that runs, and the processes it is made of, by name; `metrics_port` is 0 if none was asked for.
+    """A system that runs, and the processes it is made of, by name; `metrics_port` and `http_port` are 0 if none was asked for.
 
     Only who can read its folder is let in.
     """
@@ -71,6 +74,7 @@ class EmbeddedSystem:
     pids: Mapping[str, int]
     data: Path
     metrics_port: int = 0
+    http_port: int = 0
 
     def nats(self, name: str) -> NatsSettings:
         """Return the settings of a connection to it."""
@@ -79,7 +83,12 @@ class EmbeddedSystem:
 
 @asynccontextmanager
 async def open_embedded_system(
-    data_dir: Path, port: int | None, pool: Pool, metrics: int | None = None, guests: Path | None = None
+    data_dir: Path,
+    port: int | None,
+    pool: Pool,
+    metrics: int | None = None,
+    guests: Path | None = None,
+    web: int | None = None,
 ) -> AsyncIterator[EmbeddedSystem]:
     """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
 
@@ -89,6 +98,7 @@ async def open_embedded_system(
         pool: The agents to run.
         metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
         guests: The folder of credentials by which third parties are let in, made with `--callout`; None lets in nobody else.
+        web: Where HTTP is served on this machine; 0 picks a free port, None serves none.
 
     Raises:
         InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
@@ -99,7 +109,9 @@ async def open_embedded_system(
         MissingExtraError: nats-server is not installed.
     """
     data_dir = await asyncio.to_thread(data_dir.absolute)
-    programs = [*_services(data_dir), *([] if guests is None else [_callout(guests)]), *_agents(pool, data_dir)]
+    http = 0 if web is None else web or await asyncio.to_thread(_free_port)
+    entrances = [*([] if guests is None else [_callout(guests)]), *([_gateway(http)] if http else [])]
+    programs = [*_services(data_dir), *entrances, *_agents(pool, data_dir)]
     _refuse_shared_port(os.environ)
     for program in programs:
         refuse_unknown({**os.environ, **(program.env or {})})
@@ -123,10 +135,10 @@ async def open_embedded_system(
         ending = asyncio.Event()
         supervisor = _Supervisor(data_dir / "logs", env, ending)
         pids: dict[str, int] = {"nats-server": server.pid}
-        system = EmbeddedSystem(server.url, pids, data_dir, served)
+        system = EmbeddedSystem(server.url, pids, data_dir, served, http)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
         async with background(*watching), supervisor.keep(programs, pids):
-            await supervisor.until_ready(system.nats("ioa-up"), sum(agent.replicas for agent in pool.agents))
+            await supervisor.until_ready(system.nats("ioa-up"), sum(agent.replicas for agent in pool.agents), http)
             yield system
 
 
@@ -207,6 +219,16 @@ def _callout(guests: Path) -> Program:
     return Program("ioa_authcallout", "ioa_authcallout", env=env)
 
 
+def _gateway(port: int) -> Program:
+    return Program("ioa_gateway", "ioa_gateway", env={"IOA_HTTP_PORT": str(port)})
+
+
+def _free_port() -> int:
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
 def _agents(pool: Pool, data_dir: Path) -> list[Program]:
     programs = []
     for agent in pool.agents:
@@ -241,7 +263,7 @@ class _Supervisor:
             finally:
                 self._ending.set()
                 # Agents first, so that their last reports still find the services.
-                services = {*(spec.package for spec in service_specs()), "ioa_authcallout"}
+                services = {*(spec.package for spec in service_specs()), "ioa_authcallout", "ioa_gateway"}
                 agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.module not in services]
                 for wave in (agents, keepers):
                     for keeper in wave:
@@ -249,12 +271,14 @@ class _Supervisor:
                     if wave:
                         await asyncio.wait(wave)
 
-    async def until_ready(self, nats: NatsSettings, agents: int) -> None:
-        """Wait until every service answers, enough agents are online, and discovery knows every card."""
+    async def until_ready(self, nats: NatsSettings, agents: int, http: int) -> None:
+        """Wait until every service answers, enough agents are online, discovery knows every card, and HTTP is served, if at all."""
         async with open_inspection(nats, patience=_START_PATIENCE) as inspection:
             try:
                 async with asyncio.timeout(_START_PATIENCE.total_seconds()):
-                    while not await self._is_ready(inspection, agents):
+                    while not (
+                        await self._is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}"))
+                    ):
                         self._raise_if_failed()
                         await asyncio.sleep(_POLL_SECONDS)
             except TimeoutError:

@@ -141,6 +141,9 @@ class GoalClient(Protocol):
             NotFoundError: There is no such goal, or it was removed.
         """
 
+    async def waiting(self, goal: AnyGoal) -> int:
+        """Return how many goals of the same user are not begun, since as many as may be are open."""
+
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time.
 

@@ -32,12 +32,13 @@ class QueueStats:
 
 @dataclass(frozen=True)
 class StreamStats:
-    """A stream: what it holds, and its queues."""
+    """A stream: what it holds, its queues, and how many bytes it may hold; 0 if it has no bound of its own."""
 
     name: str
     messages: int
     size_bytes: int
     queues: tuple[QueueStats, ...]
+    limit_bytes: int = 0
 
 
 class StreamStatsSource(Protocol):

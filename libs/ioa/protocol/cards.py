@@ -28,6 +28,10 @@ class Skill(Model):
     description: Annotated[str, Field(max_length=4_000)] = ""
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class AgentCard(Model):
     """What an agent says of itself. `examples` are requests it serves well: they are worth more to discovery than any model.
 
@@ -54,11 +58,18 @@ class AgentCard(Model):
     """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
     speaks: Decider | None = None
     """What decides what the agent says, as its client knows; None is not told."""
+    accepts: Annotated[tuple[PoolIdField, ...] | None, Field(max_length=16, exclude_if=_is_none)] = None
+    """Pools whose agents may draft this one into a team, besides its own; None: all may."""
 
     @model_validator(mode="before")
     @classmethod
     def _pool_defaults_to_the_agent(cls, data: object) -> object:
         return with_pool(data)
+
+
+def may_draft(pool: PoolId | None, card: AgentCard) -> bool:
+    """Whether agents of a pool, or with None who is of no pool, may have an agent in their teams, as its card says."""
+    return card.accepts is None or pool == card.pool or pool in card.accepts
 
 
 def with_pool(data: object) -> object:

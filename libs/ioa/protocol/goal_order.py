@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import operator
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, StringConstraints, ValidationError, model_validator
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
@@ -38,6 +38,9 @@ class GoalOrder(BaseModel):
 
     An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
     a team file (`ioa.protocol.team`).
+
+    Raises:
+        InvalidInputError: A value cannot be; the message names it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,6 +58,15 @@ class GoalOrder(BaseModel):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
     labels: Labels = Field(default_factory=dict)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _refuse_in_words(cls, fields: object, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        """Refuse what cannot be by an error of this system, whoever builds the order."""
+        try:
+            return validate(fields)
+        except ValidationError as error:
+            raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from error
 
     @model_validator(mode="before")
     @classmethod
@@ -100,8 +112,9 @@ def order_of(goal: str, **options: TeamSpec | dict[str, str] | str | float | Non
     fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
     try:
         return GoalOrder.model_validate(fields)
-    except ValidationError as error:
-        [(option, why), *_] = problems_of(error)
+    except InvalidInputError as error:
+        assert isinstance(error.__cause__, ValidationError), "which is what an order is refused by"
+        [(option, why), *_] = problems_of(error.__cause__)
         raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None
 
 
@@ -149,7 +162,4 @@ def _read_order(text: str) -> GoalOrder:
         raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
-    try:
-        return GoalOrder.model_validate(fields)
-    except ValidationError as error:
-        raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from None
+    return GoalOrder.model_validate(fields)

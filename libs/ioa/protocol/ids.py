@@ -18,6 +18,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 
 MAX_ID_CHARS = 64
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_TENANT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
 
 
 @lru_cache(maxsize=16_384)  # the same few names come with every message
@@ -39,6 +40,17 @@ def is_token(value: str) -> bool:
     return len(value) <= MAX_ID_CHARS and _TOKEN.fullmatch(value) is not None
 
 
+def check_tenant(value: str) -> str:
+    """Return `value` if a tenant may be called so: names of accounts and of objects in Kubernetes hold it.
+
+    Raises:
+        ValueError: With a sentence that says which characters it may hold.
+    """
+    if _TENANT.fullmatch(value) is None:
+        raise ValueError(f"{value[:80]!r} is no tenant's name: use 1 to 20 of a-z 0-9 -, with a letter or digit at both ends")
+    return value
+
+
 AgentId = NewType("AgentId", str)
 PoolId = NewType("PoolId", str)
 CommId = NewType("CommId", str)
@@ -47,6 +59,7 @@ TaskId = NewType("TaskId", str)
 MessageId = NewType("MessageId", str)
 SessionId = NewType("SessionId", str)
 UserId = NewType("UserId", str)
+TenantId = NewType("TenantId", str)
 
 AgentIdField = Annotated[AgentId, AfterValidator(check_token)]
 PoolIdField = Annotated[PoolId, AfterValidator(check_token)]
@@ -56,6 +69,7 @@ TaskIdField = Annotated[TaskId, AfterValidator(check_token)]
 MessageIdField = Annotated[MessageId, AfterValidator(check_token)]
 SessionIdField = Annotated[SessionId, AfterValidator(check_token)]
 UserIdField = Annotated[UserId, AfterValidator(check_token)]
+TenantIdField = Annotated[TenantId, AfterValidator(check_tenant)]
 
 LOCAL = UserId("local")
 """Who launches goals on a system that asks nobody who he is, such as that of a laptop."""

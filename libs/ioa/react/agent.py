@@ -78,6 +78,7 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
     version: str = "1",
     may_team_up: bool = False,
     needs_sandbox: bool = False,
+    accepts: Sequence[str] | None = None,
     instructions: str = "",
     model: ModelSettings | ChatModel | str | None = None,
     brain: Brain | None = None,
@@ -101,6 +102,7 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
         version: As of any agent.
         may_team_up: As of any agent.
         needs_sandbox: As of any agent.
+        accepts: As of any agent.
         instructions: How it is to go about its tasks.
         model: A model of its own.
         brain: As of any agent.
@@ -126,6 +128,7 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
         version,
         may_team_up,
         needs_sandbox=needs_sandbox,
+        accepts=accepts,
         model=model,
         instructions=instructions,
         brain=brain,

@@ -43,6 +43,7 @@ waiting = Gauge("ioa_queue_waiting", "Messages of a queue that nobody has taken"
 taken = Gauge("ioa_queue_taken", "Messages of a queue that were taken and are not acknowledged", ["stream", "consumer"])
 messages = Gauge("ioa_stream_messages", "Messages that a stream holds", ["stream"])
 size = Gauge("ioa_stream_bytes", "Bytes that a stream holds", ["stream"])
+limit = Gauge("ioa_stream_limit_bytes", "Bytes that a stream may hold; none of streams without a bound of their own", ["stream"])
 
 _log = structlog.get_logger(__name__)
 
@@ -79,6 +80,8 @@ class OpenWorkMetrics:
         for stream in await self._standings.read():
             messages.labels(stream.name).set(stream.messages)
             size.labels(stream.name).set(stream.size_bytes)
+            if stream.limit_bytes:
+                limit.labels(stream.name).set(stream.limit_bytes)
             for queue in stream.queues:
                 waiting.labels(stream.name, queue.name).set(queue.waiting)
                 taken.labels(stream.name, queue.name).set(queue.taken)

@@ -83,7 +83,7 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
@@ -236,7 +236,7 @@ class _EnduringStream:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write, or drop. To a closed stream Python says ValueError."""
+        """Write a line whole, or drop it. To a closed stream Python says ValueError."""
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
 

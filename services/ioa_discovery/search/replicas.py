@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import RegistryView
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import IDLE, Load
 from ioa_discovery.search.recent_nominations import RecentNominations
@@ -60,16 +60,19 @@ class Replicas:
             self._said[agent_id] = says
             self._alike.setdefault(says, set()).add(agent_id)
 
-    def name(self, found: AgentId, *, purpose: str, allowed: Callable[[AgentId, bool], bool]) -> Named | None:
+    def name(
+        self, found: AgentId, *, purpose: str, allowed: Callable[[AgentId, bool], bool], by: AgentId | None = None
+    ) -> Named | None:
         """Name the least busy replica of an agent that was found, itself included; None if none is allowed or left.
 
         Args:
             found: An agent of the index.
             purpose: Of equally busy replicas it decides, and for each purpose so that all get their share.
             allowed: Says of an agent, and of whether it is online, whether it may be named.
+            by: Who looks for it. Of who accepts no teams of this agent's pool none is named; None looks for no team.
         """
         says = self._said.get(found)
-        if says is None:
+        if says is None or not self._is_open_to(found, by):
             return None
         alike = [(agent_id, self._view.is_online(agent_id)) for agent_id in self._alike[says]]
         eligible = [Named(agent_id, online, self._view.load(agent_id)) for agent_id, online in alike if allowed(agent_id, online)]
@@ -85,13 +88,20 @@ class Replicas:
         """Note that an agent will probably get a task, which its load does not show yet."""
         self._handovers.add(agent_id, purpose)
 
+    def _is_open_to(self, found: AgentId, by: AgentId | None) -> bool:
+        record = self._view.card(found)
+        if by is None or record is None or record.card.accepts is None:
+            return True
+        asking = self._view.card(by)
+        return may_draft(None if asking is None else asking.card.pool, record.card)
+
     def _busy(self, one: Named, purpose: str) -> float:
         return (one.load.tasks + self._handovers.count(one.agent_id, but_for=purpose)) / one.load.slots
 
 
 def _words_of(card: AgentCard) -> int:
     """Digest what a card says of the agent, its id apart. Good within this process only, as hashes of strings are."""
-    return hash((card.name, card.description, card.skills, card.examples, card.tags, card.version, card.may_team_up))
+    return hash((card.name, card.description, card.skills, card.examples, card.tags, card.version, card.may_team_up, card.accepts))
 
 
 def _lot(purpose: str, agent_id: AgentId) -> bytes:

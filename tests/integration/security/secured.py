@@ -36,11 +36,12 @@ _EVERY_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Secured:
-    """A nats-server with authorization, and where everybody's seed is."""
+    """A nats-server with authorization, where everybody's seed is, and where processes log."""
 
     server: NatsServer
     folder: Path
     fork_server: ForkServer
+    logs: Path
 
     def settings(self, name: str, key: str = "seed") -> NatsSettings:
         """How somebody connects."""
@@ -75,9 +76,14 @@ async def open_secured(folder: Path, pools: Sequence[str], *, callout: bool = Fa
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        secured = Secured(server, credentials, fork_server(folder / "logs", {"IOA_NATS_URL": server.url}))
+        secured = secured_by(server, credentials, folder / "logs")
         await asyncio.to_thread(_include_authorization, secured)
         yield secured
+
+
+def secured_by(server: NatsServer, folder: Path, logs: Path) -> Secured:
+    """Say how those connect to a server whose seeds are in a folder."""
+    return Secured(server, folder, fork_server(logs, {"IOA_NATS_URL": server.url}), logs)
 
 
 def _include_authorization(secured: Secured) -> None:
@@ -95,7 +101,7 @@ def _include_authorization(secured: Secured) -> None:
 @asynccontextmanager
 async def open_processes(secured: Secured, programs: Iterable[Program]) -> AsyncIterator[dict[str, ChildProcess]]:
     """Start programs, and yield their processes by name."""
-    await asyncio.to_thread((secured.folder.parent / "logs").mkdir, exist_ok=True)
+    await asyncio.to_thread(secured.logs.mkdir, exist_ok=True)
     processes: dict[str, ChildProcess] = {}
     async with AsyncExitStack() as stack:
         for program in programs:

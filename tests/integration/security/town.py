@@ -129,10 +129,16 @@ async def _open_agent(secured: Secured, agent_id: AgentId) -> AsyncIterator[Agen
 
 @asynccontextmanager
 async def open_town(folder: Path, agents: Sequence[AgentId]) -> AsyncIterator[Town]:
+    """Run a nats-server with credentials, and all that `open_town_on` runs."""
+    async with open_secured(folder, agents) as secured, open_town_on(secured, agents) as town:
+        yield town
+
+
+@asynccontextmanager
+async def open_town_on(secured: Secured, agents: Sequence[AgentId]) -> AsyncIterator[Town]:
     """Run the control plane without discovery, which nobody here needs, as processes with seeds of their own."""
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(folder, agents))
-        (folder / "logs").mkdir()
+        secured.logs.mkdir(parents=True)
         for name in ("registry", "groups", "router"):
             process = await secured.fork_server.start(secured.service(name))
             stack.push_async_callback(process.stop, 15.0)

@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from ioa.adapters.nats.permissions import of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nkey_seeds import create_account_seed, create_seed
 from ioa.errors import ForbiddenError, InvalidInputError
-from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa_authcallout.issuer import StaticKeys
 from ioa_authcallout.tokens import TokenJudge
 from tests.rig.identity_provider import Provider
@@ -45,10 +46,13 @@ def judge(provider: Provider, tmp_path: Path) -> TokenJudge:
         return {"mallory@example.com"}
 
     async def taken() -> Collection[str]:
-        return {"calculator"}
+        return {"calculator", "acme/anna"}
+
+    async def tenants() -> Collection[str]:
+        return {"acme"}
 
     keys = StaticKeys(tmp_path / "jwks.json")
-    return TokenJudge(keys, provider.url, "ioa", "ioa", revoked=revoked, taken=taken, now=_now)
+    return TokenJudge(keys, provider.url, "ioa", "ioa", revoked=revoked, taken=taken, tenants=tenants, now=_now)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +62,8 @@ def judge(provider: Provider, tmp_path: Path) -> TokenJudge:
         ({"role": "agent", "agent": "solo"}, "solo", of_agent(AgentId("solo"), PoolId("solo"))),
         ({"role": "user", "name": "bob"}, "bob", of_user(UserId("bob"))),
         ({"role": "observer", "name": "eye"}, "eye", of_observer()),
+        ({"role": "user", "name": "anna"}, "anna", of_user(UserId("anna"))),
+        ({"role": "observer", "name": "eye", "tenant": "acme"}, "acme/eye", replace(of_observer(), tenant=TenantId("acme"))),
     ],
 )
 async def test_a_claim_gives_the_rights_of_its_role(
@@ -101,7 +107,11 @@ async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, judge
         ({"claim": {"role": "agent", "agent": "guest-1", "pool": ">"}}, "who its holder is"),
         ({"claim": {"role": "agent", "agent": "_users"}}, "who its holder is"),
         ({"claim": {"role": "user", "name": "bob eve"}}, "who its holder is"),
-        ({"claim": {"role": "agent", "agent": "a", "tenant": "acme"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "a", "quotas": {}}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "a", "tenant": "A_AGENTS"}}, "who its holder is"),
+        ({"claim": {"role": "agent", "agent": "a", "tenant": "umbra"}}, "a tenant that is not here"),
+        ({"claim": {"role": "user", "name": "anna", "tenant": "acme"}}, "comes with a key"),
+        ({"claim": {"role": "user", "name": "admin", "tenant": "acme"}}, "comes with a key"),
         ({"claim": {"role": "user", "name": "bob", "pool": "x"}}, "who its holder is"),
         ({"claim": {"role": "agent", "agent": "calculator"}}, "comes with a key"),
         ({"claim": {"role": "user", "name": "admin"}}, "comes with a key"),

@@ -23,6 +23,7 @@ from ioa.client.documents import (
     ResultDocument,
     SearchDocument,
     SpendingDocument,
+    StateDocument,
     told,
 )
 from ioa.group.events import GroupLaunched, Said
@@ -98,6 +99,7 @@ def documents() -> Mapping[str, Any]:
         "goals": [told(GoalRow.of(status)) for status in (open_goal, ended, GoalStatus(record, None, None))],
         "goal": told(GoalDocument.of(open_goal)),
         "result": told(ResultDocument.of(RESULT)),
+        "states": [told(StateDocument.of(LOG[5].entry.state))],
         "groups": [told(GroupDocument.of(snapshot(place))) for place in (5, -1)],
         "agents": [told(AgentDocument.of(STATUS))],
         "search": told(SearchDocument.of(FOUND)),

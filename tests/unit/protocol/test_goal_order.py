@@ -135,3 +135,10 @@ def test_any_json_object_is_a_goal_or_refused(fields: dict[str, object]) -> None
     except InvalidInputError:
         return
     assert order.accepted(GoalName(LOCAL, GoalId("g1")), ()).max_turns == fields.get("max_turns", 40)
+
+
+@pytest.mark.parametrize(("field", "value"), [("goal", " "), ("timeout", -1), ("timeuot", 5), ("inputs", [{"name": "a"}])])
+def test_an_order_that_cannot_be_is_refused_in_words(field: str, value: object) -> None:
+    """Who builds one in a program is told by this system's own error which field is wrong."""
+    with pytest.raises(InvalidInputError, match=f"The goal cannot be read: .*{field}"):
+        GoalOrder.model_validate({"goal": "Sum it", field: value})

@@ -83,7 +83,7 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     """What waits and what is taken by queue, what is stored by stream; an outage leaves the last figures."""
     plane, standings = Plane(), FixedStandings()
     queue = QueueStats("pool-writers", waiting=3, taken=2)
-    standings.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
+    standings.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,), limit_bytes=1_000)]
     metrics = OpenWorkMetrics(plane.log, standings, plane.open_groups)
     await metrics.measure()
     standings.is_there = False
@@ -92,6 +92,7 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     labels = {"stream": "IOA_WORK", "consumer": "pool-writers"}
     assert (value("ioa_queue_waiting", **labels), value("ioa_queue_taken", **labels)) == (3, 2)
     assert (value("ioa_stream_messages", stream="IOA_WORK"), value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)
+    assert value("ioa_stream_limit_bytes", stream="IOA_WORK") == 1_000
 
 
 async def test_many_groups_are_estimated_from_some() -> None:

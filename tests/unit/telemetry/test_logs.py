@@ -196,6 +196,16 @@ def test_secrets_are_hidden_wherever_they_stand_in_a_line(lines: Lines) -> None:
     assert "hunter22" not in second["exception"]
 
 
+def test_a_line_is_written_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that share a stream, such as replicas of one folder, write no line into another's."""
+    stream, written = io.StringIO(), list[str]()
+    monkeypatch.setattr(stream, "write", written.append)
+    monkeypatch.setattr(sys, "stderr", stream)
+    configure_logs("info", "json")
+    structlog.get_logger().info("one")
+    assert [(text[0], text[-2:]) for text in written] == [("{", "}\n")]
+
+
 def test_libraries_log_into_the_same_stream(lines: Lines) -> None:
     """From warnings on, as JSON, unless the process has chosen another place for them."""
     logging.root.handlers[:] = []

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pydantic import ConfigDict, Field
+
 from ioa.adapters.nats.permissions import (
     AGENTS,
     CALLOUT,
@@ -16,6 +18,7 @@ from ioa.adapters.nats.permissions import (
     USERS,
     Permissions,
     Service,
+    account_of,
     crossings,
     is_answered_often,
     of_admin,
@@ -25,11 +28,13 @@ from ioa.adapters.nats.permissions import (
     of_observer,
     of_service,
     of_user,
+    tenant_of,
 )
 from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
+from ioa.protocol.model import Model
 from ioa.protocol.subjects import inbox_prefix_of
 
 _TOKEN_LINE_BYTES = 32 * 1024
@@ -41,12 +46,28 @@ _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
-_LIMITS = {
-    CONTROL_PLANE: {"max_connections": 200},
-    AGENTS: {"max_connections": 2_000, "max_subscriptions": 20_000},
-    USERS: {"max_connections": 500, "max_subscriptions": 20_000},
+
+class Limits(Model):
+    """What all of a tenant may have together: a hostile agent can use up its agents' share, and nobody else's."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    max_file: int | None = Field(
+        default=None, gt=0, description="how many bytes JetStream stores; as many as there is room for if None"
+    )
+    service_connections: int = Field(default=200, gt=0)
+    agent_connections: int = Field(default=2_000, gt=0)
+    agent_subscriptions: int = Field(default=20_000, gt=0)
+    user_connections: int = Field(default=500, gt=0)
+    user_subscriptions: int = Field(default=20_000, gt=0)
+
+
+_LIMITED = {
+    CONTROL_PLANE: {"max_connections": "service_connections"},
+    AGENTS: {"max_connections": "agent_connections", "max_subscriptions": "agent_subscriptions"},
+    USERS: {"max_connections": "user_connections", "max_subscriptions": "user_subscriptions"},
 }
-"""What all of an account may have together: a hostile agent can use up the agents' share, and nobody else's."""
+"""What nats-server calls the limits, in each of the accounts."""
 
 
 @dataclass(frozen=True)
@@ -62,25 +83,20 @@ class Callout:
     issuer: str
 
 
-def authorization(users: Mapping[str, Permissions], callout: Callout | None = None) -> str:
+def authorization(
+    users: Mapping[str, Permissions], callout: Callout | None = None, tenants: Mapping[TenantId, Limits] | None = None
+) -> str:
     """Render the accounts of a server, in JSON, which nats-server reads and includes like its own notation.
 
     Args:
         users: What each may do, by public key.
         callout: Who says what everybody else may do; nobody else is let in if None.
+        tenants: What each may use up; those of `users` that are not named here have the usual limits.
     """
-    importers: dict[tuple[str, str], list[str]] = defaultdict(list)
-    accounts: dict[str, dict[str, Any]] = {}
-    for name, crossing in crossings().items():
-        crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
-        for kind, subject in crossed:
-            importers[kind, subject].append(name)
-        accounts[name] = {"imports": [{kind: {"account": CONTROL_PLANE, "subject": subject}} for kind, subject in crossed]}
-    exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
-    accounts = {CONTROL_PLANE: {"jetstream": "enabled", "exports": exports}} | accounts
-    for name, account in accounts.items():
-        account["limits"] = _LIMITS[name]
-        account["users"] = [_user(key, may) for key, may in sorted(users.items()) if may.account == name]
+    limits = {may.tenant: Limits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
+    accounts = _accounts(None, Limits(), users)
+    for tenant, bounds in sorted(limits.items()):
+        accounts |= _accounts(tenant, bounds, users)
     asked = ""
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
@@ -91,6 +107,40 @@ def authorization(users: Mapping[str, Permissions], callout: Callout | None = No
         asked = f',\n"authorization": {json.dumps(block)},\n"max_control_line": {_TOKEN_LINE_BYTES}'
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
     return f'{{"accounts": {{\n{written}\n}}{asked}}}\n'
+
+
+def _accounts(tenant: TenantId | None, limits: Limits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
+    """Return the three accounts of a tenant. They import from each other, and from nobody else."""
+    importers: dict[tuple[str, str], list[str]] = defaultdict(list)
+    control_plane = account_of(CONTROL_PLANE, tenant)
+    accounts: dict[str, dict[str, Any]] = {}
+    for side, crossing in crossings().items():
+        crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
+        for kind, subject in crossed:
+            importers[kind, subject].append(account_of(side, tenant))
+        accounts[side] = {"imports": [{kind: {"account": control_plane, "subject": subject}} for kind, subject in crossed]}
+    exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
+    jetstream = "enabled" if limits.max_file is None else {"max_file": limits.max_file}
+    accounts = {CONTROL_PLANE: {"jetstream": jetstream, "exports": exports}} | accounts
+    for side, account in accounts.items():
+        account["limits"] = {limit: getattr(limits, field) for limit, field in _LIMITED[side].items()}
+        account["users"] = [_user(key, may) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)]
+    return {account_of(side, tenant): account for side, account in accounts.items()}
+
+
+def read_tenants(rendered: str) -> dict[TenantId, Limits]:
+    """Tell from what was rendered which tenants with a name there are, and what each may use up; none if it was not rendered."""
+    found: dict[TenantId, dict[str, object]] = defaultdict(dict)
+    try:
+        for name, account in json.loads(rendered)["accounts"].items():
+            if (tenant := tenant_of(name)) is not None:
+                side = name.replace(f"_{tenant}", "", 1)
+                found[tenant] |= {field: account["limits"][limit] for limit, field in _LIMITED[side].items()}
+                if isinstance(account.get("jetstream"), dict):
+                    found[tenant]["max_file"] = account["jetstream"]["max_file"]
+        return {tenant: Limits.model_validate(limits) for tenant, limits in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def read_callout(rendered: str) -> Callout | None:
@@ -104,9 +154,17 @@ def read_callout(rendered: str) -> Callout | None:
 
 
 def names_in(rendered: str) -> frozenset[str]:
-    """Return what the agents and users are called whose keys this version's authorization lets in."""
-    publish = [subject for may in read_authorization(rendered, {}).values() for subject in may.publish]
-    return frozenset(match[1] for one in publish for named in (_AGENT, _USER) if (match := named.fullmatch(one)))
+    """Return what the agents and users are called whose keys this version's authorization lets in, as `full_name` has it."""
+    everybody = read_authorization(rendered, {}).values()
+    publish = [(may.tenant, subject) for may in everybody for subject in may.publish]
+    return frozenset(
+        full_name(tenant, match[1]) for tenant, one in publish for named in (_AGENT, _USER) if (match := named.fullmatch(one))
+    )
+
+
+def full_name(tenant: TenantId | None, name: str) -> str:
+    """Return what somebody is called where all tenants are looked at: `acme/anna`, or `anna` where the tenant has no name."""
+    return name if tenant is None else f"{tenant}/{name}"
 
 
 def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:
@@ -120,16 +178,18 @@ def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Per
         InvalidInputError: It was not rendered by any version, or was changed by hand so that a role is not to be told.
     """
     try:
-        accounts = [account for name, account in json.loads(rendered)["accounts"].items() if name != CALLOUT]
-        users = [(user["nkey"], user["permissions"]) for account in accounts for user in account["users"]]
-        allowed = {key: ([*may["publish"]["allow"]], [*may["subscribe"]["allow"]]) for key, may in users}
+        accounts = {name: account for name, account in json.loads(rendered)["accounts"].items() if name != CALLOUT}
+        users = [
+            (tenant_of(name), user["nkey"], user["permissions"]) for name, account in accounts.items() for user in account["users"]
+        ]
+        allowed = {key: (tenant, [*may["publish"]["allow"]], [*may["subscribe"]["allow"]]) for tenant, key, may in users}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
         ) from None
     return {
-        key: replace(_role(key, publish, subscribe, names), inbox_of=_other_inbox(key, subscribe))
-        for key, (publish, subscribe) in allowed.items()
+        key: replace(_role(key, publish, subscribe, names), inbox_of=_other_inbox(key, subscribe), tenant=tenant)
+        for key, (tenant, publish, subscribe) in allowed.items()
     }
 
 

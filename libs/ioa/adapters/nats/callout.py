@@ -17,7 +17,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions
+from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
 from ioa.errors import IoaError
@@ -105,7 +105,7 @@ def _user(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, obje
     if may.answering is not None:
         rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
-    return {"iss": issuer, "sub": user, "aud": may.account, "name": guest.name, **times, "nats": rights}
+    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.name, **times, "nats": rights}
 
 
 def _encoded(value: Mapping[str, object]) -> str:

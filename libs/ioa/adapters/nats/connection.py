@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED = "authorization violation"
 _NOT_PERMITTED = "permissions violation"
+_REMEMBERED_REFUSALS = 100
 _REFUSED_SECONDS = 5.0
 """How long somebody waits at most who is let in no more before asking again."""
 _WHO = (
@@ -184,9 +186,11 @@ class _LastingClient(Client):
     def __init__(self, seed: str | None) -> None:
         super().__init__()
         self._given_seed = seed
+        self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:
+            self.not_permitted.append(err_msg)
             await super()._process_err(err_msg)
         else:
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
@@ -201,6 +205,11 @@ class _LastingClient(Client):
                 self._nkeys_seed_str = read_key(self._given_seed).seed
                 self._setup_nkeys_seed_connect()
         return super()._connect_command()
+
+
+def may_not_publish(client: Client, subject: str) -> bool:
+    """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
+    return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
 
 
 async def _attempt(settings: NatsSettings) -> Client:

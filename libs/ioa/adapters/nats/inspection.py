@@ -85,6 +85,7 @@ class NatsInspection:
             StreamStats(
                 *(stream.name, stream.messages, stream.stored_bytes),
                 tuple(QueueStats(one.name, one.waiting, one.taken, one.again, one.readers) for one in stream.queues),
+                stream.limit_bytes,
             )
             for stream in (await self._system.standing()).streams
         ]

@@ -5,10 +5,14 @@ subjects below that it needs, and no other account can. Between accounts the ser
 answer, so that nobody outside can have an answer sent to a subject of the control plane, and no agent to one of the users (a reply
 subject is not a publication, and no permission covers it). No one outside may create a consumer either: the subject to which a
 consumer delivers is not checked against the permissions of who made it.
+
+Each tenant has three such accounts of its own, and nothing crosses from one tenant's to another's. A system without tenants is the
+one tenant that has no name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +20,7 @@ from enum import StrEnum
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
+    API_KEYS,
     ARTIFACTS,
     AUDIT,
     BEAT,
@@ -44,10 +49,10 @@ from ioa.adapters.nats.topology import (
     pool_consumer,
 )
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId, UserId
+from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
-"""The three accounts."""
+"""The three accounts, as they are called for the tenant without a name."""
 CALLOUT = "IOA_CALLOUT"
 """The account in which an auth callout is asked, which nobody else enters: what is asked holds tokens."""
 
@@ -57,6 +62,7 @@ WHO_AM_I = "$SYS.REQ.USER.INFO"
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
 
+_OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
 _UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
@@ -86,7 +92,9 @@ class Permissions:
     """What one credential may do, besides reading the answers to its own requests.
 
     Attributes:
+        account: Which of its tenant's three accounts it is for.
         inbox_of: The public key before it under which its holder goes on reading answers, see `nkey_seeds.Key`.
+        tenant: Whose credential it is.
     """
 
     account: str
@@ -94,6 +102,7 @@ class Permissions:
     subscribe: tuple[str, ...]
     answering: Answering | None = None
     inbox_of: str | None = None
+    tenant: TenantId | None = None
 
 
 _ANSWERS_ONCE = Answering(times=1, seconds=60)
@@ -156,6 +165,13 @@ def of_user(user: UserId) -> Permissions:
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
+def of_gateway() -> Permissions:
+    """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
+    anybody = of_user(UserId(_ANY))
+    keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    return Permissions(USERS, (*anybody.publish, *keys), anybody.subscribe)
+
+
 def of_observer() -> Permissions:
     """Return what a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
 
@@ -179,6 +195,20 @@ def of_admin() -> Permissions:
     return Permissions(CONTROL_PLANE, (">",), (">",))
 
 
+def account_of(account: str, tenant: TenantId | None) -> str:
+    """Return what the server calls one of a tenant's accounts, such as `IOA_acme_AGENTS`.
+
+    A tenant's name is in lower case and holds no `_`, so that no two accounts are called alike.
+    """
+    return account if tenant is None else account.replace(CONTROL_PLANE, f"{CONTROL_PLANE}_{tenant}", 1)
+
+
+def tenant_of(name: str) -> TenantId | None:
+    """Read off what the server calls an account whose it is."""
+    found = _OF_TENANT.fullmatch(name)
+    return None if found is None else TenantId(found[1])
+
+
 @dataclass(frozen=True)
 class Crossing:
     """The subjects that an account imports: requests to the control plane, and what it sends."""
@@ -193,7 +223,7 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    outside = (of_user(UserId(_ANY)), of_observer(), of_auditor())
+    outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
     of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),

@@ -8,10 +8,10 @@ from typing import Any
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerInfo, StreamInfo, StreamState
+from nats.js.api import ConsumerInfo, StreamInfo
 
 from ioa.adapters.nats.streams import ask
-from ioa.adapters.nats.topology import CONSUMERS, DEAD, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.topology import ARTIFACTS, CONSUMERS, DEAD, FILES, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
@@ -20,7 +20,7 @@ from ioa.protocol import subjects
 from ioa.protocol.standing import AskStoreStanding, QueueStanding, StoreStanding, StreamStanding
 
 _QUEUES = (OLD_GOALS, GOALS, WORK, TIMERS)
-_STORES = (LOG, RESULTS, DEAD, OUTCOMES)
+_STORES = (LOG, RESULTS, DEAD, OUTCOMES, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}")
 _TOLD_FOR_SECONDS = 1.0
 _MOST_QUEUES = 500
 """How many queues of a stream are told of, those in which most waits, so that the answer fits into a message."""
@@ -41,15 +41,16 @@ class NatsStreamStats:
             UnavailableError: JetStream does not answer, or without one of them.
         """
         with unavailable_unless_answered("JetStream"):
-            states = {stream.config.name: stream.state for stream in await self._js.streams_info()}
-        if missing := {*_QUEUES, *_STORES} - states.keys():
+            found = {str(stream.config.name): stream for stream in await self._js.streams_info()}
+        if missing := {*_QUEUES, *_STORES} - found.keys():
             raise UnavailableError(f"The stream {min(missing)} does not answer.")
-        return [await self._stream(name, states[name]) for name in (*_QUEUES, *_STORES)]
+        return [await self._stream(found[name]) for name in (*_QUEUES, *_STORES)]
 
-    async def _stream(self, name: str, state: StreamState) -> StreamStats:
+    async def _stream(self, stream: StreamInfo) -> StreamStats:
+        name, state = str(stream.config.name), stream.state
         with unavailable_unless_answered(f"The stream {name}"):
             queues = await self.queues(name) if name in _QUEUES else ()
-        return StreamStats(name, state.messages, state.bytes, tuple(queues))
+        return StreamStats(name, state.messages, state.bytes, tuple(queues), _limit_of(stream))
 
     async def queues(self, stream: str) -> Sequence[QueueStats]:
         """Ask how the durable consumers of a stream stand; what JetStream or nats-py raise is raised."""
@@ -125,13 +126,17 @@ def _stream_of(stream: StreamInfo, queues: Sequence[QueueStats]) -> StreamStandi
         name=str(stream.config.name),
         messages=stream.state.messages,
         stored_bytes=stream.state.bytes,
-        limit_bytes=max(0, stream.config.max_bytes or 0),
+        limit_bytes=_limit_of(stream),
         schedules=bool(stream.config.allow_msg_schedules),
         queues=tuple(
             QueueStanding(name=one.name, waiting=one.waiting, taken=one.taken, again=one.again, readers=one.readers or 0)
             for one in busy
         ),
     )
+
+
+def _limit_of(stream: StreamInfo) -> int:
+    return max(0, stream.config.max_bytes or 0)
 
 
 def _standing_of(one: ConsumerInfo) -> QueueStats:

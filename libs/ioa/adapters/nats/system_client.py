@@ -69,11 +69,16 @@ _log = structlog.get_logger(__name__)
 
 
 class NatsSystemClient:
-    """A `SystemClient` over one connection. Made by `open_system`."""
+    """A `SystemClient` over one connection. Made by `open_system`.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        user: Whose goals are launched over it, if its credential is for several users.
+    """
+
+    def __init__(self, client: Client, user: UserId | None = None) -> None:
         self._client = client
-        self._known: UserId | None = None
+        self._known = user
         self._js = DirectReads(client)
         self._requester = NatsRequester(client)
         self._log = NatsGroupLog(client, js=self._js)
@@ -191,12 +196,18 @@ class NatsSystemClient:
         record = await self._goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
-            waiting = await self._waiting(name)
+            waiting = await self.waiting(name)
             if waiting:
                 told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
                 raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
+
+    async def waiting(self, goal: AnyGoal) -> int:
+        """Return how many goals of the same user are not begun."""
+        queue = intake_consumer((await self._name(goal)).owner)
+        queues = (one for stream in (await self.standing()).streams if stream.name == GOALS for one in stream.queues)
+        return sum(one.waiting for one in queues if one.name == queue)
 
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
         """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time."""
@@ -306,12 +317,6 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
-
-    async def _waiting(self, goal: GoalName) -> int:
-        """How many goals of the same user are not begun."""
-        streams = (await self.standing()).streams
-        queues = (queue for stream in streams if stream.name == GOALS for queue in stream.queues)
-        return sum(queue.waiting for queue in queues if queue.name == intake_consumer(goal.owner))
 
     async def standing(self) -> StoreStanding:
         """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.

@@ -32,6 +32,7 @@ LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES, AUDIT = "IOA_OUTCOMES", "IOA_AUDIT"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
+API_KEYS = "IOA_API_KEYS"
 BEAT = "registry.beat"
 """Where among the leases the registry shows that it is up: with a dot, which no agent's id can have."""
 LAUNCH_KEY = "launch"
@@ -40,7 +41,7 @@ ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
 
 INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 
-_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS)
+_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS)
 
 STREAMS = (
     *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT),
@@ -71,7 +72,7 @@ _USER_IDLE = timedelta(hours=1)
 """After how long without pulls the consumer of a user goes, who has no goals then."""
 _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
-_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED)
+_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS)
 """Buckets that are read by direct gets, by pages or by users."""
 
 

@@ -21,8 +21,8 @@ _MESSAGE_TOO_LARGE = 10054
 """JetStream's code for a message beyond the stream's `max_msg_size`."""
 
 
-_FULL = (10023, 10047, 10077)
-"""JetStream's codes for no room: in the server, in the account, and under the stream's `max_bytes`."""
+_FULL = (10002, 10023, 10047, 10077)
+"""JetStream's codes for no room: in the account, for its server twice, and under the stream's `max_bytes`."""
 
 
 def lost_race(error: APIError) -> bool:

@@ -8,6 +8,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.authorization import user_of
+from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import LOCAL, UserId
@@ -15,7 +16,7 @@ from ioa.protocol.ids import LOCAL, UserId
 ADMIN = UserId("admin")
 """Whose goals an admin launches, who has no name in the authorization."""
 
-_TIMEOUT = 2.0
+_TIMEOUT = 5.0
 
 
 async def ask_user(client: Client) -> UserId:
@@ -30,7 +31,7 @@ async def ask_user(client: Client) -> UserId:
     except nats.errors.NoRespondersError:
         return LOCAL
     except (nats.errors.Error, TimeoutError, OSError) as error:
-        if not client.is_connected:
+        if not may_not_publish(client, WHO_AM_I):
             raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
         raise ForbiddenError(
             "This credential is no user's: it launches and cancels no goals.",

@@ -1,0 +1,78 @@
+"""The keys of HTTP in the bucket `IOA_API_KEYS`, and what sessions rest on."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.reading import DirectReads
+from ioa.adapters.nats.streams import pages
+from ioa.adapters.nats.topology import API_KEYS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import NotFoundError, UnavailableError
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+from ioa.protocol.codec import decode, encode
+
+_STREAM = stream_of(API_KEYS)
+_WHAT = "The bucket of keys"
+_KEY, _TOKEN, _COOKIE = "key", "once", "cookie"
+_PAGE = 256
+_SECRET_BYTES = 32
+
+
+class NatsApiKeys:
+    """An `ApiKeyStore` over a connection. Any replica answers reads; what is decided is decided by writes."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = DirectReads(client)
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """Read all keys, from any replica."""
+        found = pages(self._client, _STREAM, subject_of(API_KEYS, f"{_KEY}.*"), limit=_PAGE)
+        return [decode(ApiKey, message.data) async for page in found for message in page.messages if message.data]
+
+    async def put(self, key: ApiKey) -> None:
+        """Keep a key."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(subject_of(API_KEYS, f"{_KEY}.{key.key_id}"), encode(key), stream=_STREAM)
+
+    async def remove(self, key_id: KeyId) -> None:
+        """Forget a key."""
+        with unavailable_unless_answered(_WHAT):
+            if await last_message(self._js, _STREAM, subject_of(API_KEYS, f"{_KEY}.{key_id}")) is None:
+                raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists them.")
+            await erase(self._js, API_KEYS, f"{_KEY}.{key_id}")
+
+    async def put_token(self, token: LoginToken) -> None:
+        """Keep a token."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(_subject_of_token(token.digest), encode(token), stream=_STREAM)
+
+    async def take_token(self, digest: str) -> LoginToken | None:
+        """Use a token up. What is written over it says that it was."""
+        subject = _subject_of_token(digest)
+        with unavailable_unless_answered(_WHAT):
+            kept = await last_message(self._js, _STREAM, subject)
+            if kept is None or not kept.data or not await publish_onto(self._js, _STREAM, subject, b"", last=kept.seq or 0):
+                return None
+        return decode(LoginToken, kept.data)
+
+    async def cookie_secret(self) -> bytes:
+        """Return what cookies are sealed with."""
+        subject = subject_of(API_KEYS, _COOKIE)
+        with unavailable_unless_answered(_WHAT):
+            kept = await last_message(self._js, _STREAM, subject)
+            if kept is None:
+                await publish_onto(self._js, _STREAM, subject, secrets.token_bytes(_SECRET_BYTES))
+                kept = await last_message(self._js, _STREAM, subject)
+        if kept is None or not kept.data:
+            raise UnavailableError("What cookies are sealed with is gone.")
+        return kept.data
+
+
+def _subject_of_token(digest: str) -> str:
+    return subject_of(API_KEYS, f"{_TOKEN}.{digest}")

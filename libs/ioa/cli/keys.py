@@ -1,0 +1,105 @@
+"""Making, listing and revoking the keys of HTTP."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from rich.table import Table
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.whoami import ADMIN, ask_user
+from ioa.cli.reach import reach
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError
+from ioa.foreign_text import shown_in_line
+from ioa.hosting.place import PATIENCE
+from ioa.ports.api_key_store import ApiKeyStore
+from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
+from ioa.protocol.codec import validate
+from ioa.protocol.ids import UserId, parse_agent_id
+
+_ID_BYTES, _SECRET_BYTES = 6, 32
+
+
+async def create_key(
+    url: str | None, name: str, scopes: Sequence[str], user: str | None, lasting: timedelta | None, terminal: Terminal
+) -> None:
+    """Make a key and print it.
+
+    Raises:
+        InvalidInputError: A scope is none, or it is not said whose the key is to be.
+    """
+    wanted = dict.fromkeys(scope.strip() for scope in scopes)
+    if unknown := [scope for scope in wanted if scope not in {one.value for one in Scope}]:
+        raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}.")
+    async with _open_keys(url) as (store, me):
+        owner = user or me
+        if owner == ADMIN:
+            raise InvalidInputError("A key is a user's, and you are an admin.", hint="Say whose it is with --user.")
+        now = datetime.now(UTC)
+        key_id, secret = KeyId(secrets.token_hex(_ID_BYTES)), secrets.token_urlsafe(_SECRET_BYTES)
+        fields = {
+            "key_id": key_id,
+            "name": name,
+            "user": owner,
+            "scopes": [*wanted],
+            "digest": digest_of_secret(secret),
+            "created_at": now,
+            "expires_at": None if lasting is None else now + lasting,
+        }
+        key = validate(ApiKey, fields)
+        await store.put(key)
+    if terminal.as_json:
+        terminal.document({**key_document(key), "key": written_key(key_id, secret)})
+    else:
+        terminal.result.print(written_key(key_id, secret), soft_wrap=True)
+        terminal.note("It is shown this once. Send it as `Authorization: Bearer …`.")
+
+
+async def list_keys(url: str | None, terminal: Terminal) -> None:
+    """List the keys, the newest last."""
+    async with _open_keys(url) as (store, _):
+        found = sorted(await store.keys(), key=lambda key: key.created_at)
+    if terminal.as_json:
+        terminal.document([key_document(key) for key in found])
+    elif not found:
+        terminal.print("No key yet. Make one: ioa keys create --name NAME")
+    else:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for head in ("key", "name", "user", "for", "until"):
+            table.add_column(head)
+        for key in found:
+            until = "" if key.expires_at is None else f"{key.expires_at:%Y-%m-%d %H:%M} UTC"
+            table.add_row(key.key_id, shown_in_line(key.name), key.user, " ".join(key.scopes), until)
+        terminal.print(table)
+
+
+async def revoke_key(url: str | None, key_id: str, terminal: Terminal) -> None:
+    """Forget a key.
+
+    Raises:
+        NotFoundError: There is no such key.
+    """
+    async with _open_keys(url) as (store, _):
+        await store.remove(KeyId(parse_agent_id(key_id)))
+    if terminal.as_json:
+        terminal.document({"revoked": key_id})
+    else:
+        terminal.print(f"{key_id} lets nobody in any more.")
+
+
+def key_document(key: ApiKey) -> Mapping[str, Any]:
+    """Describe a key for programs, without what is kept of its secret."""
+    return key.model_dump(mode="json", exclude={"digest"})
+
+
+@asynccontextmanager
+async def _open_keys(url: str | None) -> AsyncIterator[tuple[ApiKeyStore, UserId]]:
+    nats, _ = await reach(url)
+    async with open_connection(nats, patience=PATIENCE) as client:
+        yield NatsApiKeys(client), await ask_user(client)

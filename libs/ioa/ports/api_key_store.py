@@ -1,0 +1,34 @@
+"""Where the keys are kept by which programs and people come in by HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+
+
+class ApiKeyStore(Protocol):
+    """Keys by their ids. Every method raises `UnavailableError` when the store does not answer."""
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """Read all keys, those that have expired too."""
+
+    async def put(self, key: ApiKey) -> None:
+        """Keep a key; one of the same id is replaced."""
+
+    async def remove(self, key_id: KeyId) -> None:
+        """Forget a key.
+
+        Raises:
+            NotFoundError: There is no such key.
+        """
+
+    async def put_token(self, token: LoginToken) -> None:
+        """Keep a token that lets somebody in once."""
+
+    async def take_token(self, digest: str) -> LoginToken | None:
+        """Use a token up; of all who ask for it one gets it. None if it was used, or never was."""
+
+    async def cookie_secret(self) -> bytes:
+        """Return what cookies are sealed with, the same for everybody; it is drawn when first asked for."""

@@ -1,0 +1,41 @@
+"""Keys of HTTP in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.errors import NotFoundError
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+
+
+class MemoryApiKeys:
+    """An `ApiKeyStore` that forgets everything with the process, and whose cookies everybody can forge."""
+
+    def __init__(self) -> None:
+        self._keys: dict[KeyId, ApiKey] = {}
+        self._tokens: dict[str, LoginToken] = {}
+
+    async def keys(self) -> Sequence[ApiKey]:
+        """Read all keys."""
+        return list(self._keys.values())
+
+    async def put(self, key: ApiKey) -> None:
+        """Keep a key."""
+        self._keys[key.key_id] = key
+
+    async def remove(self, key_id: KeyId) -> None:
+        """Forget a key."""
+        if self._keys.pop(key_id, None) is None:
+            raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists them.")
+
+    async def put_token(self, token: LoginToken) -> None:
+        """Keep a token."""
+        self._tokens[token.digest] = token
+
+    async def take_token(self, digest: str) -> LoginToken | None:
+        """Use a token up."""
+        return self._tokens.pop(digest, None)
+
+    async def cookie_secret(self) -> bytes:
+        """Return what cookies are sealed with."""
+        return b"known to all"

@@ -1,0 +1,68 @@
+"""Run one replica of the gateway: `python -m ioa_gateway`. It keeps nothing, so that any replica serves anybody."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+
+import structlog
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.system_clock import SystemClock
+from ioa.errors import UnavailableError
+from ioa.retry import pauses
+from ioa.runtime.process import StopSignal, background, run_process
+from ioa.telemetry import readiness
+from ioa_gateway.app import create_app
+from ioa_gateway.guard import Guard
+from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import Limits
+from ioa_gateway.reach import Reach
+from ioa_gateway.rooms import open_rooms
+from ioa_gateway.server import bound, open_server
+from ioa_gateway.settings import GatewaySettings
+
+_log = structlog.get_logger(__name__)
+
+
+async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
+    """Answer until `stop` is set."""
+    async with AsyncExitStack() as stack:
+        settings.hosts(settings.http_port)
+        connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
+        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), Limits(time.monotonic)
+        await _open(keyring, settings)
+        listening = stack.enter_context(bound(settings.http_address, settings.http_port))
+        port = listening.getsockname()[1]
+        guard = partial(Guard, hosts=settings.hosts(port))
+        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), limits, keyring.stands))
+        stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
+        await stack.enter_async_context(background(keyring.follow(rooms.look)))
+        reach = Reach(rooms, keyring, limits, partial(NatsSystemClient, connection), lambda: connection.is_connected)
+        await stack.enter_async_context(open_server(create_app(reach, guard), listening))
+        _log.info("http_served", port=port)
+        await stop.wait()
+        rooms.close()
+
+
+async def _open(keyring: Keyring, settings: GatewaySettings) -> None:
+    """Read the keys, as soon as somebody has made the place where they are, and the first key if others are to reach the port."""
+    for pause in pauses(0.1, 2.0):
+        try:
+            await keyring.open()
+        except UnavailableError as error:
+            _log.info("keys_not_there_yet", error=error.message)
+            await asyncio.sleep(pause)
+        else:
+            if settings.is_loopback or not keyring.is_empty:
+                return
+            _log.warning("no_key_yet", why="Nobody could come in.", hint="Make a key with `ioa keys create`.")
+            await asyncio.sleep(pause)
+
+
+if __name__ == "__main__":
+    run_process(GatewaySettings, serve)

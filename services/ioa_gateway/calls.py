@@ -1,0 +1,138 @@
+"""What every route is given, and how a row of the table of routes is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+from starlette.datastructures import Headers
+from starlette.responses import Response
+
+from ioa.client.client import Client
+from ioa.errors import InvalidInputError, IoaError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.codec import check_texts, validate
+from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
+from ioa.protocol.model import Instruction, Model
+from ioa_gateway.callers import Caller
+from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import Limits
+from ioa_gateway.rooms import Rooms
+
+MAX_BODY_BYTES = 256_000
+
+Q = TypeVar("Q", bound=Model)
+B = TypeVar("B", bound=BaseModel)
+M = TypeVar("M", bound=Model)
+
+WITHIN = timedelta(seconds=3)
+"""In which an answer has to come, and which the system has to answer in."""
+
+
+class Nothing(Instruction):
+    """No parameters, or no body."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request that was let in.
+
+    Attributes:
+        caller: Who asks.
+        client: The system as the caller's user sees it.
+        rooms: What happens in groups, read once for all who follow them.
+        keyring: Who is let in.
+        limits: What a key may use up.
+        path: What stands in the path, by name.
+        is_secure: Whether it came by HTTPS.
+    """
+
+    caller: Caller
+    client: Client
+    rooms: Rooms
+    keyring: Keyring
+    limits: Limits
+    path: Mapping[str, str]
+    headers: Headers
+    is_secure: bool
+
+    def goal(self, user: UserId | None) -> GoalName:
+        """Name the goal of the path: the caller's own, unless it is said whose."""
+        return GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"]))
+
+    def group(self) -> CommId:
+        """Name the group of the path."""
+        try:
+            return CommId(check_token(self.path["comm_id"]))
+        except ValueError as error:
+            raise InvalidInputError(str(error)) from None
+
+
+@dataclass(frozen=True)
+class Row(Generic[Q, B]):
+    """One line of the table of routes.
+
+    Attributes:
+        path: With `{names}`.
+        scope: What a key must be for; None lets everybody in.
+        does: What happens, in the imperative.
+        handle: Does it.
+        answers: What each status means that is no error.
+        query: Its parameters.
+        body: What is sent; `Nothing` reads none.
+        read: Reads the body.
+        errors: What may go wrong besides what every route may answer.
+        within: In which the answer has to begin.
+        media_type: Of the answer.
+    """
+
+    method: str
+    path: str
+    scope: Scope | None
+    does: str
+    handle: Callable[[Call, Q, B], Awaitable[Response]]
+    query: type[Q]
+    body: type[B]
+    answers: Mapping[int, str]
+    read: Callable[[bytes], B]
+    errors: tuple[type[IoaError], ...] = ()
+    within: timedelta = WITHIN
+    media_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Headers that it heeds, and what each says."""
+
+
+def json_reader(kind: type[M]) -> Callable[[bytes], M]:
+    """Read a body of JSON; an empty one is an object without fields."""
+
+    def read(data: bytes) -> M:
+        return validate(kind, read_object(data))
+
+    return read
+
+
+def read_object(data: bytes) -> dict[str, Any]:
+    """Read an object of JSON.
+
+    Raises:
+        InvalidInputError: It is none, or holds a text that nothing can store.
+    """
+    try:
+        found = json.loads(data or b"{}")
+        check_texts(found, "body")
+    except InvalidInputError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The body is no JSON: {str(error)[:200]}.") from None
+    if not isinstance(found, dict):
+        raise InvalidInputError("The body is no JSON object.")
+    return found
+
+
+def document(found: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with a document."""
+    return Response(json.dumps(found, ensure_ascii=False, separators=(",", ":")), status, headers, "application/json")

@@ -1,0 +1,167 @@
+"""Who is let in: by a key, or by the cookie of a browser that has shown one. Keys are kept elsewhere, and known here for seconds.
+
+A session is no record anywhere: its cookie says for which key and until when, under a seal that every replica knows. It ends with
+the key, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from starlette.requests import HTTPConnection
+
+from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
+from ioa.ports.api_key_store import ApiKeyStore
+from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key
+from ioa_gateway.callers import Caller
+
+COOKIE = "ioa_session"
+SESSION = timedelta(days=7)
+
+_LOOKED_UP_EVERY = timedelta(seconds=1)
+"""How often it is looked for keys because somebody has shown one that is not known."""
+_SAFE = ("GET", "HEAD")
+_PARTS = 3
+_HOW = "Send `Authorization: Bearer ioa_…`; `ioa keys create` makes a key."
+
+_log = structlog.get_logger(__name__)
+
+
+class Keyring:
+    """Tells who asks.
+
+    Args:
+        store: Where the keys are.
+        now: The time.
+        known_for: After how long a key that was revoked lets nobody in any more.
+    """
+
+    def __init__(self, store: ApiKeyStore, now: Callable[[], datetime], known_for: timedelta = timedelta(seconds=5)) -> None:
+        self._store = store
+        self._now = now
+        self._known_for = known_for
+        self._keys: dict[KeyId, ApiKey] = {}
+        self._read_at = datetime.min.replace(tzinfo=UTC)
+        self._secret = b""
+        self._reading = asyncio.Lock()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody can be let in."""
+        return not any(key.stands(self._now()) for key in self._keys.values())
+
+    async def open(self) -> None:
+        """Read the keys, and what cookies are sealed with.
+
+        Raises:
+            UnavailableError: They cannot be read now.
+        """
+        self._secret = await self._store.cookie_secret()
+        await self._read()
+
+    async def follow(self, tell: Callable[[], None]) -> None:
+        """Keep up with the keys for ever; while they cannot be read, those that were known stay.
+
+        Args:
+            tell: Called after each look.
+        """
+        while True:
+            await asyncio.sleep(self._known_for.total_seconds())
+            try:
+                await self._read()
+            except UnavailableError as error:
+                _log.warning("keys_out_of_reach", error=error.message)
+            tell()
+
+    async def let_in(self, request: HTTPConnection) -> Caller:
+        """Tell who asks.
+
+        Raises:
+            UnauthenticatedError: Nobody says so, or by a key that is none, has expired or was revoked.
+            ForbiddenError: A page that may not do so asks for something to be done.
+        """
+        written = request.headers.get("authorization")
+        if written is not None:
+            kind, _, shown = written.partition(" ")
+            if kind.lower() != "bearer":
+                raise UnauthenticatedError("Authorization is of a kind that is not known here.", hint=_HOW)
+            return await self.holder_of(shown)
+        cookie = request.cookies.get(COOKIE)
+        if cookie is None:
+            raise UnauthenticatedError("Nobody says who asks.", hint=_HOW)
+        caller = await self._in_session(cookie)
+        if request.scope["method"] not in _SAFE and request.headers.get("sec-fetch-site") != "same-origin":
+            raise ForbiddenError("A session does nothing for another page.", hint="Programs send a key.")
+        return caller
+
+    async def holder_of(self, shown: str) -> Caller:
+        """Tell who shows a key.
+
+        Raises:
+            UnauthenticatedError: It lets nobody in.
+        """
+        try:
+            key_id, secret = parse_key(shown)
+        except InvalidInputError as error:
+            raise UnauthenticatedError(error.message, hint=error.hint) from None
+        key = await self._find(key_id)
+        if key is None or not key.is_shown_by(secret):
+            raise UnauthenticatedError("This key lets nobody in: there is none like it, or it has expired.", hint=_HOW)
+        return _caller(key)
+
+    async def redeem(self, token: str) -> Caller:
+        """Tell for whom a token lets in, which it does once.
+
+        Raises:
+            UnauthenticatedError: It was used already, has expired, or never was one.
+        """
+        taken = await self._store.take_token(digest_of_secret(token))
+        key = None if taken is None or taken.expires_at <= self._now() else await self._find(taken.key_id)
+        if key is None:
+            raise UnauthenticatedError("This token was used, or has expired.", hint="`ioa up --web` prints a new one.")
+        return _caller(key)
+
+    def stands(self, caller: Caller) -> bool:
+        """Whether somebody who was let in still would be."""
+        key = self._keys.get(KeyId(caller.key_id))
+        return key is not None and key.stands(self._now())
+
+    def session_of(self, caller: Caller) -> str:
+        """Write the cookie of a session."""
+        until = int((self._now() + SESSION).timestamp())
+        return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
+
+    async def _in_session(self, cookie: str) -> Caller:
+        key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
+        expired = UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
+        if not (until.isascii() and until.isdecimal()) or not hmac.compare_digest(
+            seal.encode(), self._seal(key_id, int(until[:20])).encode()
+        ):
+            raise expired
+        key = await self._find(KeyId(key_id))
+        if key is None or int(until) <= self._now().timestamp():
+            raise expired
+        return _caller(key)
+
+    def _seal(self, key_id: str, until: int) -> str:
+        return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
+
+    async def _find(self, key_id: KeyId) -> ApiKey | None:
+        if key_id not in self._keys and self._now() - self._read_at >= _LOOKED_UP_EVERY:
+            await self._read()
+        key = self._keys.get(key_id)
+        return key if key is not None and key.stands(self._now()) else None
+
+    async def _read(self) -> None:
+        async with self._reading:
+            self._keys = {key.key_id: key for key in await self._store.keys()}
+            self._read_at = self._now()
+
+
+def _caller(key: ApiKey) -> Caller:
+    return Caller(key.key_id, key.user, frozenset(scope for scope in Scope if scope in key.scopes))

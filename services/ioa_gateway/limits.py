@@ -1,0 +1,62 @@
+"""What one key, and all together, may use up of one gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from ioa.errors import RateLimitedError
+from ioa.quotas import Admitted, Buckets, Family, Rate
+
+LAUNCHES_A_MINUTE, STREAMS = 60, 50
+FETCHES = 4
+"""How many files are handed out side by side, whoever asks: each is in memory meanwhile."""
+_A_MINUTE = 60
+
+
+class Limits:
+    """Counts by key.
+
+    Args:
+        clock: Seconds of a clock that never goes back.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._launches = Buckets({Family.OTHERS: Rate(LAUNCHES_A_MINUTE / _A_MINUTE, LAUNCHES_A_MINUTE)})
+        self.fetches = asyncio.Semaphore(FETCHES)
+        self._streams: Counter[str] = Counter()
+
+    def check_launch(self, key_id: str) -> None:
+        """Count a launch.
+
+        Raises:
+            RateLimitedError: There were too many in the last minute.
+        """
+        judged = self._launches.judge(key_id, Family.OTHERS, self._clock())
+        if not isinstance(judged, Admitted):
+            after = timedelta(seconds=judged.retry_after or _A_MINUTE)
+            raise RateLimitedError(f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.", retry_after=after)
+
+    def check_stream(self, key_id: str) -> None:
+        """See that there is room for another stream.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        if self._streams[key_id] >= STREAMS:
+            raise RateLimitedError(f"This key follows {STREAMS} goals and groups here already.", hint="End some of them.")
+
+    @contextmanager
+    def stream(self, key_id: str) -> Iterator[None]:
+        """Count a stream for as long as the block."""
+        self._streams[key_id] += 1
+        try:
+            yield
+        finally:
+            self._streams[key_id] -= 1
+            if not self._streams[key_id]:
+                del self._streams[key_id]

@@ -1,0 +1,80 @@
+"""The description of all routes as OpenAPI 3.1, written off their table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from ioa.distribution import installed_version
+from ioa.errors import ForbiddenError, IoaError, UnauthenticatedError, UnavailableError, row_of
+from ioa_gateway.api_table import PREFIX, TABLE
+from ioa_gateway.calls import Nothing, Row
+from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
+
+_REFERENCES = "#/components/schemas/{model}"
+_EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, UnavailableError)
+
+
+@cache
+def description() -> str:
+    """Describe the gateway, as JSON."""
+    bodies = {row.body for row in TABLE if row.body is not Nothing}
+    kinds: list[type[BaseModel]] = [*sorted(bodies, key=lambda kind: kind.__name__), Problem]
+    _, schemas = models_json_schema([(kind, "validation") for kind in kinds], ref_template=_REFERENCES)
+    paths: dict[str, dict[str, Any]] = {}
+    for row in TABLE:
+        paths.setdefault(PREFIX + row.path, {})[row.method.lower()] = _operation(row)
+    told = {
+        "openapi": "3.1.0",
+        "info": {"title": "Internet of Agents", "version": installed_version()},
+        "paths": paths,
+        "components": {"schemas": schemas["$defs"], "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
+    }
+    return json.dumps(told)
+
+
+def _operation(row: Row[Any, Any]) -> dict[str, Any]:
+    path = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
+    parameters = [_parameter("path", name, {"type": "string"}, required=True) for name in path]
+    query = row.query.model_json_schema().get("properties", {})
+    parameters += [_parameter("query", name, schema) for name, schema in query.items()]
+    parameters += [_parameter("header", name, {"type": "string", "description": said}) for name, said in row.headers.items()]
+    told: dict[str, Any] = {
+        "summary": row.does,
+        "operationId": row.handle.__module__.rpartition(".")[2] + "_" + row.handle.__name__,
+        "parameters": parameters,
+        "responses": {**_answers(row), **_problems(row.errors, (UnavailableError,) if row.scope is None else _EVERYWHERE)},
+    }
+    if row.scope is not None:
+        told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}
+    if row.body is not Nothing:
+        schema = {"$ref": _REFERENCES.format(model=row.body.__name__)}
+        told["requestBody"] = {"content": {"application/json": {"schema": schema}}, "required": True}
+    return told
+
+
+def _parameter(where: str, name: str, schema: Mapping[str, Any], *, required: bool = False) -> dict[str, Any]:
+    rest = {key: value for key, value in schema.items() if key not in ("description", "title")}
+    said = {"description": schema["description"]} if "description" in schema else {}
+    return {"name": name, "in": where, "required": required, "schema": rest, **said}
+
+
+def _answers(row: Row[Any, Any]) -> dict[str, Any]:
+    schema = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
+    content = {"content": {row.media_type: {"schema": schema}}}
+    return {
+        str(status): {"description": said, **({} if status in (204, 304, 416) else content)} for status, said in row.answers.items()
+    }
+
+
+def _problems(errors: Iterable[type[IoaError]], always: Iterable[type[IoaError]]) -> dict[str, Any]:
+    by_status: dict[int, list[str]] = {}
+    for kind in dict.fromkeys((*errors, *always)):
+        by_status.setdefault(status_of(kind), []).append(row_of(kind).wire_code)
+    schema = {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}
+    return {str(at): {"description": ", ".join(codes), "content": {MEDIA_TYPE: schema}} for at, codes in sorted(by_status.items())}

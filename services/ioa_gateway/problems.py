@@ -1,0 +1,92 @@
+"""Errors as HTTP tells them: problem details (RFC 9457) from the table of `ioa.errors`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+
+import structlog
+from starlette.responses import Response
+
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    IoaError,
+    NoAgentError,
+    NotFoundError,
+    OverQuotaError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnauthenticatedError,
+    UnavailableError,
+    row_of,
+)
+from ioa.protocol.model import Model
+
+MEDIA_TYPE = "application/problem+json"
+
+STATUS: Mapping[type[IoaError], int] = {
+    InvalidInputError: 422,
+    PayloadTooLargeError: 413,
+    UnauthenticatedError: 401,
+    ForbiddenError: 403,
+    NotFoundError: 404,
+    ConflictError: 409,
+    NoAgentError: 409,
+    OverQuotaError: 409,
+    RateLimitedError: 429,
+    UnavailableError: 503,
+    IoaError: 500,
+}
+"""A class that is not here has the status of its nearest base."""
+
+_SOON = timedelta(seconds=1)
+
+_log = structlog.get_logger(__name__)
+
+
+class Problem(Model):
+    """What went wrong. `hint` says what to do next, where there is something to do."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    hint: str | None = None
+
+
+def status_of(kind: type[IoaError]) -> int:
+    """Return the status that a class of errors has."""
+    return next(STATUS[base] for base in kind.__mro__ if base in STATUS)
+
+
+def problem_of(error: Exception) -> Problem:
+    """Describe an error; of a bug only the log says more."""
+    if not isinstance(error, IoaError):
+        return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log says what went wrong.")
+    return problem(status_of(type(error)), row_of(error).wire_code, error.message, error.hint)
+
+
+def problem(status: int, code: str, detail: str, hint: str = "") -> Problem:
+    """Describe what went wrong."""
+    title = code.replace("_", " ").capitalize()
+    return Problem(type=f"urn:ioa:error:{code}", title=title, status=status, detail=detail, hint=hint or None)
+
+
+def answer_to(error: Exception) -> Response:
+    """Tell an error."""
+    headers = dict[str, str]()
+    if not isinstance(error, IoaError):
+        _log.error("request_failed", exc_info=error)
+    if isinstance(error, UnauthenticatedError):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, UnavailableError):
+        headers["Retry-After"] = str(math.ceil((error.retry_after or _SOON).total_seconds()))
+    return tell(problem_of(error), headers)
+
+
+def tell(told: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with a problem."""
+    return Response(told.model_dump_json(exclude_none=True), told.status, headers, MEDIA_TYPE)

@@ -1,0 +1,37 @@
+"""Agents: who there is, and who fits a need."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.documents import AgentDocument, SearchDocument, told
+from ioa.protocol.ids import AgentIdField
+from ioa.protocol.model import Instruction
+from ioa.protocol.search import Search
+from ioa_gateway.calls import Call, Nothing, document
+
+_PAGE = 200
+
+
+class AgentsQuery(Instruction):
+    """Which agents are listed, by id."""
+
+    limit: Annotated[int, Field(ge=1, le=_PAGE, description="how many at the most")] = _PAGE
+    cursor: Annotated[AgentIdField, Field(description="`next` of the page before")] | None = None
+    online: Annotated[bool, Field(description="only those whose lease stands")] = False
+
+
+async def list_agents(call: Call, query: AgentsQuery, _body: Nothing) -> Response:
+    """List agents."""
+    found = [one for one in await call.client.agents(online_only=query.online) if one.card.agent_id > (query.cursor or "")]
+    page = found[: query.limit]
+    following = page[-1].card.agent_id if len(found) > len(page) else None
+    return document({"agents": [told(AgentDocument.of(status)) for status in page], "next": following})
+
+
+async def search(call: Call, _query: Nothing, asked: Search) -> Response:
+    """Say who fits each need, and why."""
+    return document(told(SearchDocument.of(await call.client.system.search(asked))))

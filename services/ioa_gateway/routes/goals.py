@@ -1,0 +1,122 @@
+"""Goals: launching, listing, looking at and cancelling them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Annotated
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.ports.goal_client import PAGE_GOALS
+from ioa.protocol.goal_order import GoalOrder, parse_goal
+from ioa.protocol.ids import GoalId, GoalName, UserIdField
+from ioa.protocol.model import Instruction
+from ioa_gateway.calls import WITHIN, Call, Nothing, document, read_object
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+LONGEST_WAIT_SECONDS = 50
+MAX_SEQUENCE = 2**53
+_MAX_KEY_CHARS = 255
+
+
+class GoalsQuery(Instruction):
+    """Which goals are listed, newest first."""
+
+    limit: Annotated[int, Field(ge=1, le=200, description="how many at the most")] = PAGE_GOALS
+    cursor: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="`next` of the page before")] | None = None
+    open: Annotated[bool, Field(description="leave out those that have ended; a page may then be short")] = False
+
+
+class WhoseQuery(Instruction):
+    """Whose goal it is."""
+
+    user: Annotated[UserIdField, Field(description="whose goal it is, if it is somebody else's")] | None = None
+
+
+class ResultQuery(WhoseQuery):
+    """Whose result, and how long it is waited for."""
+
+    wait: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, description="how many seconds to wait for it")] = 0
+
+
+class CancelOrder(Instruction):
+    """Why a goal is cancelled."""
+
+    why: Annotated[str, Field(max_length=4_000)] = ""
+
+
+def read_order(data: bytes) -> GoalOrder:
+    """Read the goal that is to be launched.
+
+    Raises:
+        InvalidInputError: It is no order.
+    """
+    read_object(data)
+    return parse_goal(data)
+
+
+async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
+    """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
+    call.limits.check_launch(call.caller.key_id)
+    if order.goal_id is not None:
+        raise InvalidInputError(
+            "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
+        )
+    key = call.headers.get(IDEMPOTENCY_KEY)
+    known = None
+    if key is not None:
+        if not 1 <= len(key) <= _MAX_KEY_CHARS:
+            raise InvalidInputError(f"{IDEMPOTENCY_KEY} has 1 to {_MAX_KEY_CHARS} characters.")
+        digest = hashlib.sha256(f"{call.caller.key_id}|{key}".encode()).hexdigest()[:32]
+        order = order.model_copy(update={"goal_id": GoalId(f"k{digest}")})
+        known = await _found(call, GoalName(call.caller.user, GoalId(f"k{digest}")))
+    launched = await call.client.launch(order)
+    status = 202 if launched.record is None else 201 if known is None else 200
+    accepted = {"goal_id": launched.goal_id, "user": launched.name.owner, "comm_id": launched.comm_id, "accepted": status != 202}
+    return document(accepted, status, {"Location": f"/v1/goals/{launched.goal_id}"})
+
+
+async def _found(call: Call, name: GoalName) -> GoalName | None:
+    try:
+        return (await call.client.goal(name)).record.goal.name
+    except NotFoundError:
+        return None
+
+
+async def list_goals(call: Call, query: GoalsQuery, _body: Nothing) -> Response:
+    """List goals of all users."""
+    page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open)
+    return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
+
+
+async def show(call: Call, query: WhoseQuery, _body: Nothing) -> Response:
+    """Show one goal."""
+    return document(told(GoalDocument.of(await call.client.goal(call.goal(query.user)))))
+
+
+async def result(call: Call, query: ResultQuery, _body: Nothing) -> Response:
+    """Show how a goal ended, and wait for it if that is asked."""
+    name = call.goal(query.user)
+    async with asyncio.timeout(WITHIN.total_seconds()):
+        found = (await call.client.goal(name)).result
+    if found is None and query.wait:
+        try:
+            async with asyncio.timeout(query.wait):
+                found = await call.client.result(name, wait=True)
+        except TimeoutError:
+            found = None
+    return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
+
+
+async def cancel(call: Call, query: WhoseQuery, order: CancelOrder) -> Response:
+    """Cancel a goal; one that has ended stays as it ended."""
+    name = call.goal(query.user)
+    ended = (await call.client.goal(name)).result
+    if ended is not None:
+        return document(told(ResultDocument.of(ended)))
+    await call.client.cancel(name, order.why)
+    return document({"goal_id": name.goal_id, "user": name.owner}, 202)

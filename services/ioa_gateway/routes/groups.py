@@ -1,0 +1,94 @@
+"""Groups, and what happened and happens in them: by pages, as it stood once, and as server-sent events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from starlette.responses import Response, StreamingResponse
+
+from ioa.client.client import PAGE_ENTRIES
+from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
+from ioa.errors import InvalidInputError
+from ioa.group.requests import GroupSnapshot
+from ioa.protocol.ids import CommId
+from ioa.protocol.model import Instruction
+from ioa_gateway.calls import Call, Nothing, document
+from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+
+EVENTS = "text/event-stream"
+LAST_EVENT_ID = "Last-Event-ID"
+MAX_ENTRIES = 500
+
+
+class EventsQuery(Instruction):
+    """From where on a group is followed."""
+
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="the sequence behind which to begin")] = 0
+
+
+class EntriesQuery(WhoseQuery):
+    """Whose goal, and which entries: the first ones behind a sequence, or the last ones before one."""
+
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="only entries behind this sequence")] = 0
+    before: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the last ones before this sequence")] | None = None
+    limit: Annotated[int, Field(ge=1, le=MAX_ENTRIES, description="how many at the most")] = PAGE_ENTRIES
+
+
+class StateQuery(WhoseQuery):
+    """Whose goal, and as of when."""
+
+    at: (
+        Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="as of the entry with this sequence; now if there is none")] | None
+    ) = None
+
+
+class GoalEventsQuery(EventsQuery, WhoseQuery):
+    """Whose goal, and from where on it is followed."""
+
+
+async def show(call: Call, _query: Nothing, _body: Nothing) -> Response:
+    """Show where a group stands."""
+    return document(told(GroupDocument.of(await call.client.system.group(call.group()))))
+
+
+async def entries(call: Call, query: EntriesQuery, _body: Nothing) -> Response:
+    """Show a page of what was said and decided in a goal's group and the teams nested in it."""
+    page = await call.client.entries(call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
+    return document({"entries": [told(EntryDocument.of(stored)) for stored in page]})
+
+
+async def state(call: Call, query: StateQuery, _body: Nothing) -> Response:
+    """Show how a goal's group and the teams nested in it stood."""
+    found = await call.client.state(call.goal(query.user), at=query.at)
+    return document({"groups": [told(StateDocument.of(state)) for state in found.values()]})
+
+
+async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Response:
+    """Follow a goal's group and the teams nested in it."""
+    status = await call.client.goal(call.goal(query.user))
+    return _stream(call, status.record.goal.comm_id, status.standing, query)
+
+
+async def follow_group(call: Call, query: EventsQuery, _body: Nothing) -> Response:
+    """Follow a group and the teams nested in it."""
+    standing = await call.client.system.group(call.group())
+    return _stream(call, standing.state.comm_id, standing, query)
+
+
+def _stream(call: Call, comm_id: CommId, standing: GroupSnapshot | None, query: EventsQuery) -> Response:
+    """Answer with events, or with nothing behind the end: that alone stops a browser from coming back."""
+    after = _resumed(call.headers.get(LAST_EVENT_ID), query.after)
+    if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
+        return Response(status_code=204)
+    call.limits.check_stream(call.caller.key_id)
+    events = call.rooms.follow(comm_id, after, call.caller)
+    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+
+
+def _resumed(last: str | None, after: int) -> int:
+    if last is None:
+        return after
+    if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
+        raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
+    return int(last)

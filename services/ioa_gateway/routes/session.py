@@ -1,0 +1,42 @@
+"""Sessions of browsers: who shows a key or a token gets a cookie that stands for it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.model import Instruction
+from ioa_gateway.calls import Call, Nothing
+from ioa_gateway.keyring import COOKIE, SESSION
+
+_Shown = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class SessionOrder(Instruction):
+    """What is shown: a key, or a token that lets in once."""
+
+    key: Annotated[_Shown | None, Field(repr=False)] = None
+    token: Annotated[_Shown | None, Field(repr=False)] = None
+
+
+async def begin(call: Call, _query: Nothing, order: SessionOrder) -> Response:
+    """Begin a session."""
+    if (order.key is None) == (order.token is None):
+        raise InvalidInputError("Either `key` or `token` is shown.")
+    caller = await (call.keyring.holder_of(order.key) if order.key is not None else call.keyring.redeem(order.token or ""))
+    response = Response(status_code=204)
+    cookie = call.keyring.session_of(caller)
+    response.set_cookie(
+        COOKIE, cookie, max_age=int(SESSION.total_seconds()), secure=call.is_secure, httponly=True, samesite="strict"
+    )
+    return response
+
+
+async def end(call: Call, _query: Nothing, _body: Nothing) -> Response:
+    """End the session of this browser."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")
+    return response

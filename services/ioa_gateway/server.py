@@ -1,0 +1,64 @@
+"""Serving an application by uvicorn, which neither takes the signals of the process nor logs by itself."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from ioa.beside import beside
+from ioa.errors import InvalidInputError
+from ioa.telemetry.health import EVERY_ADDRESS
+
+_MOST_AT_ONCE = 2_000
+_GRACE_SECONDS = 5
+
+
+class _Server(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave them to the process."""
+        yield
+
+
+def bound(address: str, port: int) -> socket.socket:
+    """Take a port.
+
+    Raises:
+        InvalidInputError: It cannot be had.
+    """
+    try:
+        if address == EVERY_ADDRESS:
+            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, port), family=family)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InvalidInputError(f"Port {port} of {address} cannot be had ({why}).", hint="Name another by IOA_HTTP_PORT.") from None
+
+
+@asynccontextmanager
+async def open_server(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
+    """Serve for as long as the block; whoever is being answered at its end is answered first, if it does not take long."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=_MOST_AT_ONCE,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    config.load()
+    server = _Server(config)
+
+    def stop() -> None:
+        server.should_exit = True
+
+    async with beside(server.serve(sockets=[listening]), stop=stop):
+        yield

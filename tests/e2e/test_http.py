@@ -1,0 +1,40 @@
+"""HTTP as a reader of the documentation tries it: `ioa up --web`, a key, and what docs/http.md says to type."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from ioa_gateway.server import bound
+from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, running_system
+from tests.packaging.readme_session import blocks_of
+
+PAGE = Path(__file__).parents[2] / "docs" / "http.md"
+
+
+def test_what_the_documentation_says_to_type_works(tmp_path: Path) -> None:
+    """Every command of the page about HTTP succeeds on a system that was started with `--web`, and does what the page says."""
+    command = CommandLine(tmp_path)
+    with bound("127.0.0.1", 0) as free:
+        port = str(free.getsockname()[1])
+    page = PAGE.read_text(encoding="utf-8").replace("4280", port)
+    typed = "".join(block.body for block in blocks_of(page) if block.kind == "sh")
+    script = f'set -euo pipefail\nioa() {{ {sys.executable} -m ioa.cli "$@"; }}\n{typed}'
+    with running_system(command, "--pool", command.write_pool("greeter"), "--web", "--web-port", port):
+        done = subprocess.run(
+            ["bash"],
+            input=script,
+            cwd=tmp_path,
+            env=command.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT_SECONDS,
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = done.stdout
+    assert [one in told for one in ('"agent_id":"greeter"', '"reason":"concluded"', "event: entry\nid: ", "event: end\n")] == [
+        True
+    ] * 4
+    assert told.count("event: end\n") == 2

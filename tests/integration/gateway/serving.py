@@ -1,0 +1,107 @@
+"""A gateway on a control plane, served by uvicorn in the test's own event loop, and what its streams say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import httpx
+
+from ioa.beside import beside
+from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
+from ioa.protocol.ids import LOCAL
+from ioa.testing.manual_clock import NEW_YEAR, ManualClock
+from ioa.testing.memory_api_keys import MemoryApiKeys
+from ioa_gateway.app import create_app
+from ioa_gateway.guard import Guard
+from ioa_gateway.keyring import Keyring
+from ioa_gateway.limits import Limits
+from ioa_gateway.reach import Reach
+from ioa_gateway.rooms import open_rooms
+from ioa_gateway.server import bound, open_server
+from ioa_testkit.planes import Plane
+
+SECRET = "told to nobody else"
+BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}
+
+
+def key(key_id: str = "web", *scopes: Scope, expires_at: datetime | None = None) -> ApiKey:
+    """A key of the user of this machine, whose secret is `SECRET`; for everything unless it is said for what."""
+    return ApiKey(
+        key_id=KeyId(key_id),
+        name=key_id,
+        user=LOCAL,
+        scopes=scopes or tuple(Scope),
+        digest=digest_of_secret(SECRET),
+        created_at=NEW_YEAR,
+        expires_at=expires_at,
+    )
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of a stream."""
+
+    kind: str
+    seq: int
+    data: Any
+
+
+@dataclass
+class Door:
+    """What a test changes of a gateway while it runs.
+
+    Attributes:
+        keys: Who is let in.
+        clock: By which keys end.
+        is_there: Whether the gateway has a connection to its system.
+    """
+
+    keys: MemoryApiKeys = field(default_factory=MemoryApiKeys)
+    clock: ManualClock = field(default_factory=ManualClock)
+    is_there: bool = True
+
+
+@asynccontextmanager
+async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
+    door = door or Door()
+    await door.keys.put(key())
+    keyring, limits = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20)), Limits(lambda: door.clock.now().timestamp())
+    await keyring.open()
+    with bound("127.0.0.1", 0) as listening:
+        host = f"127.0.0.1:{listening.getsockname()[1]}"
+        async with open_rooms(plane.client, limits, keyring.stands) as rooms:
+            reach = Reach(rooms, keyring, limits, lambda _user: plane.client, lambda: door.is_there)
+            app = create_app(reach, partial(Guard, hosts={host: "http"}))
+            async with (
+                beside(keyring.follow(rooms.look)),
+                open_server(app, listening),
+                httpx.AsyncClient(base_url=f"http://{host}/v1", timeout=20, verify=False, headers=BEARER) as http,
+            ):
+                yield http
+                rooms.close()
+
+
+async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[Event]:
+    """Follow a stream to where the gateway ends it."""
+    async with http.stream("GET", path, headers=headers) as response:
+        assert response.status_code == 200, await response.aread()
+        fields: dict[str, str] = {}
+        async for line in response.aiter_lines():
+            if line:
+                name, _, value = line.partition(": ")
+                fields[name] = value
+            elif "data" in fields:
+                yield Event(fields["event"], int(fields["id"]), json.loads(fields["data"]))
+                fields = {}
+
+
+async def all_of(events: AsyncIterator[Event]) -> list[Event]:
+    """Collect a stream."""
+    return [event async for event in events]

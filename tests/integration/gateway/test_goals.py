@@ -1,0 +1,155 @@
+"""Goals by HTTP: launched once however often they are sent, listed, followed and cancelled."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from ioa.client.documents import EntryDocument, GoalDocument, told
+from ioa.client.history import conversation
+from ioa.protocol.ids import CommId, GoalId
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, Members
+from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
+
+ORDER = {"goal": "Count to ten.", "agent": "ada"}
+
+
+async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
+    launched = (await http.post("/goals", json=ORDER)).json()
+    await members.launch(GoalId(launched["goal_id"]))
+    return f"/goals/{launched['goal_id']}", CommId(launched["comm_id"])
+
+
+async def test_a_goal_is_launched_and_shown(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """Who launches a goal learns its id and where it is shown, by the same JSON as of `ioa goal show`."""
+    launched = await http.post("/goals", json=ORDER)
+    goal_id = GoalId(launched.json()["goal_id"])
+    shown = await http.get(launched.headers["location"].removeprefix("/v1"))
+    assert (launched.status_code, shown.json()) == (201, told(GoalDocument.of(await plane.client.goal(goal_id))))
+    assert [row["goal_id"] for row in (await http.get("/goals?open=true")).json()["goals"]] == [goal_id]
+
+
+async def test_the_same_key_is_the_same_goal(http: httpx.AsyncClient, members: Members) -> None:
+    """A program that has lost the answer sends the request again: there is one goal. Another goal under the key is a conflict."""
+    key = {"Idempotency-Key": "night run"}
+    first, again = [await http.post("/goals", json=ORDER, headers=key) for _ in range(2)]
+    other = await http.post("/goals", json={**ORDER, "goal": "Count to nine."}, headers=key)
+    assert (first.status_code, again.status_code, other.status_code) == (201, 200, 409)
+    assert first.json() == again.json()
+    assert (other.headers["content-type"], other.json()["type"]) == ("application/problem+json", "urn:ioa:error:conflict")
+    assert len((await http.get("/goals")).json()["goals"]) == 1
+
+
+async def test_goals_come_by_pages(http: httpx.AsyncClient, members: Members) -> None:
+    """All goals are listed, newest first, by asking for the next page until there is none."""
+    launched = [(await http.post("/goals", json=ORDER)).json()["goal_id"] for _ in range(3)]
+    first = (await http.get("/goals?limit=2")).json()
+    second = (await http.get(f"/goals?limit=2&cursor={first['next']}")).json()
+    found = [row["goal_id"] for row in first["goals"] + second["goals"]]
+    assert (found, second["next"]) == (launched[::-1], None)
+
+
+async def test_a_goal_is_followed_to_its_end_and_resumed(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """The stream is the log; who was interrupted goes on behind the last event, and behind the end nothing comes any more."""
+    path, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    events = await all_of(followed(http, f"{path}/events"))
+    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
+    assert [event.data for event in events] == [*log, {"seq": log[-1]["seq"], "phase": "concluded"}]
+    resumed = await all_of(followed(http, f"{path}/events", **{"Last-Event-ID": str(events[0].seq)}))
+    assert resumed == events[1:]
+    assert (await http.get(f"{path}/events?after={events[-1].seq}")).status_code == 204
+    assert (await all_of(followed(http, f"/groups/{room}/events"))) == events
+
+
+async def test_who_lags_reads_on_from_the_log(
+    http: httpx.AsyncClient, members: Members, plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A follower who is behind what the gateway keeps of a long group misses nothing, and gets nothing twice."""
+    monkeypatch.setattr("ioa_gateway.rooms._KEPT", 2)
+    path, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    events = await all_of(followed(http, f"{path}/events"))
+    log = [stored.seq for stored in await conversation(plane.client, room)]
+    assert [event.seq for event in events] == [*log, log[-1]]
+
+
+async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """A conversation comes by pages in either direction, and how its group stood at any entry in one request."""
+    path, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
+    first = (await http.get(f"{path}/entries?limit=2")).json()["entries"]
+    behind = (await http.get(f"{path}/entries?after={first[-1]['seq']}")).json()["entries"]
+    last = (await http.get(f"{path}/entries?before={log[-1]['seq']}&limit=1")).json()["entries"]
+    assert (first + behind, last) == (log, log[-2:-1])
+    stood = [(await http.get(f"{path}/state?at={entry['seq']}")).json()["groups"] for entry in log]
+    assert [[group["phase"] for group in groups] for groups in stood] == [[entry["phase"]] for entry in log]
+    assert (await http.get(f"{path}/state?at=0")).json() == {"groups": []}
+
+
+async def test_a_goal_is_cancelled(http: httpx.AsyncClient, members: Members) -> None:
+    """A cancelled goal ends; cancelling it again tells how it ended."""
+    path, _ = await _opened(http, members)
+    assert (await http.get(f"{path}/result")).status_code == 204
+    assert (await http.post(f"{path}/cancel", json={"why": "no need"})).status_code == 202
+    ended = await http.get(f"{path}/result?wait=10")
+    again = await http.post(f"{path}/cancel", json={})
+    assert (ended.json()["reason"], again.status_code, again.json()) == ("cancelled", 200, ended.json())
+
+
+async def test_agents_are_listed_and_found(http: httpx.AsyncClient, members: Members) -> None:
+    """Who is there comes by pages, and who fits a need with why."""
+    first = (await http.get("/agents?limit=1")).json()
+    second = (await http.get(f"/agents?limit=1&cursor={first['next']}")).json()
+    found = (await http.post("/agents/search", json={"needs": [{"text": "ada counts"}]})).json()
+    assert [agent["agent_id"] for agent in first["agents"] + second["agents"]] == ["ada", "bob"]
+    assert second["next"] is None
+    assert (found["by_need"][0]["hits"][0]["agent_id"], "why" in found["by_need"][0]["hits"][0]) == ("ada", True)
+
+
+REFUSED: list[tuple[str, object, int, str]] = [
+    ("/goals", {"goal": "x", "goal_id": "mine"}, 422, "goal_id"),
+    ("/goals", {"goal": "x", "colour": "red"}, 422, "colour"),
+    ("/goals", {"goal": "x" * 300_000}, 413, "256,000"),
+    ("/goals", ["x"], 422, "JSON object"),
+    ("/goals", {"goal": "\0"}, 422, "goal"),
+    ("/goals/none/cancel", {}, 404, "none"),
+    ("/goals/a.b/cancel", {}, 422, "valid id"),
+    ("/agents/search", {"needs": []}, 422, "needs"),
+]
+
+
+async def test_what_cannot_be_is_refused_in_words(http: httpx.AsyncClient, members: Members) -> None:
+    """A request that is wrong is told what is wrong about it, as problem details."""
+    for path, body, status, said in REFUSED:
+        refused = await http.post(path, json=body)
+        told = refused.json()
+        assert (refused.status_code, told["status"], said in told["detail"] + told.get("hint", "")) == (status, status, True), told
+
+
+async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient, members: Members) -> None:
+    """Neither by another name for this address, nor from another origin, nor by a form does a browser get anything done."""
+    rebound = await http.get("/goals", headers={"Host": "evil.example"})
+    foreign = await http.post("/goals", json=ORDER, headers={"Origin": "https://evil.example"})
+    opaque = await http.post("/goals", json=ORDER, headers={"Origin": "null"})
+    form = await http.post("/goals", content='{"goal": "x"}', headers={"Content-Type": "text/plain"})
+    assert [one.status_code for one in (rebound, foreign, opaque, form)] == [421, 403, 403, 415]
+    assert "default-src 'none'" in rebound.headers["content-security-policy"]
+
+
+async def test_the_description_names_every_route(http: httpx.AsyncClient) -> None:
+    """The OpenAPI document has each route of the table, with what it takes."""
+    described = (await http.get("/openapi.json")).json()
+    launching = described["paths"]["/v1/goals"]["post"]
+    assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
+    assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
+    assert "goal_id" in described["components"]["schemas"]["GoalOrder"]["properties"]
+
+
+async def test_a_system_that_is_away_is_not_waited_for(plane: Plane) -> None:
+    """While the gateway has no connection, each request is told so at once, and when to try again."""
+    async with open_gateway(plane, Door(is_there=False)) as http:
+        refused = await http.get("/goals")
+    assert (refused.status_code, refused.headers["retry-after"], refused.json()["type"]) == (503, "1", "urn:ioa:error:unavailable")

@@ -1,0 +1,108 @@
+"""Who is let in: by a key for what it is for, by a session of a browser, until the key ends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import httpx
+
+from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
+from ioa_gateway.api_table import TABLE
+from tests.contract.system_client.members import Members
+from tests.integration.gateway.serving import SECRET, Door, key
+
+PAGE = {"Sec-Fetch-Site": "same-origin"}
+ORDER = {"goal": "Count to ten.", "agent": "ada"}
+
+
+def bearer(key_id: str, secret: str = SECRET) -> dict[str, str]:
+    """The header by which a key is shown."""
+    return {"Authorization": f"Bearer {written_key(KeyId(key_id), secret)}"}
+
+
+async def _statuses(http: httpx.AsyncClient, headers: dict[str, str]) -> set[int]:
+    told = set()
+    for row in TABLE:
+        if row.scope is not None:
+            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1")
+            told.add((await http.request(row.method, path, headers=headers)).status_code)
+    return told
+
+
+async def test_nobody_comes_in_without_a_key(http: httpx.AsyncClient, door: Door) -> None:
+    """Every route of the table refuses who shows nothing, a key that is none, a wrong secret, or one that has ended."""
+    await door.keys.put(key("old", expires_at=door.clock.now()))
+    door.clock.advance(timedelta(seconds=2))
+    shown = ["", "Bearer", "Basic eDp5", "Bearer ioa_web", "Bearer ioa_we.b_x", "Bearer ioa_none_x"]
+    wrong = [*({"Authorization": one} for one in shown), bearer("web", "wrong"), bearer("old")]
+    assert [(await http.get("/goals", headers=headers)).status_code for headers in wrong] == [401] * len(wrong)
+    assert await _statuses(http, wrong[0]) == {401}
+    refused = await http.get("/goals", headers=bearer("web", "wrong"))
+    assert (refused.headers["www-authenticate"], SECRET in refused.text, "wrong" in refused.text) == ("Bearer", False, False)
+
+
+async def test_a_key_is_for_what_it_says(http: httpx.AsyncClient, door: Door) -> None:
+    """A route is closed to every key that is not for it."""
+    for scope in Scope:
+        await door.keys.put(key(f"no-{scope.value.replace(':', '-')}", *(one for one in Scope if one is not scope)))
+    door.clock.advance(timedelta(seconds=2))
+    for row in TABLE:
+        if row.scope is not None:
+            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1")
+            lacking = bearer(f"no-{row.scope.value.replace(':', '-')}")
+            assert (await http.request(row.method, path, headers=lacking)).status_code == 403, row.path
+
+
+async def test_a_revoked_key_ends_its_streams(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Soon after a key is revoked it lets nobody in, and what was opened with it ends."""
+    launched = (await http.post("/goals", json=ORDER)).json()
+    await members.launch(launched["goal_id"])
+    async with http.stream("GET", f"/goals/{launched['goal_id']}/events") as stream:
+        lines = stream.aiter_lines()
+        while not (await anext(lines)).startswith("data"):
+            pass
+        await door.keys.remove(KeyId("web"))
+        assert [line async for line in lines if line.startswith("event")] == []
+    assert (await http.get("/goals")).status_code == 401
+
+
+async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Who shows a key gets a cookie that no script reads; a page of the gateway acts by it, and another page does not."""
+    begun = await http.post("/session", json={"key": written_key(KeyId("web"), SECRET)})
+    assert (begun.status_code, {"HttpOnly", "SameSite=strict", "Path=/"} <= set(begun.headers["set-cookie"].split("; "))) == (
+        204,
+        True,
+    )
+    del http.headers["authorization"]
+    by_page = await http.post("/goals", json=ORDER, headers=PAGE)
+    by_other = [await http.post("/goals", json=ORDER, headers=headers) for headers in ({}, {"Sec-Fetch-Site": "same-site"})]
+    assert [(await http.get("/goals")).status_code, by_page.status_code, *(one.status_code for one in by_other)] == [
+        200,
+        201,
+        403,
+        403,
+    ]
+    cookie = http.cookies["ioa_session"]
+    forged = [cookie[:-1] + ("0" if cookie[-1] != "0" else "1"), cookie.replace("web", "wob"), "web.9999999999.\u00e4", "..", "web"]
+    http.cookies.clear()
+    told = [(await http.get("/goals", headers=[(b"cookie", f"ioa_session={one}".encode())])).status_code for one in forged]
+    assert told == [401] * len(forged)
+    door.clock.advance(timedelta(days=7))
+    assert (await http.get("/goals", headers={"Cookie": f"ioa_session={cookie}"})).status_code == 401
+
+
+async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) -> None:
+    """A token is good for one session, begun in time."""
+    for name, after in (("good", timedelta(minutes=1)), ("late", timedelta(0))):
+        expires_at = door.clock.now() + after
+        await door.keys.put_token(LoginToken(digest=digest_of_secret(name), key_id=KeyId("web"), expires_at=expires_at))
+    told = [(await http.post("/session", json={"token": one})).status_code for one in ("good", "good", "late", "none")]
+    assert told == [204, 401, 401, 401]
+    assert [(await http.post("/session", json=one)).status_code for one in ({}, {"key": "a", "token": "b"})] == [422, 422]
+
+
+async def test_one_key_leaves_room_for_others(http: httpx.AsyncClient, members: Members) -> None:
+    """Who launches without pause is told when to come back, and others are served."""
+    launched = [await http.post("/goals", json={"goal": "x", "goal_id": "mine"}) for _ in range(61)]
+    assert ({one.status_code for one in launched[:60]}, launched[60].status_code) == ({422}, 429)
+    assert int(launched[60].headers["retry-after"]) >= 1

@@ -1,0 +1,65 @@
+"""The gateway as it runs: on a nats-server that goes and comes back, and where it may listen."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+from structlog.testing import capture_logs
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.topology import Topology
+from ioa.beside import beside
+from ioa.hosting.place import listens
+from ioa.runtime.process import StopSignal
+from ioa_gateway.__main__ import serve
+from ioa_gateway.server import bound
+from ioa_gateway.settings import GatewaySettings
+from tests.integration.gateway.serving import BEARER, key
+from tests.rig.deadline import eventually
+
+
+async def test_an_outage_is_told_and_gotten_over(tmp_path: Path) -> None:
+    """Without NATS every request is told to come back, within 3 s; when NATS is back, so is the gateway, by itself."""
+    with bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    async with open_nats_server(tmp_path, None) as server:
+        async with open_connection(NatsSettings(server.url, "test")) as client:
+            await Topology().ensure(client.jetstream())
+            await NatsApiKeys(client).put(key())
+        stop = StopSignal()
+        async with (
+            beside(serve(GatewaySettings(nats_url=server.url, http_port=port), stop), stop=stop.set),
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", headers=BEARER, verify=False) as http,
+        ):
+
+            async def status() -> int:
+                try:
+                    return (await http.get("/goals", timeout=3)).status_code
+                except httpx.TransportError:
+                    return 0
+
+            assert await eventually(status, lambda told: told == 200) == 200
+            await server.stop()
+            assert await eventually(status, lambda told: told != 200, within=timedelta(seconds=3)) == 503
+            await server.start()
+            assert await eventually(status, lambda told: told == 200) == 200
+
+
+async def test_others_reach_it_once_there_is_a_key(tmp_path: Path) -> None:
+    """On an address that other machines reach nobody is answered before the first key is made."""
+    with bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    stop = StopSignal()
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        settings = GatewaySettings(nats_url=server.url, http_port=port, http_address="*")
+        with capture_logs() as logs:
+            async with beside(serve(settings, stop), stop=stop.set):
+                await eventually(lambda: any(line["event"] == "no_key_yet" for line in logs))
+                assert not await listens(f"http://127.0.0.1:{port}")
+                await NatsApiKeys(client).put(key())
+                assert await eventually(lambda: listens(f"http://127.0.0.1:{port}"))

@@ -1,0 +1,34 @@
+"""Whose goals a connection launches is the server's word, and its silence is no word."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats import whoami
+from ioa.adapters.nats.whoami import ask_user
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.protocol.ids import UserId
+from tests.integration.security.secured import open_intruder, open_secured
+
+
+async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent's key launches nothing, as the server said; a user's whose server is busy is told to come again."""
+    monkeypatch.setattr(whoami, "_TIMEOUT", 0.5)
+    async with (
+        open_secured(tmp_path, ["writer"]) as secured,
+        open_intruder(secured, "user") as user,
+        open_intruder(secured, "writer", "writer") as agent,
+    ):
+        assert await ask_user(user) == UserId("user")
+        with pytest.raises(ForbiddenError, match="is no user's"):
+            await ask_user(agent)
+        os.kill(secured.server.pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(UnavailableError, match="NATS does not answer"):
+                await ask_user(user)
+        finally:
+            os.kill(secured.server.pid, signal.SIGCONT)

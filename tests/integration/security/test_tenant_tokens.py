@@ -1,0 +1,77 @@
+"""A token that names a tenant lets into that tenant, by the one auth callout that a server has."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.inspection import NatsInspection
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.whoami import ask_user
+from ioa.beside import beside
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, create_credentials, in_folder, plan_of
+from ioa.cli.terminal import Terminal
+from ioa.protocol import subjects
+from ioa.protocol.ids import TenantId, UserId
+from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa_authcallout.__main__ import serve
+from ioa_authcallout.settings import CalloutSettings
+from tests.integration.security.secured import open_intruder, secured_by
+from tests.integration.security.town import SOON
+from tests.rig.deadline import eventually
+from tests.rig.identity_provider import open_provider
+
+ACME, UMBRA = TenantId("acme"), TenantId("umbra")
+ZOE = UserId("zoe")
+
+
+async def test_a_guest_is_one_of_the_tenant_that_its_token_names(tmp_path: Path) -> None:
+    """What she publishes is heard in that tenant and in no other, though she is known to neither by a key."""
+    keys = tmp_path / "credentials"
+    plans = [plan_of([], [], ["observer"], ["admin"], callout=True)]
+    plans += [plan_of([], [], [], ["admin"], tenant=tenant) for tenant in (ACME, UMBRA)]
+    for plan in plans:
+        await asyncio.to_thread(create_credentials, keys, plan, Terminal(as_json=True), now=NEW_YEAR)
+    rendered = keys / AUTHORIZATION / "authorization.conf"
+    heard: list[str] = []
+    async with AsyncExitStack() as stack:
+        authorization = await asyncio.to_thread(rendered.read_text)
+        server = await stack.enter_async_context(open_nats_server(tmp_path / "nats", None, authorization=authorization))
+        provider = await stack.enter_async_context(open_provider())
+        settings = CalloutSettings(
+            nats_url=server.url,
+            nats_seed=str(keys / "authcallout" / "seed"),
+            callout_keys=keys / CALLOUT,
+            callout_authorization=rendered,
+            callout_issuer=provider.url,
+            callout_audience="ioa",
+        )
+        await stack.enter_async_context(beside(serve(settings, StopSignal())))
+        unnamed, *named = (secured_by(server, keys / in_folder(tenant, ""), tmp_path) for tenant in (None, ACME, UMBRA))
+        observer = await stack.enter_async_context(open_intruder(unnamed, "observer"))
+        await eventually(NatsInspection(observer).callout, lambda status: status is not None, within=SOON)
+        for tenant, whose in zip(("", ACME, UMBRA), (unnamed, *named), strict=True):
+            admin = await stack.enter_async_context(open_intruder(whose, "admin"))
+            await admin.subscribe("ioa.v1.goal.>", cb=_keep(heard, tenant))
+            await admin.flush()
+        token = provider.token({"role": "user", "name": ZOE, "tenant": ACME}, sub="zoe")
+        zoe = await stack.enter_async_context(open_connection(NatsSettings(server.url, "zoe", token=token), patience=SOON))
+        assert await ask_user(zoe) == ZOE
+        await zoe.publish(subjects.goal_of(ZOE), b"Count to ten.")
+        await eventually(lambda: heard, bool, within=SOON)
+        status = await NatsInspection(observer).callout()
+        assert status is not None
+        assert (heard, status.let_in) == ([ACME], 1)
+
+
+def _keep(heard: list[str], tenant: str) -> Callable[[Msg], Awaitable[None]]:
+    async def keep(_message: Msg) -> None:
+        heard.append(tenant)
+
+    return keep

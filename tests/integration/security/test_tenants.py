@@ -1,0 +1,147 @@
+"""Two tenants on one nats-server, whose agents, users and goals bear the same names: neither is there for the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+from nats.aio.msg import Msg
+from nats.js.errors import APIError
+
+from ioa.adapters.nats.audit import NatsAuditTrail
+from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.topology import LOG
+from ioa.cli.examination import Health, stores_finding
+from ioa.errors import NotFoundError, StoreFullError
+from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import CommId, GoalId, GoalName
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from tests.integration.security.secured import flooding, open_intruder
+from tests.integration.security.tenants import open_tenants
+from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
+
+REPORT = GoalId("report")
+SECRET, FORGED = "The merger is on Tuesday", b"forged by two"
+EVERYBODY = [*((name, "seed") for name in ("admin", "user", "observer", "auditor", "registry", "groups", "router")), (BOB, BOB)]
+EVERYTHING = (">", "ioa.v1.>", "_INBOX.>", "$JS.>", "$KV.>", "$SYS.>")
+_SMALL_STORE = 6_000_000
+_GOALS = 5
+_SLACK_SECONDS = 4.0
+"""What noticing a flood may take once, on a busy machine, as in test_flooding."""
+
+
+@pytest.fixture
+async def towns(tmp_path: Path) -> AsyncIterator[tuple[Town, Town]]:
+    """Two tenants with their services: bob works in the first, mallory, by a key of her own, in the second; so does its bob."""
+    async with AsyncExitStack() as stack:
+        one, two = await stack.enter_async_context(open_tenants(tmp_path, [BOB, MALLORY], f"max_file={_SMALL_STORE}"))
+        first = await stack.enter_async_context(open_town_on(one, (BOB,)))
+        yield first, await stack.enter_async_context(open_town_on(two, (BOB, MALLORY)))
+
+
+async def test_what_one_tenant_does_is_not_there_for_another(towns: tuple[Town, Town], tmp_path: Path) -> None:
+    """While a goal with files is worked at, nobody of the other tenant hears, reads, lists, changes or ends anything of it."""
+    one, two = towns
+    (tmp_path / "plan.txt").write_text(SECRET)
+    name, comm_id = GoalName(USER, REPORT), GoalName(USER, REPORT).comm_id
+    heard: list[Msg] = []
+    async with AsyncExitStack() as stack:
+        listeners = [await stack.enter_async_context(open_intruder(two.secured, *who)) for who in EVERYBODY]
+        for listener in listeners:
+            for subject in EVERYTHING:
+                await listener.subscribe(subject, cb=_keep(heard))
+            await listener.flush()
+        await one.user.launch(GoalOrder(goal=SECRET, goal_id=REPORT, agent=BOB), [tmp_path / "plan.txt"])
+        await one.given((USER, REPORT))
+        with pytest.raises(NotFoundError):
+            await two.user.cancel(CancelGroup(goal_id=REPORT, why="They must not."))
+        admin = listeners[0]
+        for subject in (subjects.log(comm_id), subjects.inbox(BOB, one.agents[BOB].nonce), subjects.result_of(name)):
+            await admin.publish(subject, FORGED)
+        await admin.request(f"$JS.API.STREAM.PURGE.{LOG}")
+        made = await _report(one.agents[BOB], comm_id)
+        result = await one.user.wait_for_result(REPORT)
+        assert (result.reason, result.content, await one.user.fetch(made)) == (Reason.CONCLUDED, SECRET, SECRET.encode())
+
+        with pytest.raises(NotFoundError):
+            await two.user.fetch(made)
+        with pytest.raises(NotFoundError):
+            await two.user.find_goal(REPORT)
+        assert not [*(await two.user.goals()).goals, *(await two.user.groups()).groups, *(await two.user.stored()).owners]
+        assert {status.card.agent_id for status in await one.user.agents()} == {BOB}
+        assert {status.card.agent_id for status in await two.user.agents()} == {BOB, MALLORY}
+        lines = (await NatsAuditTrail(admin).page(limit=100)).lines
+        assert {line.deed for _, line in lines} <= {Deed.JOINED, Deed.CANCELLED}
+        js, kept = admin.jetstream(), list[bytes]()
+        for stream in await js.streams_info():
+            for seq in range(stream.state.first_seq, stream.state.last_seq + 1):
+                try:
+                    kept.append((await js.get_msg(str(stream.config.name), seq)).data or b"")
+                except APIError:  # it was removed
+                    continue
+        assert kept
+        seen = [*kept, *(message.data for message in heard), *(message.subject.encode() for message in heard)]
+        assert not [one for one in seen if SECRET.encode() in one]
+        own = {subjects.log(comm_id), subjects.result_of(name)}
+        assert {message.data for message in heard if message.subject in own} <= {FORGED}
+
+
+async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> None:
+    """While another floods its routers and has filled its store, a tenant's goals take three times as long at most."""
+    one, two = towns
+    usual = await _lead_some(one)
+    async with flooding(two.agents[MALLORY].client, subjects.say(CommId("c1"), MALLORY), bytes(10_000)):
+        beside_flood = await _lead_some(one)
+    async with open_intruder(two.secured, "admin") as admin:
+        for size in (500_000, 5_000, 50):
+            with pytest.raises(APIError, match="resource limits exceeded for account"):
+                for _ in range(_SMALL_STORE // size):
+                    await admin.jetstream().publish(subjects.log(CommId("c1")), bytes(size))
+    with pytest.raises(StoreFullError):
+        await two.user.launch(GoalOrder(goal="Count to ten.", agent=BOB))
+    beside_full = await _lead_some(one)
+    assert max(beside_flood, beside_full) <= 3 * usual + _SLACK_SECONDS, (
+        f"{beside_flood:.2f} s, {beside_full:.2f} s; usual {usual:.2f}"
+    )
+    assert [await _store(town) for town in towns] == [Health.OK, Health.PROBLEM]
+
+
+def _keep(heard: list[Msg]) -> Callable[[Msg], Awaitable[None]]:
+    async def keep(message: Msg) -> None:
+        heard.append(message)
+
+    return keep
+
+
+async def _report(bob: Agent, comm_id: CommId) -> Artifact:
+    """Lead the goal: put a file and conclude."""
+    launch = LaunchGroup(
+        owner=BOB, members=(), goal_id=REPORT, user=USER, session=bob.session.session, ticket=bob.given.ticket_of(REPORT, USER)
+    )
+    state = (await bob.network.launch(launch)).state
+    made = await bob.network.put_file(BOB, comm_id, "minutes", "minutes.txt", SECRET.encode(), "text/plain")
+    state = await bob.say(state, ConcludeGroupDiscussion(), 0)
+    await bob.say(state, Conclusion(content=SECRET, artifacts=(made,)), 1)
+    return made
+
+
+async def _lead_some(town: Town) -> float:
+    started = time.perf_counter()
+    for _ in range(_GOALS):
+        [goal_id] = await town.ask_for("Count to ten.")
+        await town.agents[BOB].lead(goal_id, "Ten.")
+        assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+    return time.perf_counter() - started
+
+
+async def _store(town: Town) -> Health:
+    """What the doctor says of a tenant's store to its observer."""
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        return stores_finding(await inspection.storage(), await town.user.stored()).health

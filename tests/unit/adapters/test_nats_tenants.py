@@ -1,0 +1,84 @@
+"""What the rendered authorization promises to tenants: a world of their own, and limits of their own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from ioa.adapters.nats.authorization import Limits, authorization, names_in, read_authorization, read_tenants
+from ioa.adapters.nats.permissions import Permissions, account_of, of_admin, of_agent, of_user, tenant_of
+from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
+
+ACME, UMBRA = TenantId("acme"), TenantId("umbra-2")
+ADA = of_agent(AgentId("ada"), PoolId("sums"))
+ANNA = of_user(UserId("anna"))
+KEYS = {"A": replace(ADA, tenant=ACME), "B": replace(ANNA, tenant=ACME), "C": replace(ADA, tenant=UMBRA), "D": ANNA}
+SMALL = Limits(max_file=1_000_000, agent_connections=7, user_subscriptions=9)
+
+
+def test_a_system_without_tenants_is_what_it_was() -> None:
+    """Whoever has no tenants has the same configuration with them near: the unnamed tenant's accounts are rendered alike."""
+    alone = json.loads(authorization({"D": ANNA}))["accounts"]
+    beside = json.loads(authorization(KEYS))["accounts"]
+    assert {name: beside[name] for name in alone} == alone
+
+
+@pytest.mark.parametrize("may", [*KEYS.values(), replace(of_admin(), tenant=ACME)])
+def test_somebody_is_told_as_one_of_a_tenant(may: Permissions) -> None:
+    """What was rendered for somebody says whose he is, so that it can be rendered again."""
+    assert read_authorization(authorization({"KEY": may}), {}) == {"KEY": may}
+
+
+def test_nothing_crosses_from_one_tenant_to_another() -> None:
+    """Each account imports from its own tenant's alone, and exports to nobody else's."""
+    accounts = json.loads(authorization(KEYS))["accounts"]
+    crossing = {
+        (tenant_of(name), tenant_of(other))
+        for name, account in accounts.items()
+        for other in (
+            *(next(iter(one.values()))["account"] for one in account.get("imports", ())),
+            *(importer for one in account.get("exports", ()) for importer in one["accounts"]),
+        )
+    }
+    assert crossing == {(None, None), (ACME, ACME), (UMBRA, UMBRA)}
+
+
+def test_a_tenant_has_limits_of_its_own() -> None:
+    """They stand where the server heeds them, and are read back when keys come and go."""
+    rendered = authorization(KEYS, tenants={ACME: SMALL})
+    accounts = json.loads(rendered)["accounts"]
+    assert read_tenants(rendered) == {ACME: SMALL, UMBRA: Limits()}
+    assert [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2")] == [{"max_file": 1_000_000}, "enabled"]
+    assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
+    assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 500, "max_subscriptions": 9}
+
+
+def test_names_are_told_apart_by_their_tenants() -> None:
+    """The same name of two tenants is that of two people."""
+    assert names_in(authorization(KEYS)) == {"acme/ada", "acme/anna", "umbra-2/ada", "anna"}
+
+
+@pytest.mark.parametrize("name", ["agents", "users", "callout", "a", "clients", "acme-agents"])
+def test_no_two_accounts_are_called_alike(name: str) -> None:
+    """Whatever a tenant may be called, its accounts are nobody else's, and say whose they are."""
+    tenant, sides = TenantId(check_tenant(name)), ("IOA", "IOA_AGENTS", "IOA_USERS")
+    found = [account_of(side, tenant) for side in sides]
+    assert [tenant_of(one) for one in found] == [tenant] * 3
+    assert not {*found} & {*sides, "IOA_CALLOUT", "IOA_CLIENTS", *(account_of(side, TenantId("acme")) for side in sides)}
+
+
+@pytest.mark.parametrize("name", ["", "Acme", "a_b", "-a", "a-", "a.b", "x" * 21, "a/b"])
+def test_a_name_that_accounts_and_folders_cannot_hold_is_refused(name: str) -> None:
+    """Upper case and `_` would make two accounts alike; the rest no server or cluster takes."""
+    with pytest.raises(ValueError, match="no tenant's name"):
+        check_tenant(name)
+
+
+@pytest.mark.parametrize("limits", [{"max_file": 0}, {"connections": 5}, {"agent_connections": "many"}])
+def test_a_limit_that_holds_nobody_is_refused(limits: dict[str, object]) -> None:
+    """A misspelt limit, or none at all, is not taken for one."""
+    with pytest.raises(ValidationError):
+        Limits.model_validate(limits)
