@@ -17,7 +17,7 @@ from datetime import timedelta
 import structlog
 from prometheus_client import Gauge
 
-from ioa.client.transcript import entry_document
+from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError
 from ioa.ports.group_client import GroupClient
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 def encoded(stored: StoredEntry) -> bytes:
     """Write an entry as an event."""
-    return _event("entry", entry_document(stored), stored.seq)
+    return _event("entry", told(EntryDocument.of(stored)), stored.seq)
 
 
 def _event(kind: str, data: object, seq: int) -> bytes:

@@ -13,7 +13,7 @@ from rich.text import Text
 from ioa.cli.conversation import speaker_style
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.client.documents import agent_document, search_document
+from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
@@ -54,7 +54,7 @@ async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None
     async with open_reached_system(url) as system:
         found = await system.agents(online_only=online)
     if terminal.as_json:
-        terminal.document([agent_document(status) for status in found])
+        terminal.document([told(AgentDocument.of(status)) for status in found])
     elif not found:
         terminal.print("No agent is registered. Join one: ioa agent run FILE.py:agent")
     else:
@@ -67,7 +67,7 @@ async def search_agents(url: str | None, options: SearchOptions, why: bool, term
     async with open_reached_system(url) as system:
         result = await system.search(search)
     if terminal.as_json:
-        terminal.document(search_document(result))
+        terminal.document(told(SearchDocument.of(result)))
         return
     for number, need in enumerate(result.by_need):
         if len(result.by_need) > 1:

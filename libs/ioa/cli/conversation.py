@@ -19,7 +19,8 @@ from rich.text import Text
 
 from ioa.cli.console import create_console
 from ioa.cli.terminal import Output, Terminal
-from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskStatus, Tone, Transcript, entry_document, progress_document
+from ioa.client.documents import EntryDocument, ProgressDocument, told
+from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskStatus, Tone, Transcript
 from ioa.foreign_text import shown, shown_in_line
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
@@ -86,14 +87,13 @@ class ConversationView:
 
     def show(self, news: StoredEntry | Said) -> None:
         """Show the next entry, or a report of progress that is none."""
-        if isinstance(news, Said):
-            lines, kind, document = self.transcript.hear(news), "progress", progress_document(news)
-        else:
+        if not isinstance(news, Said):
             self._waiting = ""
-            lines, kind, document = self.transcript.read(news), "entry", entry_document(news)
+        lines = self.transcript.hear(news) if isinstance(news, Said) else self.transcript.read(news)
         if self._terminal.as_json:
             if not (self._beside and self._terminal.quiet):
-                self._terminal.line(kind, **document)
+                kind, document = _document(news)
+                self._terminal.line(kind, **told(document))
             return
         for line in lines:
             self._started = self._started or line.at
@@ -118,6 +118,10 @@ class ConversationView:
     def _floor(self) -> str:
         holders = [state.floor_holder for state in self.transcript.states.values() if state.floor_holder]
         return f"{', '.join(holders)} may speak" if holders else "waiting"
+
+
+def _document(news: StoredEntry | Said) -> tuple[str, EntryDocument | ProgressDocument]:
+    return ("progress", ProgressDocument.of(news)) if isinstance(news, Said) else ("entry", EntryDocument.of(news))
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:

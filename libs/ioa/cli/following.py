@@ -15,7 +15,7 @@ from ioa.beside import beside
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
-from ioa.client.documents import result_document
+from ioa.client.documents import ResultDocument, told
 from ioa.client.history import conversation
 from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import watch
@@ -77,7 +77,7 @@ async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResu
         show_answer(terminal, result)
     fetched = await fetch_files(system, result, out)
     if terminal.as_json:
-        terminal.line("result", **result_document(result), files=[str(path) for path in fetched.paths])
+        terminal.line("result", **told(ResultDocument.of(result)), files=[str(path) for path in fetched.paths])
     else:
         show_files(terminal, result, fetched.paths)
     fetched.check()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -23,9 +22,18 @@ from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
-from ioa.client.documents import goal_document, result_document, row_document, standing_of, turns_of, usage_of
+from ioa.client.documents import (
+    GoalDocument,
+    GoalRow,
+    ResultDocument,
+    SpendingDocument,
+    standing_of,
+    told,
+    turns_of,
+    usage_of,
+)
 from ioa.client.history import conversation
-from ioa.client.transcript import Transcript, task_document, what_rules_decided
+from ioa.client.transcript import Transcript, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
@@ -53,7 +61,8 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         nothing = "No goal bears these labels."
     else:
         nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
-    view = ListView("goal", row_document, show, nothing, "There are more: --limit N lists more of them, --all lists all.")
+    more = "There are more: --limit N lists more of them, --all lists all."
+    view = ListView("goal", GoalRow.of, show, nothing, more)
     async with open_reached_system(url) as system:
 
         async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
@@ -80,10 +89,10 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
         written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
     if terminal.as_json:
-        tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
-        document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
-        more = {"traces": told} if (told := _told(noted, written)) else {}
-        spending = {} if spent is None else {"costs": costs_document(spent), "calls": [call_document(one) for one in asked]}
+        document = told(GoalDocument.of(status, transcript.known_tasks(comm_id)))
+        document["files"] = [str(path) for path in fetched.paths]
+        more = {"traces": noted_steps} if (noted_steps := _told(noted, written)) else {}
+        spending = {} if spent is None else told(SpendingDocument.of(spent, asked))
         terminal.document({**document, **more, **spending})
     else:
         _show(terminal, status, transcript, fetched.paths)
@@ -162,7 +171,7 @@ async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal)
         await system.cancel(CancelGroup(goal_id=goal.goal_id, why=why), goal.owner)
         result = await system.wait_for_result(goal)
     if terminal.as_json:
-        terminal.document(result_document(result))
+        terminal.document(told(ResultDocument.of(result)))
     else:
         terminal.print(f"{goal.goal_id} has ended: {result.reason}")
 
@@ -184,11 +193,6 @@ def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     return rows
 
 
-def costs_document(spent: Mapping[Purpose, Usage]) -> Mapping[str, Any]:
-    """Describe for programs what was spent, by purpose."""
-    return {purpose.value: spent[purpose].model_dump() for purpose in Purpose if purpose in spent}
-
-
 def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
     """Lay out what was spent, by purpose, and how much of it on working together."""
     if not any(usage.tokens or usage.cost_micros for usage in spent.values()):
@@ -204,11 +208,6 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
     together = _sum(usage for purpose, usage in spent.items() if purpose in COMMUNICATION)
     share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
     return Group(table, Text(f"{share:.0%} of it for working together, the rest for tasks and nested teams", style="dim"))
-
-
-def call_document(one: DecisionCall) -> Mapping[str, Any]:
-    """Describe a call of a model for programs."""
-    return {"comm_id": one.comm_id, "turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
 
 
 def call_table(asked: Sequence[DecisionCall]) -> RenderableType:

@@ -13,10 +13,10 @@ from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.client.documents import group_document
+from ioa.client.documents import EntryDocument, GroupDocument, told
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
-from ioa.client.transcript import Transcript, entry_document, task_document
+from ioa.client.transcript import Transcript
 from ioa.client.watching import watch
 from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
@@ -37,7 +37,8 @@ async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> No
             terminal.print(tree)
 
     nothing = "No group is open." if asked.open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
-    view = ListView("group", group_document, show, nothing, "There are more: --limit N lists those of more goals, --all lists all.")
+    more = "There are more: --limit N lists those of more goals, --all lists all."
+    view = ListView("group", GroupDocument.of, show, nothing, more)
     async with open_reached_system(url) as system:
 
         async def read(before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
@@ -59,11 +60,8 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
             transcript.read(stored)
         terminal.document(
             {
-                "groups": [
-                    {**group_document(one), "tasks": [task_document(task) for task in transcript.known_tasks(one.state.comm_id)]}
-                    for one in standings
-                ],
-                "entries": [dict(entry_document(stored)) for stored in entries],
+                "groups": [told(GroupDocument.of(one, transcript.known_tasks(one.state.comm_id))) for one in standings],
+                "entries": [told(EntryDocument.of(stored)) for stored in entries],
             }
         )
         return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
 
 from ioa.cli.options import Listing
 from ioa.cli.terminal import Terminal
+from ioa.client.documents import told
 
 R = TypeVar("R")
 
@@ -25,7 +28,7 @@ class ListView(Generic[R]):
     """
 
     kind: str
-    document: Callable[[R], Mapping[str, Any]]
+    document: Callable[[R], BaseModel]
     show: Callable[[Sequence[R], bool], None]
     nothing: str
     more: str
@@ -38,9 +41,9 @@ async def list_pages(
     (rows, before), shown = await read(None), 0
     while True:
         if terminal.as_json and not asked.everything:
-            terminal.document([view.document(row) for row in rows])
+            terminal.document([told(view.document(row)) for row in rows])
         for row in rows if asked.everything and terminal.as_json else ():
-            terminal.line(view.kind, **view.document(row))
+            terminal.line(view.kind, **told(view.document(row)))
         view.show(rows, not shown)
         shown += len(rows)
         if before is None or not asked.everything:

@@ -1,102 +1,245 @@
-"""Goals, groups, agents and answers as programs read them: the JSON that the command line and the gateway share."""
+"""What programs are told of goals, groups, entries, agents and searches: one model for each, whoever tells it.
+
+The command line writes them as JSON, and so do services in front of the system. Members are added, never renamed or removed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Self
 
-from ioa.client.transcript import task_document
+from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
+
+from ioa.client.calls import DecisionCall
+from ioa.client.costs import Purpose
+from ioa.group.events import Said, input_of, name_of
+from ioa.group.machine import legal_kinds
 from ioa.group.requests import GroupSnapshot
-from ioa.group.state import GroupState
+from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Task, WaitingTask
 from ioa.ports.goal_client import GoalStatus
-from ioa.protocol.cards import AgentStatus, advice
-from ioa.protocol.goals import GoalResult
-from ioa.protocol.search import NeedHits, SearchResult
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.cards import AgentCard, AgentStatus, advice
+from ioa.protocol.decisions import DecidedBy, Decisions
+from ioa.protocol.goals import GoalResult, GoalTerms
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
+from ioa.protocol.load import Load
+from ioa.protocol.model import Model
+from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.outcomes import Record
+from ioa.protocol.search import Hit, NeedHits, SearchResult, Why
 from ioa.protocol.usage import NOTHING, Usage
 
+Instant = Annotated[
+    datetime, PlainSerializer(datetime.isoformat, return_type=str), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+"""A time in UTC, written with its offset."""
 
-def row_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal in a list for programs."""
+
+def told(document: BaseModel) -> dict[str, Any]:
+    """Write a document as plain data, ready for JSON."""
+    return document.model_dump(mode="json")
+
+
+class TaskDocument(Model):
+    """A task. `lease_until` is when its next sign of life is due, while it is open."""
+
+    task_id: TaskId
+    assignee: AgentId
+    status: str
+    why: str
+    subgroup: CommId | None
+    lease_until: Instant | None
+
+    @classmethod
+    def of(cls, task: Task) -> Self:
+        """Describe a task."""
+        return cls(
+            task_id=task.task_id,
+            assignee=task.assignee,
+            status=str(task.outcome) if isinstance(task, ClosedTask) else task.status,
+            why=task.why if isinstance(task, ClosedTask) else "",
+            subgroup=None if isinstance(task, WaitingTask) else task.subgroup,
+            lease_until=task.lease_until if isinstance(task, OpenTask) else None,
+        )
+
+
+class BudgetDocument(Model):
+    """What a group may use up, and has: turns of its own and of nested teams, and those lent to nested teams that go on."""
+
+    max_turns: int
+    max_tokens: int | None
+    max_cost_micros: int | None
+    deadline: Instant
+    turns_taken: int
+    nested_turns: int
+    turns_lent: int
+    spent: Usage
+
+    @classmethod
+    def of(cls, state: GroupState) -> Self:
+        """Describe the budget of a group."""
+        return cls(
+            max_turns=state.limits.max_turns,
+            max_tokens=state.limits.max_tokens,
+            max_cost_micros=state.limits.max_cost_micros,
+            deadline=state.limits.deadline,
+            turns_taken=state.turns_taken,
+            nested_turns=state.nested_turns,
+            turns_lent=sum(loan.turns for loan in state.loans),
+            spent=state.spent,
+        )
+
+
+class EntryDocument(Model):
+    """An entry: what happened, and where its group stands since.
+
+    Attributes:
+        type: The kind of message or event.
+        sender: Who said it; None if nobody did.
+        body: Its own fields.
+        until: When whoever has the floor, or is waited for, has to have spoken; None where nothing but tasks is waited for.
+        legal: What each of those who may speak may say; None in a group that a policy leads, which decides it.
+        budget: What the group may use up, and has.
+    """
+
+    seq: int
+    comm_id: CommId
+    depth: int
+    at: Instant
+    type: str
+    sender: AgentId | None
+    decided_by: DecidedBy | None
+    body: dict[str, Any]
+    phase: str
+    turn: int
+    floor_holder: AgentId | None
+    tasks: tuple[TaskDocument, ...]
+    until: Instant | None
+    legal: dict[AgentId, tuple[str, ...]] | None
+    budget: BudgetDocument
+
+    @classmethod
+    def of(cls, stored: StoredEntry) -> Self:
+        """Describe an entry."""
+        event, state = stored.entry.event, stored.entry.state
+        said = event.message if isinstance(event, Said) else None
+        return cls(
+            seq=stored.seq,
+            comm_id=state.comm_id,
+            depth=state.depth,
+            at=event.at,
+            type=input_of(event).type,
+            sender=said.header.sender if said else None,
+            decided_by=said.header.decided_by if said else None,
+            body=said.payload.model_dump(mode="json", exclude={"type"})
+            if said
+            else event.model_dump(mode="json", exclude={"type", "at"}),
+            phase=str(state.phase),
+            turn=state.turn,
+            floor_holder=state.floor_holder,
+            tasks=tuple(map(TaskDocument.of, state.tasks)),
+            until=None if isinstance(state.stage, Ended) else getattr(state.stage, "until", None),
+            legal=None if state.course is not None else _legal(state, event.at),
+            budget=BudgetDocument.of(state),
+        )
+
+
+def _legal(state: GroupState, at: datetime) -> dict[AgentId, tuple[str, ...]]:
+    return {agent_id: tuple(map(name_of, legal_kinds(state, agent_id, at))) for agent_id in state.floor}
+
+
+class ProgressDocument(Model):
+    """A report of progress that is no entry."""
+
+    comm_id: CommId
+    at: Instant
+    type: str
+    sender: AgentId
+    body: dict[str, Any]
+
+    @classmethod
+    def of(cls, said: Said) -> Self:
+        """Describe a report."""
+        header, payload = said.message.header, said.message.payload
+        body = payload.model_dump(mode="json", exclude={"type"})
+        return cls(comm_id=header.comm_id, at=said.at, type=payload.type, sender=header.sender, body=body)
+
+
+class ResultDocument(GoalResult):
+    """How a goal ended."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def succeeded(self) -> bool:
+        """Whether the goal was reached."""
+        return super().succeeded
+
+    @classmethod
+    def of(cls, result: GoalResult) -> Self:
+        """Describe a result."""
+        return cls.model_validate(dict(result))
+
+
+class GoalRow(GoalTerms):
+    """A goal in a list.
+
+    Attributes:
+        status: Why it ended, or the phase of its group, or `waiting`.
+        turns_taken: In its group and the nested teams that have ended.
+    """
+
+    accepted_at: Instant
+    comm_id: CommId
+    status: str
+    turns_taken: int
+    usage: Usage
+    result: ResultDocument | None
+
+    @classmethod
+    def of(cls, status: GoalStatus) -> Self:
+        """Describe a goal."""
+        return cls.model_validate(_row(status))
+
+
+class GoalDocument(GoalRow):
+    """A goal with its team and its tasks."""
+
+    members: tuple[AgentId, ...]
+    tasks_given: int
+    tasks: tuple[TaskDocument, ...]
+
+    @classmethod
+    def of(cls, status: GoalStatus, tasks: Sequence[Task] | None = None) -> Self:
+        """Describe a goal; `tasks` are those that are known beyond what the state of its group still holds."""
+        state = status.standing.state if status.standing else None
+        known = tasks if tasks is not None else state.tasks if state else ()
+        return cls.model_validate(
+            {
+                **_row(status),
+                "members": [member.agent_id for member in state.members] if state else [],
+                "tasks_given": state.tasks_given if state else 0,
+                "tasks": [TaskDocument.of(task) for task in known],
+            }
+        )
+
+
+def _row(status: GoalStatus) -> Mapping[str, object]:
+    goal = status.record.goal
     return {
-        **status.record.goal.model_dump(mode="json"),
-        "accepted_at": status.record.accepted_at.isoformat(),
-        "comm_id": status.record.goal.comm_id,
+        **dict(goal),
+        "accepted_at": status.record.accepted_at,
+        "comm_id": goal.comm_id,
         "status": standing_of(status),
         "turns_taken": turns_of(status) or 0,
-        "usage": usage_of(status).model_dump(),
-        "result": result_document(status.result) if status.result else None,
-    }
-
-
-def goal_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal for programs, with its team and its tasks."""
-    state = status.standing.state if status.standing else None
-    return {
-        **row_document(status),
-        "members": [member.agent_id for member in state.members] if state else [],
-        "tasks_given": state.tasks_given if state else 0,
-        "tasks": [task_document(task) for task in state.tasks] if state else [],
-    }
-
-
-def result_document(result: GoalResult) -> Mapping[str, Any]:
-    """Describe a result for programs."""
-    return {**result.model_dump(mode="json"), "succeeded": result.succeeded}
-
-
-def group_document(standing: GroupSnapshot) -> Mapping[str, Any]:
-    """Describe a group for programs."""
-    told = dict(state_document(standing.state))
-    goal = standing.charter.goal if standing.charter else None
-    head = {name: told.pop(name) for name in ("comm_id", "goal_id")}
-    tail = {name: told.pop(name) for name in ("decisions", "tasks_given", "tasks")}
-    return {**head, "goal": goal, **told, "seq": standing.seq, **tail}
-
-
-def state_document(state: GroupState) -> Mapping[str, Any]:
-    """Describe for programs how a group stands, or stood."""
-    return {
-        "comm_id": state.comm_id,
-        "goal_id": state.goal_id,
-        "owner": state.owner,
-        "members": [{"agent_id": member.agent_id, "lost": member.lost} for member in state.members],
-        "phase": str(state.phase),
-        "turn": state.turn,
-        "turns_taken": state.turns_taken,
-        "max_turns": state.limits.max_turns,
-        "floor_holder": state.floor_holder,
-        "depth": state.depth,
-        "parent": state.parent.model_dump(mode="json") if state.parent else None,
-        "decisions": [one.model_dump(mode="json") for one in state.decisions],
-        "tasks_given": state.tasks_given,
-        "tasks": [task_document(task) for task in state.tasks],
-    }
-
-
-def agent_document(status: AgentStatus) -> Mapping[str, Any]:
-    """Describe an agent for programs."""
-    return {
-        **status.card.model_dump(mode="json"),
-        "online": status.online,
-        "registered_at": status.registered_at.isoformat(),
-        "load": status.load.model_dump(),
-        "advice": list(advice(status.card)),
-    }
-
-
-def search_document(result: SearchResult) -> Mapping[str, Any]:
-    """Describe an answer for programs: every hit in full with its need, and the merged list by ids."""
-    return {
-        "by_need": [_need_document(need) for need in result.by_need],
-        "merged": [hit.card.agent_id for hit in result.merged],
+        "usage": usage_of(status),
+        "result": ResultDocument.of(status.result) if status.result else None,
     }
 
 
 def standing_of(status: GoalStatus) -> str:
-    """Say in one word how a goal stands: how it ended, the phase of its group, or that it waits for one."""
-    if status.result is not None:
-        return str(status.result.reason)
-    return str(status.standing.state.phase) if status.standing else "waiting"
+    """Say in a word how a goal stands: why it ended, or where its group is."""
+    return str(status.result.reason if status.result is not None else status.phase)
 
 
 def turns_of(status: GoalStatus) -> int | None:
@@ -108,20 +251,176 @@ def turns_of(status: GoalStatus) -> int | None:
 
 
 def usage_of(status: GoalStatus) -> Usage:
-    """Return what a goal has used up."""
+    """Return what a goal has cost so far."""
     if status.result is not None:
         return status.result.usage
     return status.standing.state.spent if status.standing else NOTHING
 
 
-def _need_document(found: NeedHits) -> Mapping[str, Any]:
-    hits = [
-        {
-            "agent_id": hit.card.agent_id,
-            "pool": hit.card.pool,
-            "description": hit.card.description,
-            **hit.model_dump(mode="json", exclude={"card"}),
-        }
-        for hit in found.hits
-    ]
-    return {"need": found.need.text, "hits": hits}
+class MemberDocument(Model):
+    """A member of a group."""
+
+    agent_id: AgentId
+    lost: bool
+
+
+class StateDocument(Model):
+    """How a group stands, or stood."""
+
+    comm_id: CommId
+    goal_id: GoalId
+    owner: AgentId
+    members: tuple[MemberDocument, ...]
+    phase: str
+    turn: int
+    turns_taken: int
+    max_turns: int
+    floor_holder: AgentId | None
+    depth: int
+    parent: ParentTask | None
+    decisions: tuple[Decisions, ...]
+    tasks_given: int
+    tasks: tuple[TaskDocument, ...]
+
+    @classmethod
+    def of(cls, state: GroupState) -> Self:
+        """Describe a state."""
+        return cls.model_validate(_state(state, state.tasks))
+
+
+class GroupDocument(Model):
+    """Where a group stands. `goal` is None if it was never launched, `seq` that of the entry that says so."""
+
+    comm_id: CommId
+    goal_id: GoalId
+    goal: str | None
+    owner: AgentId
+    members: tuple[MemberDocument, ...]
+    phase: str
+    turn: int
+    turns_taken: int
+    max_turns: int
+    floor_holder: AgentId | None
+    depth: int
+    parent: ParentTask | None
+    seq: int
+    decisions: tuple[Decisions, ...]
+    tasks_given: int
+    tasks: tuple[TaskDocument, ...]
+
+    @classmethod
+    def of(cls, standing: GroupSnapshot, tasks: Sequence[Task] | None = None) -> Self:
+        """Describe a group; `tasks` are those that are known beyond what its state still holds."""
+        goal = standing.charter.goal if standing.charter else None
+        state = _state(standing.state, standing.state.tasks if tasks is None else tasks)
+        return cls.model_validate({**state, "goal": goal, "seq": standing.seq})
+
+
+def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
+    return {
+        "comm_id": state.comm_id,
+        "goal_id": state.goal_id,
+        "owner": state.owner,
+        "members": [MemberDocument(agent_id=member.agent_id, lost=member.lost) for member in state.members],
+        "phase": str(state.phase),
+        "turn": state.turn,
+        "turns_taken": state.turns_taken,
+        "max_turns": state.limits.max_turns,
+        "floor_holder": state.floor_holder,
+        "depth": state.depth,
+        "parent": state.parent,
+        "decisions": state.decisions,
+        "tasks_given": state.tasks_given,
+        "tasks": [TaskDocument.of(task) for task in tasks],
+    }
+
+
+class AgentDocument(AgentCard):
+    """An agent: its card, whether it is there, how busy it is, and what its card lacks."""
+
+    online: bool
+    registered_at: Instant
+    load: Load
+    advice: tuple[str, ...]
+
+    @classmethod
+    def of(cls, status: AgentStatus) -> Self:
+        """Describe an agent."""
+        told_besides = {"online": status.online, "registered_at": status.registered_at, "load": status.load}
+        return cls.model_validate({**dict(status.card), **told_besides, "advice": advice(status.card)})
+
+
+class HitDocument(Model):
+    """An agent that may fit, and why; see `ioa.protocol.search.Hit`."""
+
+    agent_id: AgentId
+    pool: PoolId
+    description: str
+    score: float
+    similarity: float
+    matched_example: str
+    online: bool
+    load: Load
+    replicas: int
+    record: Record
+    why: Why
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        """Describe a hit."""
+        card = hit.card
+        of_card = {"agent_id": card.agent_id, "pool": card.pool, "description": card.description}
+        return cls.model_validate({**of_card, **{name: value for name, value in hit if name != "card"}})
+
+
+class NeedDocument(Model):
+    """Who fits a need, best first."""
+
+    need: str
+    hits: tuple[HitDocument, ...]
+
+    @classmethod
+    def of(cls, found: NeedHits) -> Self:
+        """Describe the hits of a need."""
+        return cls(need=found.need.text, hits=tuple(map(HitDocument.of, found.hits)))
+
+
+class SearchDocument(Model):
+    """An answer of discovery: the hits of each need in full, and the merged list by ids."""
+
+    by_need: tuple[NeedDocument, ...]
+    merged: tuple[AgentId, ...]
+
+    @classmethod
+    def of(cls, result: SearchResult) -> Self:
+        """Describe an answer."""
+        return cls(by_need=tuple(map(NeedDocument.of, result.by_need)), merged=tuple(hit.card.agent_id for hit in result.merged))
+
+
+class _Decided(Model):
+    comm_id: CommId
+    turn: int
+    agent_id: AgentId
+    decided: str
+
+
+class CallDocument(ModelCall, _Decided):
+    """A call of a model, and what was decided with it; see `ioa.client.calls.DecisionCall`."""
+
+    @classmethod
+    def of(cls, one: DecisionCall) -> Self:
+        """Describe a call."""
+        return cls(comm_id=one.comm_id, turn=one.turn, agent_id=one.agent_id, decided=one.decided, **dict(one.call))
+
+
+class SpendingDocument(Model):
+    """What a group has spent, by what for, and what models were asked in it and its nested teams."""
+
+    costs: dict[Purpose, Usage]
+    calls: tuple[CallDocument, ...]
+
+    @classmethod
+    def of(cls, spent: Mapping[Purpose, Usage], asked: Iterable[DecisionCall]) -> Self:
+        """Describe both; a purpose that cost nothing is left out."""
+        costs = {purpose: spent[purpose] for purpose in Purpose if purpose in spent}
+        return cls(costs=costs, calls=tuple(map(CallDocument.of, asked)))

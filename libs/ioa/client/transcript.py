@@ -5,11 +5,10 @@ Deciding what to say is here, how it looks is in `conversation`. Nothing here kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from ioa.group.events import (
     CancelRequested,
@@ -25,7 +24,6 @@ from ioa.group.events import (
     SubgroupOpened,
     TimerFired,
     Unheard,
-    input_of,
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
 from ioa.ports.group_log import StoredEntry
@@ -407,51 +405,3 @@ def _after_repetition(after: GroupState) -> list[_Words]:
         case _:
             return []
     return [(CONTROL_PLANE, "repetition", text, Tone.BAD, ())]
-
-
-def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
-    """Describe an entry for programs: what happened and where the group stands since."""
-    event, state = stored.entry.event, stored.entry.state
-    said = event.message if isinstance(event, Said) else None
-    body = said.payload.model_dump(mode="json", exclude={"type"}) if said else event.model_dump(mode="json", exclude={"type", "at"})
-    return {
-        "seq": stored.seq,
-        "comm_id": state.comm_id,
-        "depth": state.depth,
-        "at": event.at.isoformat(),
-        "type": input_of(event).type,
-        "sender": said.header.sender if said else None,
-        "decided_by": _decider(said.header.decided_by if said else None),
-        "body": body,
-        "phase": str(state.phase),
-        "turn": state.turn,
-        "floor_holder": state.floor_holder,
-        "tasks": [task_document(task) for task in state.tasks],
-    }
-
-
-def _decider(by: DecidedBy | None) -> Mapping[str, Any] | None:
-    return None if by is None else by.model_dump(mode="json")
-
-
-def progress_document(said: Said) -> Mapping[str, Any]:
-    """Describe a report of progress that is no entry for programs."""
-    header, payload = said.message.header, said.message.payload
-    return {
-        "comm_id": header.comm_id,
-        "at": said.at.isoformat(),
-        "type": payload.type,
-        "sender": header.sender,
-        "body": payload.model_dump(mode="json", exclude={"type"}),
-    }
-
-
-def task_document(task: Task) -> Mapping[str, Any]:
-    """Describe a task for programs."""
-    return {
-        "task_id": task.task_id,
-        "assignee": task.assignee,
-        "status": _status(task),
-        "why": task.why if isinstance(task, ClosedTask) else "",
-        "subgroup": None if isinstance(task, WaitingTask) else task.subgroup,
-    }

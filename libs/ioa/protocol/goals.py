@@ -66,8 +66,8 @@ class ResultFormat(StrEnum):
     MSGPACK = "msgpack"
 
 
-class Goal(Model):
-    """What somebody wants done.
+class GoalTerms(Model):
+    """What a goal says, wherever it is told.
 
     `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
     take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
@@ -89,6 +89,10 @@ class Goal(Model):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
     labels: Labels = Field(default_factory=dict)
+
+
+class Goal(GoalTerms):
+    """What somebody wants done; see `GoalTerms`."""
 
     @property
     def name(self) -> GoalName:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response
 
-from ioa.client.documents import agent_document, search_document
+from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.model import Instruction
 from ioa.protocol.search import Search
@@ -29,9 +29,9 @@ async def list_agents(call: Call, query: AgentsQuery, _body: Nothing) -> Respons
     found = [one for one in await call.client.agents(online_only=query.online) if one.card.agent_id > (query.cursor or "")]
     page = found[: query.limit]
     following = page[-1].card.agent_id if len(found) > len(page) else None
-    return document({"agents": [agent_document(status) for status in page], "next": following})
+    return document({"agents": [told(AgentDocument.of(status)) for status in page], "next": following})
 
 
 async def search(call: Call, _query: Nothing, asked: Search) -> Response:
     """Say who fits each need, and why."""
-    return document(search_document(await call.client.system.search(asked)))
+    return document(told(SearchDocument.of(await call.client.system.search(asked))))

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response
 
-from ioa.client.documents import goal_document, result_document, row_document
+from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder, parse_goal
@@ -80,8 +80,8 @@ async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
         known = await _found(call, GoalName(call.caller.user, GoalId(f"k{digest}")))
     launched = await call.client.launch(order)
     status = 202 if launched.record is None else 201 if known is None else 200
-    told = {"goal_id": launched.goal_id, "user": launched.name.owner, "comm_id": launched.comm_id, "accepted": status != 202}
-    return document(told, status, {"Location": f"/v1/goals/{launched.goal_id}"})
+    accepted = {"goal_id": launched.goal_id, "user": launched.name.owner, "comm_id": launched.comm_id, "accepted": status != 202}
+    return document(accepted, status, {"Location": f"/v1/goals/{launched.goal_id}"})
 
 
 async def _found(call: Call, name: GoalName) -> GoalName | None:
@@ -95,12 +95,12 @@ async def list_goals(call: Call, query: GoalsQuery, _body: Nothing) -> Response:
     """List goals of all users."""
     labels = read_labels([] if query.label is None else [query.label])
     page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
-    return document({"goals": [row_document(status) for status in page.goals], "next": page.before})
+    return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
 
 
 async def show(call: Call, query: WhoseQuery, _body: Nothing) -> Response:
     """Show one goal."""
-    return document(goal_document(await call.client.goal(call.goal(query.user))))
+    return document(told(GoalDocument.of(await call.client.goal(call.goal(query.user)))))
 
 
 async def result(call: Call, query: ResultQuery, _body: Nothing) -> Response:
@@ -114,7 +114,7 @@ async def result(call: Call, query: ResultQuery, _body: Nothing) -> Response:
                 found = await call.client.result(name, wait=True)
         except TimeoutError:
             found = None
-    return Response(status_code=204) if found is None else document(result_document(found))
+    return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
 
 
 async def cancel(call: Call, query: WhoseQuery, order: CancelOrder) -> Response:
@@ -122,6 +122,6 @@ async def cancel(call: Call, query: WhoseQuery, order: CancelOrder) -> Response:
     name = call.goal(query.user)
     ended = (await call.client.goal(name)).result
     if ended is not None:
-        return document(result_document(ended))
+        return document(told(ResultDocument.of(ended)))
     await call.client.cancel(name, order.why)
     return document({"goal_id": name.goal_id, "user": name.owner}, 202)

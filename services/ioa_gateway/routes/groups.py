@@ -9,8 +9,7 @@ from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import group_document, state_document
-from ioa.client.transcript import entry_document
+from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId
@@ -51,19 +50,19 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
 
 async def show(call: Call, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
-    return document(group_document(await call.client.system.group(call.group())))
+    return document(told(GroupDocument.of(await call.client.system.group(call.group()))))
 
 
 async def entries(call: Call, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
     page = await call.client.entries(call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
-    return document({"entries": [entry_document(stored) for stored in page]})
+    return document({"entries": [told(EntryDocument.of(stored)) for stored in page]})
 
 
 async def state(call: Call, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     found = await call.client.state(call.goal(query.user), at=query.at)
-    return document({"groups": [state_document(state) for state in found.values()]})
+    return document({"groups": [told(StateDocument.of(state)) for state in found.values()]})
 
 
 async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Response:

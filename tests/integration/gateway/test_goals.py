@@ -5,9 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from ioa.client.documents import goal_document
+from ioa.client.documents import EntryDocument, GoalDocument, told
 from ioa.client.history import conversation
-from ioa.client.transcript import entry_document
 from ioa.protocol.ids import CommId, GoalId
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
@@ -27,7 +26,7 @@ async def test_a_goal_is_launched_and_shown(http: httpx.AsyncClient, members: Me
     launched = await http.post("/goals", json=ORDER)
     goal_id = GoalId(launched.json()["goal_id"])
     shown = await http.get(launched.headers["location"].removeprefix("/v1"))
-    assert (launched.status_code, shown.json()) == (201, goal_document(await plane.client.goal(goal_id)))
+    assert (launched.status_code, shown.json()) == (201, told(GoalDocument.of(await plane.client.goal(goal_id))))
     assert [row["goal_id"] for row in (await http.get("/goals?open=true")).json()["goals"]] == [goal_id]
 
 
@@ -66,7 +65,7 @@ async def test_a_goal_is_followed_to_its_end_and_resumed(http: httpx.AsyncClient
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     events = await all_of(followed(http, f"{path}/events"))
-    log = [entry_document(stored) for stored in await conversation(plane.client, room)]
+    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
     assert [event.data for event in events] == [*log, {"seq": log[-1]["seq"], "phase": "concluded"}]
     resumed = await all_of(followed(http, f"{path}/events", **{"Last-Event-ID": str(events[0].seq)}))
     assert resumed == events[1:]
@@ -90,7 +89,7 @@ async def test_what_was_said_is_read_from_anywhere(http: httpx.AsyncClient, memb
     """A conversation comes by pages in either direction, and how its group stood at any entry in one request."""
     path, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
-    log = [entry_document(stored) for stored in await conversation(plane.client, room)]
+    log = [told(EntryDocument.of(stored)) for stored in await conversation(plane.client, room)]
     first = (await http.get(f"{path}/entries?limit=2")).json()["entries"]
     behind = (await http.get(f"{path}/entries?after={first[-1]['seq']}")).json()["entries"]
     last = (await http.get(f"{path}/entries?before={log[-1]['seq']}&limit=1")).json()["entries"]

@@ -7,10 +7,11 @@ from functools import reduce
 
 import pytest
 
-from ioa.cli.goals import call_document, call_table, cost_table, costs_document
+from ioa.cli.goals import call_table, cost_table
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import calls_of
 from ioa.client.costs import Purpose, costs_of
+from ioa.client.documents import SpendingDocument, told
 from ioa.group.events import Said
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult
@@ -98,7 +99,8 @@ def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], 
     nested = replace(asked[0], comm_id=CommId("g-nested"))
     Terminal(as_json=False).print(call_table([*asked, nested]))
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["group", asked[0].comm_id, "speak", "g-nested"]
-    assert call_document(asked[0]).items() >= {"turn": 1, "agent_id": "ada", "came_to": "not_legal", "milliseconds": 1_240}.items()
+    [first, *_] = told(SpendingDocument.of({}, asked))["calls"]
+    assert first.items() >= {"turn": 1, "agent_id": "ada", "came_to": "not_legal", "milliseconds": 1_240}.items()
 
 
 def test_what_cost_nothing_is_said_to() -> None:
@@ -108,4 +110,4 @@ def test_what_cost_nothing_is_said_to() -> None:
 
 def test_programs_get_the_parts_by_name() -> None:
     """The document has an entry for each purpose that cost something."""
-    assert list(costs_document(spent())) == ["speak", "approach", "task", "nested"]
+    assert list(told(SpendingDocument.of(spent(), ()))["costs"]) == ["speak", "approach", "task", "nested"]

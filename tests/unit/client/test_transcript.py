@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.client.transcript import Tone, Transcript, entry_document, who_decided
+from ioa.client.transcript import Tone, Transcript, who_decided
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.decisions import DecidedBy, Decisions
@@ -169,20 +169,6 @@ def test_what_waits_and_what_is_rejected_is_told() -> None:
     for stored in log_of(story):
         ended.read(stored)
     assert [task.status for task in ended.tasks()] == ["rejected", "done", "cancelled"]
-
-
-def test_an_entry_for_programs_names_sender_body_and_state() -> None:
-    """The document of a message has its official type, its fields, and where the group stands since."""
-    stored = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob"))[-1]
-    document = entry_document(stored)
-    assert (document["type"], document["sender"], document["phase"], document["floor_holder"]) == (
-        "SYNC_TASK_ASSIGNMENT",
-        "ada",
-        "assigned",
-        None,
-    )
-    assert document["body"]["tasks"][0]["task_desc"] == "do t1-1"
-    assert document["tasks"] == [{"task_id": "t1-1", "assignee": "bob", "status": "open", "why": "", "subgroup": None}]
 
 
 def test_a_conclusion_without_lost_members_says_what_is_missing() -> None:
