@@ -117,9 +117,10 @@ _RULES = f"""\
    else is present it keeps the floor until its time is over.
 
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
-is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. Nobody reads what
-the others say before it has spoken, as long as its client keeps to `peers`; the messages themselves are told to all. Open seats
-count as used turns of the group. If fewer turns are left than there are seats, the leader concludes.
+is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
+`peers = "after"` routers show a member what the others say once its own seat is closed; who is asked again, since its model was
+away, waits for its own answer. With `"never"` nobody else of the node ever hears it but the hub that has asked. Open seats count as
+used turns of the group. If fewer turns are left than there are seats, the leader concludes.
 
 **Who is asked to decide** sends one of the options. Anything else is refused with the options (`bad_decision`), noted in the log as
 `message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
@@ -128,7 +129,28 @@ has a turn number, and uses up none of `max_turns`. What has only one option is 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` the last message is the
 result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md). Under a policy nobody gives
-out tasks or pauses."""
+out tasks or pauses.
+
+## Who hears what
+
+**What is said in a node** is told to its speaker, to the holders of `heard_by`, and to who `hears_all`; with a table, to the roles
+that it names for any of the speaker's. A role that a table does not name, and a node without `heard_by`, are heard as the policy's
+own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
+some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
+All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
+hears all. The entry that removes a member reaches it, and nothing after it.
+
+**Who does not hear something** and has the floor by it, or has it no more, or is removed, or whose group ends, is shown that
+something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is `elsewhere`,
+without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks the holders
+and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no more.
+
+**Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
+which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
+Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
+
+All this needs agents and routers of level 5; a policy with `heard_by`, `secret` or `peers = "never"` is cast with no others. A
+group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:

@@ -17,6 +17,7 @@ from ioa.errors import (
     UnavailableError,
 )
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
+from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
@@ -32,7 +33,7 @@ from ioa.group.requests import (
     Sync,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, Ended, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -183,7 +184,7 @@ class GroupSetup:
             if head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
             return await self._launched_before(charter.comm_id, charter.owner)
-        return GroupSnapshot(seq=recorded.seq, state=recorded.state, charter=charter)
+        return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
         """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
@@ -289,15 +290,48 @@ class GroupSetup:
             if is_over and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
-        return await self._page(request, head.seq)
+        return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
+
+    async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
+        """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
+        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
+        found = list(await self._ports.log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        if not request.after:
+            return None, found
+        if not found or found[0].seq != request.after:
+            why = f"{request.after} is no entry of {request.comm_id}."
+            raise ConflictError(why, hint="Forget what is known of it and ask from 0.")
+        return found[0], found[1:]
+
+    async def _page_of_views(self, request: Sync, head: StoredEntry) -> Entries:
+        """Read behind the cursor what the asker may see now, as it may see it; nothing behind the entry that removes it."""
+        agent_id, policy = request.agent_id, await self._ports.ledger.policy(head)
+        before, found = await self._read_behind(request)
+        assert policy is not None, "only a policy scopes what is told"
+        entries: list[SequencedEntry] = []
+        size, up_to = 0, request.after
+        number = head.entry.state.number_of(agent_id)
+        for stored in found:
+            if before is not None and before.entry.state.members[number].removed:
+                if not entries:
+                    await self._ports.memberships.remove(agent_id, request.comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
+            if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
+                return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
+            if stored.entry.is_shown_to(agent_id):
+                view = view_for(policy, stored.entry, agent_id)
+                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.chain[number], entry=view)
+                size += len(encode(sequenced))
+                if entries and size > _PAGE_BYTES:
+                    break
+                entries.append(sequenced)
+            before, up_to = stored, stored.seq
+        return Entries(entries=tuple(entries), complete=up_to >= head.seq, head=head.seq, up_to=up_to)
 
     async def _page(self, request: Sync, head: int) -> Entries:
-        """Read from the cursor's own entry on, which has to be there, and behind it as much as fits into a page."""
+        """Read what lies behind the cursor."""
         comm_id, agent_id = request.comm_id, request.agent_id
-        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
-        found = list(await self._ports.log.read(comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
-        if request.after and (not found or found.pop(0).seq != request.after):
-            raise ConflictError(f"{request.after} is no entry of {comm_id}.", hint="Forget what is known of it and ask from 0.")
+        _, found = await self._read_behind(request)
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
         for stored in found:
@@ -424,7 +458,7 @@ class GroupSetup:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
-        return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=first)
+        return _snapshot_for(owner, head.seq, head.entry.state, first)
 
     async def _has_ended(self, goal: GoalName) -> bool:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
@@ -465,6 +499,13 @@ class GroupSetup:
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None
+
+
+def _snapshot_for(owner: AgentId, seq: int, state: GroupState, charter: Charter) -> GroupSnapshot:
+    """Return where a group stands, as its owner may see it."""
+    if charter.policy is None:
+        return GroupSnapshot(seq=seq, state=state, charter=charter)
+    return GroupSnapshot(seq=seq, state=seen_by(charter.policy, state, owner), charter=charter_for(charter, owner))
 
 
 def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:

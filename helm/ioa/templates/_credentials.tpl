@@ -5,9 +5,32 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- define "ioa.identities" -}}
 {{- $root := . -}}
 {{- $secrets := dict -}}
-{{- range $component := keys .Values.services -}}
+{{- range $tenant := prepend .Values.tenants dict -}}
+{{- $whose := ternary (dict "tenant" $tenant.name) dict (hasKey $tenant "name") -}}
+{{- range $service := keys $root.Values.services -}}
+{{- $component := include "ioa.component" (dict "tenant" $tenant "component" $service) -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (dict "service" $component))) -}}
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "service" $service) $whose))) -}}
+{{- end -}}
+{{- range $pool := ternary $tenant.agentPools $root.Values.agentPools (hasKey $tenant "name") -}}
+{{- $component := include "ioa.component" (dict "tenant" $tenant "component" $pool.name) -}}
+{{- $name := include "ioa.name" (dict "root" $root "component" $component) -}}
+{{- range $other := prepend ($pool.alsoFor | default list) $tenant.name -}}
+{{- $seeds := dict -}}
+{{- $of := ternary (dict "tenant" $other) dict (not (empty $other)) -}}
+{{- range $number := until (int ($pool.maxReplicas | default 10)) -}}
+{{- $_ := set $seeds (printf "%s-%d" $name $number) (merge (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) $of) -}}
+{{- end -}}
+{{- $component := include "ioa.component" (dict "tenant" (dict "name" $other) "component" $pool.name) -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" $seeds) -}}
+{{- end -}}
+{{- end -}}
+{{- range $user := ternary $tenant.users $root.Values.credentials.users (hasKey $tenant "name") -}}
+{{- $component := include "ioa.component" (dict "tenant" $tenant "component" $user.name) -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (merge (dict "user" $user.name "role" $user.role) $whose))) -}}
+{{- end -}}
 {{- end -}}
 {{- if .Values.callout.enabled -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "authcallout")) (dict
@@ -17,20 +40,21 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway")) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets "gateway") "seeds" (dict "seed" (dict "user" "gateway" "role" "gateway"))) -}}
 {{- end -}}
-{{- range $pool := .Values.agentPools -}}
-{{- $seeds := dict -}}
-{{- $name := include "ioa.name" (dict "root" $root "component" $pool.name) -}}
-{{- range $number := until (int ($pool.maxReplicas | default 10)) -}}
-{{- $_ := set $seeds (printf "%s-%d" $name $number) (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) -}}
-{{- end -}}
-{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $pool.name)) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets $pool.name) "seeds" $seeds) -}}
-{{- end -}}
-{{- range $user := .Values.credentials.users -}}
-{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $user.name)) (dict
-  "given" (hasKey $root.Values.credentials.existingSecrets $user.name) "seeds" (dict "seed" (dict "user" $user.name "role" $user.role))) -}}
-{{- end -}}
 {{- toJson $secrets -}}
+{{- end -}}
+
+{{/* What each tenant with a name may use up, as the plan has it; nothing if there is none. Of what is stored the server counts each copy. */}}
+{{- define "ioa.tenantLimits" -}}
+{{- $limits := dict -}}
+{{- $copies := .Values.controlPlane.streamReplicas | default (ternary .Values.nats.replicas 1 .Values.nats.enabled) | int64 -}}
+{{- range $tenant := .Values.tenants -}}
+{{- $own := dict "max_file" (mul ($tenant.storeBytes | int64) $copies) -}}
+{{- range $role, $limit := $tenant.limits -}}
+{{- $_ := set $own ($role | snakecase) ($limit | int64) -}}
+{{- end -}}
+{{- $_ := set $limits $tenant.name $own -}}
+{{- end -}}
+{{- with $limits }}{{ toJson . }}{{ end -}}
 {{- end -}}
 
 {{/* The rotation that is asked for, as the plan has it; nothing if there is none. */}}
@@ -63,6 +87,9 @@ checksum/keys: {{ sha256sum $rotate.id }}
 {{- $rotation := dict -}}
 {{- with include "ioa.rotation" . -}}
 {{- $_ := set $rotation "rotation" (fromJson .) -}}
+{{- end -}}
+{{- with include "ioa.tenantLimits" . -}}
+{{- $_ := set $rotation "tenants" (fromJson .) -}}
 {{- end -}}
 {{- if .Values.callout.enabled -}}
 {{- $_ := set $rotation "callout" (include "ioa.credentials.secret" (dict "root" $ "component" "callout")) -}}

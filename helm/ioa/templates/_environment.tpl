@@ -13,6 +13,7 @@
   value: "*"
 {{- end -}}
 
+{{/* Takes the chart's root with `tenant`. */}}
 {{- define "ioa.controlPlane.env" -}}
 {{ include "ioa.process.env" . }}
 - name: IOA_REPLICAS
@@ -46,7 +47,7 @@
 - name: IOA_USER_FILES_BYTES
   value: {{ .Values.quotas.files.userBytes | int64 | quote }}
 - name: IOA_STORE_BYTES
-  value: {{ include "ioa.nats.storeBytes" . | quote }}
+  value: {{ .tenant.storeBytes | int64 | default (include "ioa.nats.storeBytes" . | int64) | quote }}
 {{- range $share := list "log" "files" "artifacts" }}
 - name: IOA_{{ upper $share }}_SHARE
   value: {{ get $.Values.quotas.store $share | quote }}
@@ -57,6 +58,7 @@
 {{- $units := dict "" 1 "K" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
 {{- $size := ternary .Values.nats.jetstream.maxFileStore "0" .Values.nats.enabled -}}
 {{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get $units (regexReplaceAll "^[0-9]+" $size "") | int64) -}}
+{{- range .Values.tenants }}{{ $bytes = sub $bytes (.storeBytes | int64) }}{{ end -}}
 {{- .Values.quotas.store.bytes | int64 | default $bytes -}}
 {{- end -}}
 
@@ -64,8 +66,9 @@
 {{- .Values.qdrant.existingSecret | default (ternary (printf "%s-qdrant" (include "ioa.fullname" .)) "" .Values.qdrant.enabled) -}}
 {{- end -}}
 
+{{/* Takes the chart's root with `own` and `tenant`: one with a name shares no index with others. */}}
 {{- define "ioa.discovery.env" -}}
-{{- if or .Values.qdrant.enabled .Values.qdrant.externalUrl -}}
+{{- if and (not .tenant.name) (or .Values.qdrant.enabled .Values.qdrant.externalUrl) -}}
 - name: IOA_QDRANT_URL
   value: {{ ternary (printf "http://%s-qdrant.%s.svc.%s:6333" (include "ioa.fullname" .) .Release.Namespace .Values.clusterDomain) .Values.qdrant.externalUrl .Values.qdrant.enabled | quote }}
 {{- with include "ioa.qdrant.keySecret" . }}
@@ -78,8 +81,8 @@
   value: /data/index
 {{- end }}
 - name: IOA_EMBEDDING_PROCESSES
-  value: {{ .Values.services.discovery.embeddingProcesses | quote }}
-{{- with .Values.services.discovery.embeddingModel }}
+  value: {{ .own.embeddingProcesses | quote }}
+{{- with .own.embeddingModel }}
 - name: IOA_EMBEDDING_MODEL
   value: {{ . | quote }}
 {{- end }}

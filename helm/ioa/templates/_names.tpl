@@ -13,6 +13,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* What a component of a tenant is called: as without tenants, with the tenant's name before it. Takes `tenant` and `component`. */}}
+{{- define "ioa.component" -}}
+{{- with .tenant.name }}{{ . }}-{{ end }}{{ .component -}}
+{{- end -}}
+
 {{/* Name of a component's objects. Takes `root` and `component`. A StatefulSet's name has 52 characters at most. */}}
 {{- define "ioa.name" -}}
 {{- $name := printf "%s-%s" (include "ioa.fullname" .root) .component -}}

@@ -5,7 +5,7 @@
 {{/* Whether somebody outside of NATS's pods reads its monitoring, which tells anybody who is connected and what they read. */}}
 {{- define "ioa.nats.monitored" -}}
 {{- $monitored := not (empty .Values.networkPolicy.monitoring) -}}
-{{- range $pool := .Values.agentPools -}}
+{{- range $pool := include "ioa.everyPool" . | fromJsonArray -}}
 {{- $scaling := (fromYaml (include "ioa.pool" (dict "root" $ "pool" $pool))).autoscaling -}}
 {{- if and $scaling.enabled (eq $scaling.by "keda") (not $scaling.keda.monitoringEndpoint) -}}
 {{- $monitored = true -}}

@@ -1,5 +1,16 @@
 {{/* Agent pools: their settings with every default filled in, their cards, and what scales them. */}}
 
+{{/* All pools, those of tenants too, as a JSON list; `component` is what each is called. */}}
+{{- define "ioa.everyPool" -}}
+{{- $every := list -}}
+{{- range $tenant := prepend .Values.tenants dict -}}
+{{- range $pool := ternary $tenant.agentPools $.Values.agentPools (hasKey $tenant "name") -}}
+{{- $every = append $every (merge (dict "component" (include "ioa.component" (dict "tenant" $tenant "component" $pool.name))) $pool) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $every -}}
+{{- end -}}
+
 {{- define "ioa.pool" -}}
 {{- $root := .root -}}
 {{- $pool := .pool -}}
@@ -51,14 +62,14 @@ spec:
         {{- toYaml . | nindent 8 }}
   {{- end }}
   triggers:
-    {{- $consumers := list (printf "pool-%s" .component) }}
+    {{- $consumers := list (printf "pool-%s" .own.name) }}
     {{- if $keda.anyGoal }}{{ $consumers = append $consumers "any" }}{{ end }}
     {{- range $consumers }}
     # Goals that wait for the pool, and those it has taken and not yet formed a team for. The control plane keeps this consumer.
     - type: nats-jetstream
       metadata:
         natsServerMonitoringEndpoint: {{ $endpoint | quote }}
-        account: {{ $keda.account | quote }}
+        account: {{ ternary (printf "IOA_%s" ($.tenant.name | default "")) $keda.account (hasKey $.tenant "name") | quote }}
         stream: IOA_WORK
         consumer: {{ . }}
         lagThreshold: {{ $scaling.goalsPerReplica | quote }}
@@ -96,7 +107,8 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   metrics:
-    {{- $goals := dict "consumer" (printf "pool-%s" .component) }}
+    {{- $goals := dict "consumer" (printf "pool-%s" .own.name) }}
+    {{- with .tenant.name }}{{ $_ := set $goals "account" (printf "IOA_%s" .) }}{{ end }}
     {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "labels" $goals "each" $scaling.goalsPerReplica) }}
     {{- with $scaling.hpa.tasksMetric }}
     {{- $tasks := dict "app_kubernetes_io_component" $.component }}

@@ -103,6 +103,7 @@ class TurnView:
         go: str | None = None,
         fields: Mapping[str, FieldValue] | None = None,
         question: Mapping[str, str] | None = None,
+        only_to: Sequence[str] = (),
     ) -> Discussion:
         """Say something, and give the floor to another member, or to several at once; then it comes back.
 
@@ -115,11 +116,12 @@ class TurnView:
             question: What each of several is to fill in, at most four fields: `{"choice": "red|blue", "sure": "1..10"}`. A field is
                 `text`, `number`, `1..10`, `yes/no`, `this|that` or `member`, and may lack if a `?` follows. Answers are counted in
                 `votes`.
+            only_to: Who of `offer.addressees` is to hear it, besides who hears all; by default all of them are.
         """
         several = () if to is None or isinstance(to, str) else tuple(to)
         asked = tuple([field_of(name, written) for name, written in (question or {}).items()])
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
-        return validate(Discussion, {**said, "question": asked, "fields": fields or {}})
+        return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to)})
 
     def decide(self, choice: str, why: str = "") -> Decision:
         """Choose one of `offer.options`, where a policy asks this agent to."""

@@ -93,6 +93,8 @@ class GroupSession:
         self._early: dict[int, SequencedEntry] = {}
         """What came before the entry that it follows, by the sequence of that one."""
         self._head = self._latest = 0
+        self._position = 0
+        """How far the log holds nothing that this member may see and has not applied; the cursor may lie behind it."""
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._unsaid: dict[str, Message] = {}
@@ -108,6 +110,11 @@ class GroupSession:
     def cursor(self) -> int:
         """The last sequence applied."""
         return self._history.cursor
+
+    @property
+    def position(self) -> int:
+        """How far nothing is missing."""
+        return max(self._position, self.cursor)
 
     @property
     def ended(self) -> bool:
@@ -127,7 +134,7 @@ class GroupSession:
 
     def catch_up(self, head: int) -> None:
         """Look for what was missed, up to `head` at least. What has arrived and waits to be applied was not missed."""
-        if head > max(self._head, self._latest, self.cursor):
+        if head > max(self._head, self._latest, self.position):
             self._head = head
             self._arrived.put_nowait(None)
 
@@ -173,7 +180,7 @@ class GroupSession:
         """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
         complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
-        if not complete or looks or self._head > self.cursor:
+        if not complete or looks or self._head > self.position:
             await self._repair()
         for looked in looks:
             if not looked.done():
@@ -227,12 +234,12 @@ class GroupSession:
 
         async def next_page() -> Entries:
             try:
-                page = await self._outbox.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+                page = await self._outbox.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.position))
             except ConflictError as error:
                 raise AheadOfLogError(error.message) from None
-            if 0 < page.head < self.cursor:
-                raise AheadOfLogError(f"The log of {comm_id} ends at {page.head}; {self.me} knows it up to {self.cursor}.")
-            if not page.entries and not page.complete:
+            if 0 < page.head < self.position:
+                raise AheadOfLogError(f"The log of {comm_id} ends at {page.head}; {self.me} knows it up to {self.position}.")
+            if not page.entries and not page.complete and page.up_to <= self.position:
                 raise UnavailableError(f"The log of {comm_id} does not show what it holds.")
             return page
 
@@ -242,8 +249,9 @@ class GroupSession:
             for entry in page.entries:
                 if not await self._apply(entry):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
+            self._position = page.up_to
             complete = page.complete
-        self._head = self.cursor
+        self._head = self.position
         self._early.clear()
 
     def _act(self, group: asyncio.TaskGroup) -> None:

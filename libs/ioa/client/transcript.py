@@ -24,6 +24,7 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
+    Unheard,
     input_of,
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
@@ -191,7 +192,7 @@ class Transcript:
                 return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
             case MessageRefused(by=by):
                 return [(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET, ())]
-            case TimerFired():
+            case TimerFired() | Unheard():
                 return []
 
     def _followed(self, before: GroupState | None, entry: Entry) -> list[_Words]:

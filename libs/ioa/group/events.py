@@ -5,6 +5,7 @@ Event names are past tense. `Said` carries a member's message; the others come f
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -159,6 +160,13 @@ class SubgroupClosed(Model):
     decisions: tuple[Decisions, ...] = ()
 
 
+class Unheard(Model):
+    """Something that a member was not told, and by which it has the floor, or has it no more. Only what is shown holds it."""
+
+    type: Literal["unheard"] = "unheard"
+    at: Time
+
+
 ControlEvent = (
     GroupLaunched
     | LaunchAbandoned
@@ -173,7 +181,8 @@ ControlEvent = (
 )
 """What the control plane has to say."""
 
-Event = Annotated[Said | ControlEvent, Field(discriminator="type")]
+Event = Annotated[Said | ControlEvent | Unheard, Field(discriminator="type")]
+"""What happened. No log holds what is unheard."""
 
 Input = Payload | ControlEvent
 """What the machine decides about: what a member said, or an event of the control plane."""
@@ -182,7 +191,7 @@ Kind = type[Input]
 """A row of the transition table. A kind is its class, and its name is the literal of its `type`."""
 
 
-def input_of(event: Event) -> Input:
+def input_of(event: Event) -> Input | Unheard:
     """Take what a member said out of its envelope."""
     return event.message.payload if isinstance(event, Said) else event
 
@@ -206,6 +215,7 @@ def files_of(event: Event) -> tuple[Artifact, ...]:
 
 def kind_of(event: Event) -> Kind:
     """Find the event's row in the transition table."""
+    assert not isinstance(event, Unheard), "what a member was not told moves no group"
     return type(event.message.payload) if isinstance(event, Said) else type(event)
 
 
@@ -219,18 +229,38 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3.
+    3, and of version 4 where not all hear all.
+
+    Attributes:
+        audience: Who is told what happened.
+        noticed: Who is not, and is shown that something did: it has the floor since, or has it no more.
+        chain: For each member the sequence of the entry before this one that it may see; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3], known_up_to(3)] = 1
+    version: Annotated[Literal[1, 2, 3, 4], known_up_to(4)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
+    noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
+    chain: Annotated[tuple[Count, ...], Field(exclude_if=operator.not_)] = ()
     state: GroupState
 
     @classmethod
-    def of(cls, event: Event, state: GroupState, audience: tuple[AgentId, ...]) -> Entry:
+    def of(
+        cls,
+        event: Event,
+        state: GroupState,
+        audience: tuple[AgentId, ...],
+        noticed: tuple[AgentId, ...] = (),
+        chain: tuple[int, ...] = (),
+    ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
+        if chain:
+            return cls(version=4, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=_version_of(state), event=event, audience=audience, state=state)
+
+    def is_shown_to(self, agent_id: AgentId) -> bool:
+        """Whether a member may see this entry, if only that there is one."""
+        return agent_id in self.audience or agent_id in self.noticed
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3]:
@@ -250,13 +280,16 @@ class EncodedEntry(NamedTuple):
     data: bytes
 
 
+_UNLESS_SCOPED = {"state", "noticed", "chain"}
+
+
 def encode_entry(entry: Entry) -> EncodedEntry:
     """Encode an entry, around its state, which is the last of it.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    fields = entry.model_dump(mode="json", exclude={"state"})
+    fields = entry.model_dump(mode="json", exclude={"state"} if entry.chain else _UNLESS_SCOPED)
     data = encode_around({**fields, "state": None}, encode_state(entry.state))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
     return EncodedEntry(entry, data)

@@ -102,6 +102,8 @@ def answer(state: GroupState, said: Said, payload: Discussion) -> GroupState:
     stage, sender = state.stage, said.message.header.sender
     assert isinstance(stage, Gathering)
     check_answer(payload)
+    if payload.to:
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
     forms.check_fields(forms.blanks_of(stage.form, state), payload.fields)
     changed = {**floor.turn_taken(state), "monologue": None, "stage": without(counted(stage, payload), (sender,))}
     return _go_on(state.model_copy(update=changed), said.at)

@@ -14,6 +14,8 @@ from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, Kind, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.policy import rules
+from ioa.group.policy.audience import audience, check_floor, noticed
+from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, GroupState
@@ -24,11 +26,15 @@ from ioa.protocol.policy import Policy
 
 
 class Transition(NamedTuple):
-    """Where the group stands now, what has to be done about it, and who is told: a member that it removes for the last time."""
+    """Where the group stands now, what has to be done about it, and who is told: a member that it removes for the last time.
+
+    Who is `noticed` is not told, and learns that something happened.
+    """
 
     state: GroupState
     effects: tuple[Effect, ...] = ()
     audience: tuple[AgentId, ...] = ()
+    noticed: tuple[AgentId, ...] = ()
 
 
 def step(state: GroupState | None, event: Event, policy: Policy | None = None) -> Transition:
@@ -49,7 +55,8 @@ def step(state: GroupState | None, event: Event, policy: Policy | None = None) -
         after = _apply(state, event, policy)
     except IllegalEventError as refused:
         raise _with_way_out(refused, state, event, policy) from None
-    return Transition(after, _newly_owed(state, after, event), state.hearing)
+    told = audience(policy, state, event)
+    return Transition(after, _newly_owed(state, after, event), told, noticed(policy, state, after, told))
 
 
 def check_said(state: GroupState, said: Said, check: Callable[[], object]) -> None:
@@ -106,6 +113,8 @@ def _open(event: Event) -> GroupState:
 
 
 def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
+    if isinstance(event, Said) and policy is not None and hides(policy, state):
+        check_floor(policy, state, event.message.header.sender)
     row, cell = _find(state, event)
     charged = budget.charge(state, event) if isinstance(event, Said) else state
     if state.course is None:

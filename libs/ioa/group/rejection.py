@@ -36,6 +36,7 @@ class RejectionCode(StrEnum):
     BAD_DECISION = "bad_decision"
     BAD_OPENING = "bad_opening"
     BAD_EXIT = "bad_exit"
+    BAD_ADDRESSEE = "bad_addressee"
     OFF_COURSE = "off_course"
     TASKS_OPEN = "tasks_open"
     SUBGROUP_EXISTS = "subgroup_exists"

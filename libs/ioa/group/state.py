@@ -11,7 +11,7 @@ from __future__ import annotations
 import operator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -333,6 +333,7 @@ class Gathering(Model):
         votes: What came of it so far, where a member has asked them: it gets the floor back. None where the policy has.
         form: What that member has asked.
         away: Whose models are away, and who are asked again.
+        begun: The turn in which the first of them spoke, if who was away is asked again and must not read what they said.
     """
 
     phase: Literal[Phase.GATHERING] = Phase.GATHERING
@@ -341,6 +342,7 @@ class Gathering(Model):
     votes: Votes | None = None
     form: Form = ()
     away: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
+    begun: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
     @property
     def until(self) -> datetime:
@@ -405,6 +407,13 @@ class Concluding(Model):
     since: Time | None = None
 
 
+class Elsewhere(Model):
+    """The group is where a member hears nothing; only what members are shown holds it. `until` is when it moves on by itself."""
+
+    phase: Literal["elsewhere"] = "elsewhere"
+    until: Time
+
+
 class Ended(Model):
     """Nothing can happen any more.
 
@@ -423,7 +432,8 @@ class Ended(Model):
 
 
 Stage = Annotated[
-    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")
+    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Elsewhere | Ended,
+    Field(discriminator="phase"),
 ]
 
 
@@ -453,6 +463,14 @@ class Passed(Model):
     since: Time
 
 
+class Choices(NamedTuple):
+    """Whom a speaker may name, how many of them at once, and where it may lead the group."""
+
+    next_speakers: tuple[AgentId, ...]
+    most_named: int
+    go: tuple[str, ...]
+
+
 class Course(Model):
     """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
 
@@ -470,6 +488,8 @@ class Course(Model):
         told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
             values, in the order of telling. A member is told by its number, an option by its place.
         nominated: Whom the last speaker named, while somebody is asked.
+        offered: What the floor holder may choose, as the router found it: the members that it may name, and the ways out. Only what
+            members are shown holds it, where what they see does not tell.
     """
 
     policy: str
@@ -484,6 +504,7 @@ class Course(Model):
     kept: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
+    offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
 
 
 class GroupState(Model):
@@ -537,9 +558,11 @@ class GroupState(Model):
 
     @property
     def phase(self) -> Phase:
-        """The phase as the protocol names it."""
+        """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
         stage = self.stage
-        return _PHASE_OF_END.get(stage.reason, Phase.FAILED) if isinstance(stage, Ended) else stage.phase
+        if isinstance(stage, Ended):
+            return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
+        return Phase.DISCUSSING if isinstance(stage, Elsewhere) else stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:

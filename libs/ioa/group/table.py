@@ -174,6 +174,8 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         forms.check_fields((), payload.fields)
     if payload.go is not None:
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
+    if payload.to:
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
     if payload.next_speakers:
         gathering.check_names(state, said.message.header.sender, payload)
         return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})

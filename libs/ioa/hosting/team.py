@@ -29,6 +29,7 @@ class TeamFields(TypedDict, total=False):
     ends: Literal["leader", "last"]
     seed: int
     silent: Literal["skip", "end"]
+    heard_by: Literal["all", "node", "leader"]
 
 
 class RoleFields(TypedDict, total=False):
@@ -41,6 +42,8 @@ class RoleFields(TypedDict, total=False):
     prompt: str
     at_most: int
     timeout: float
+    secret: bool
+    hears_all: bool
 
 
 class NodeFields(TypedDict, total=False):
@@ -57,6 +60,7 @@ class NodeFields(TypedDict, total=False):
     visits: int
     form: Mapping[str, str | Mapping[str, Any]]
     asked: Literal["round", "turn"]
+    heard_by: str | Sequence[str] | Mapping[str, str | Sequence[str]]
 
 
 class TeamNode:

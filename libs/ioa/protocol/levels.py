@@ -33,5 +33,8 @@ ASKS_AND_GATHERINGS = 4
 RESERVES = 4
 """A floor is granted only if what the dearest turn took is left of the tokens, for each who is to speak."""
 
-LEVEL = 4
+VISIBILITY = 5
+"""Not all members of a group under a policy hear all: routers show each what it may see, and nothing else."""
+
+LEVEL = 5
 """The level of this release."""

@@ -98,6 +98,7 @@ class Discussion(Model):
         next_speakers: Who speaks next, side by side; then the floor returns.
         question: What each of them is to fill in.
         fields: What the sender fills in, of the question it answers, or of the form of the policy's node.
+        to: Who of those that would hear this is to hear it, besides who hears all; empty: all of them.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
@@ -110,6 +111,7 @@ class Discussion(Model):
     fields: Annotated[Mapping[Name, FieldValue], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = Field(
         default_factory=dict
     )
+    to: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
 
 
 class Decision(Model):

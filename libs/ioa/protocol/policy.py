@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES, VISIBILITY
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -75,13 +75,20 @@ class Role(PolicyPart):
         prompt: What its holders are told, besides their own instructions.
         at_most: How many turns a holder has in the whole group.
         timeout: How long a holder has the floor; None: as its card says, or its group.
+        secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
+        hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
     """
 
     name: Name
     prompt: Prompt = ""
     at_most: Whole | None = None
     timeout: Seconds | None = None
+    secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
+
+Hearing = Literal["all", "node", "leader"]
+"""Who hears what is said: all members, those who speak in the node, or who leads, whom all hear."""
 
 Mode = Literal["order", "nominate", "random", "hub", "follow", "together", "ask"]
 Peers = Literal["at_once", "after", "never"]
@@ -96,8 +103,8 @@ class Turns(PolicyPart):
         follow: Which role speaks after which.
         repeat: Whether one member may speak twice in a row.
         tries: How many decisions of who is asked here may be refused; then the default stands.
-        peers: When who speaks side by side reads what the others say: at once, after all of them have spoken, or
-            never, which this release does not know yet and refuses.
+        peers: When who speaks side by side reads what the others say: at once; after they have spoken themselves, or have been
+            silent; or never: of all who speak in the node only who has asked them reads it.
     """
 
     mode: Mode = "order"
@@ -237,6 +244,8 @@ class Node(PolicyPart):
         form: What each message here fills in.
         asked: Whether the judge is asked after each turn, or after each round: when the count of the node's turns is a multiple of
             how many are present then.
+        heard_by: Who hears what is said here, besides its speaker and who hears all: roles, or `all`; or for roles that speak here
+            those that hear them. None: as the policy says.
     """
 
     name: Name
@@ -250,6 +259,12 @@ class Node(PolicyPart):
     visits: Whole | None = None
     form: Annotated[Form, Field(exclude_if=operator.not_)] = ()
     asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
+    heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
+
+    @property
+    def sits_apart(self) -> bool:
+        """Whether several may speak here side by side who do not read at once what the others say."""
+        return self.turns.mode in ("together", "hub") and self.turns.peers != "at_once"
 
     @cached_property
     def judge(self) -> str | None:
@@ -274,6 +289,7 @@ class Policy(PolicyPart):
         ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it.
         seed: Of the random order.
         silent: What a silent turn does: it is skipped, or it ends the group.
+        heard_by: Who hears what is said in nodes that do not say so themselves.
     """
 
     version: Version = 1
@@ -283,6 +299,7 @@ class Policy(PolicyPart):
     ends: Literal["leader", "last"] = "leader"
     seed: Annotated[int, Field(strict=True, ge=0, le=2**53)] = 0
     silent: Literal["skip", "end"] = "skip"
+    heard_by: Annotated[Hearing, Field(exclude_if=_unless("all"))] = "all"
 
     @cached_property
     def node_numbers(self) -> Mapping[str, int]:
@@ -307,6 +324,8 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        if self.hides:
+            return VISIBILITY
         asks = any(
             node.turns.mode in ("together", "ask")
             or node.form
@@ -315,6 +334,42 @@ class Policy(PolicyPart):
             for node in self.nodes
         )
         return ASKS_AND_GATHERINGS if asks else POLICIES
+
+    @cached_property
+    def hides(self) -> bool:
+        """Whether something is kept from members for good."""
+        heard = [hearers for of_role in self._hearing for hearers in of_role.values()]
+        never = any(node.sits_apart and node.turns.peers == "never" for node in self.nodes)
+        return never or bool(self.secrets) or any(hearers is not None for hearers in heard)
+
+    @cached_property
+    def is_scoped(self) -> bool:
+        """Whether not all hear all at once."""
+        return self.hides or any(node.sits_apart for node in self.nodes)
+
+    @cached_property
+    def hearing_all(self) -> frozenset[int]:
+        """The numbers of the roles that hear all."""
+        return frozenset([number for number, role in enumerate(self.roles) if role.hears_all])
+
+    @cached_property
+    def secrets(self) -> frozenset[int]:
+        """The numbers of the roles whose holders are secret."""
+        return frozenset([number for number, role in enumerate(self.roles) if role.secret])
+
+    @cached_property
+    def _hearing(self) -> tuple[Mapping[int, frozenset[int] | None], ...]:
+        """For each node, for each role that speaks in it: the roles that hear it, or None if all do."""
+        return tuple([{self.role_numbers[role]: _hearers(self, node, role) for role in node.roles} for node in self.nodes])
+
+    def hearers(self, node: int, held: Iterable[int]) -> frozenset[int] | None:
+        """Return the roles that hear what a holder of some roles says in a node; None if all do.
+
+        Who holds none of those that speak in the node, as far as is known, may hold any of them.
+        """
+        of_role = self._hearing[node]
+        found = [of_role[role] for role in held if role in of_role] or list(of_role.values())
+        return None if None in found else frozenset[int]().union(*filter(None, found))
 
     @cached_property
     def digest(self) -> str:
@@ -326,15 +381,34 @@ class Policy(PolicyPart):
         return self.nodes[self.node_numbers[name]]
 
 
+def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
+    """Return the roles that hear what is said as one of the roles of a node; None if all do."""
+    heard_by = policy.heard_by if node.heard_by is None else node.heard_by
+    if isinstance(heard_by, Mapping):
+        heard_by = heard_by.get(role, policy.heard_by)
+    match heard_by:
+        case "all":
+            return None
+        case "node":
+            names: Iterable[Name] = node.roles
+        case "leader":
+            names = () if policy.leader is None else (policy.leader,)
+            if role in names:
+                return None
+        case _:
+            names = heard_by
+    return None if "all" in names else frozenset([policy.role_numbers[name] for name in names])
+
+
 def _counts_left(when: Condition | None) -> bool:
     return when is not None and when.left is not None
 
 
 class Casting(PolicyPart):
-    """Who holds a role."""
+    """Who holds a role; nobody is named to members that are not to know its holders."""
 
     role: Name
-    members: Annotated[tuple[AgentIdField, ...], Field(min_length=1, max_length=MAX_ROLES)]
+    members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)]
 
 
 def looks_like(text: str, pattern: str) -> bool:

@@ -117,8 +117,11 @@ def _of_references(policy: Policy) -> Iterator[Finding]:
     roles = policy.role_numbers
     if policy.leader is not None:
         yield from _of_role("leader", policy.leader, roles)
+    if policy.heard_by == "leader" and policy.leader is None:
+        yield _error("", "heard_by = 'leader' needs `leader`, the role that hears all others")
     for node in policy.nodes:
         yield from _of_cast(node, roles)
+        yield from _of_hearing(policy, node, roles)
         yield from _of_turns(node, roles)
         for what in faults_of(node.form):
             yield _error(_at(node), what)
@@ -141,6 +144,28 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
         yield from _of_role(where, node.opens.role, roles)
         if node.opens.role in roles and node.opens.role not in node.roles:
             yield _error(where, f"{node.opens.role} opens it and is not in it")
+
+
+def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+    """Say what is wrong with who hears a node, and what would tell everybody who holds a secret role."""
+    where, heard_by = _at(node), node.heard_by
+    if heard_by == "leader" and policy.leader is None:
+        yield _error(where, "heard_by = 'leader' needs `leader`, the role that hears all others")
+    of_role = heard_by if isinstance(heard_by, Mapping) else {}
+    for name in of_role:
+        yield from _of_role(where, name, roles)
+        if name in roles and name not in node.roles:
+            yield _error(where, f"heard_by says who hears {name}, which does not speak here")
+    named = [one for names in of_role.values() for one in names] if of_role else heard_by if isinstance(heard_by, tuple) else ()
+    for name in dict.fromkeys(one for one in named if one != "all"):
+        yield from _of_role(where, name, roles)
+    if heard_by is not None and not isinstance(heard_by, str) and not heard_by:
+        yield _error(where, "heard_by is empty: leave it out, or say who hears what is said here")
+    knowing = {role.name for role in policy.roles if role.hears_all}
+    for one in node.form:
+        secret = one.role is not None and one.role in roles and policy.roles[roles[one.role]].secret
+        if secret and not {*node.roles} <= {*knowing, one.role}:
+            yield _error(where, f"the field {one.name!r} would tell who holds {one.role}, which is secret: let it be a `member`")
 
 
 def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
@@ -260,10 +285,6 @@ def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
         yield _error(where, "turns = 'follow' needs `follow`, which role speaks after which")
     if turns.mode != "follow" and turns.follow:
         yield _error(where, f"turns = {turns.mode!r} takes no `follow`")
-    if turns.peers == "never":
-        yield _error(
-            where, "peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn"
-        )
     for name in filter(None, (turns.by, *(one for pair in turns.follow.items() for one in pair))):
         if name not in roles:
             yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
@@ -281,6 +302,8 @@ def _of_ways(policy: Policy) -> Iterator[Finding]:
             yield _error(_at(node), "no way leads from it to the end")
         elif not _ends_surely(node) and not _is_ended_by(node):
             yield _error(_at(node), "may never end: give it `max`")
+        if policy.ends == "last" and (policy.heard_by != "all" or node.heard_by not in (None, "all", ("all",))):
+            yield _error(_at(node), "ends = 'last', and not all hear what is said here, though it may be the result")
         if policy.ends == "last" and any(way.judge is not None and way.to == END for way in node.exits):
             yield _error(
                 _at(node), f"ends = 'last', but {node.judge} may end it, after the last message: let somebody speak behind it"
@@ -338,14 +361,15 @@ def _of_size(policy: Policy) -> Iterator[Finding]:
 def _warnings(policy: Policy) -> Iterator[Finding]:
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name: node for node in policy.nodes for name in _asked_in(node)}
+    named = {one.role for node in policy.nodes for one in node.form}
     for role in policy.roles:
-        if role.name not in speaking and role.name != policy.leader and role.name not in asked:
-            told = [node for node in policy.nodes for one in node.form if one.role == role.name]
-            if not told:
-                yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+        is_told = role.secret and role.prompt  # it may be there for its words
+        if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
+            yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
     for name, node in asked.items():
         if name not in speaking and name != policy.leader:
             yield Finding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
+    yield from _warnings_of_hearing(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
             yield Finding("warning", _at(node), what)
@@ -353,6 +377,23 @@ def _warnings(policy: Policy) -> Iterator[Finding]:
             yield Finding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
     if loop := _unbounded_loop(policy):
         yield Finding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
+
+
+def _warnings_of_hearing(policy: Policy) -> Iterator[Finding]:
+    """Say what members may hear, or not hear, against what was meant."""
+    numbers = policy.role_numbers
+    knowing = [role.name for role in policy.roles if role.hears_all]
+    for number, node in enumerate(policy.nodes):
+        hearers = policy.hearers(number, ())
+        for name in _asked_in(node):
+            if hearers is not None and numbers[name] not in hearers and name not in knowing:
+                yield Finding("warning", _at(node), f"{name} decides here and hears nothing of it: add it to heard_by")
+        for name in node.roles:
+            if policy.roles[numbers[name]].secret and policy.hearers(number, (numbers[name],)) is None:
+                yield Finding("warning", _at(node), f"{name} is secret, and all hear who speaks here")
+    leader = policy.leader or policy.roles[0].name
+    if policy.secrets and leader not in knowing:
+        yield Finding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")
 
 
 def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:

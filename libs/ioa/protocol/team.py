@@ -9,7 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, cast, get_args
 
 from pydantic import Field, PlainSerializer, ValidationError, model_validator
 from pydantic.functional_validators import BeforeValidator
@@ -26,6 +26,7 @@ from ioa.protocol.policy import (
     Condition,
     Exit,
     FormField,
+    Hearing,
     Name,
     Node,
     Opening,
@@ -102,13 +103,16 @@ class TeamError(InvalidInputError):
         self.findings = findings
 
 
-_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "roles", "nodes")
+HEARD_BY = "it is a role, `all`, `node`, `leader`, a list of roles, or a table: for roles that speak here who hears them"
+"""How who hears a node may be written."""
+
+_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "roles", "nodes")
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "top": frozenset({"heard_by", "watchers"}),
-    "role": frozenset({"human", "secret", "hears_all", "silent", "memory"}),
-    "node": frozenset({"heard_by", "join", "take", "review", "guards", "writes", "tasks", "asks", "invites"}),
+    "top": frozenset({"watchers"}),
+    "role": frozenset({"human", "silent", "memory"}),
+    "node": frozenset({"join", "take", "review", "guards", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""
@@ -315,7 +319,7 @@ class _Reading:
         if "team" not in document:
             self._wrong("", "`team` is missing: what the team is called")
         parts = [self._role(str(name), given) for name, given in roles.items()]
-        policy = {name: document[name] for name in ("leader", "ends", "seed", "silent") if name in document}
+        policy = {name: document[name] for name in ("leader", "ends", "seed", "silent", "heard_by") if name in document}
         policy["nodes"] = [self._node(number, node) for number, node in enumerate(nodes, 1)]
         policy["roles"] = [role for role, _ in parts]
         told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
@@ -375,6 +379,8 @@ class _Reading:
                 node["form"].append(self._field(where, str(name), one))
                 if len(self.findings) > before:
                     _leave_out_field(node, -1)
+        if "heard_by" in given:
+            node["heard_by"] = self._heard_by(where, given["heard_by"])
         if isinstance(opens := given.get("opens"), Mapping):
             node["opens"] = self._keys(where, opens, Opening.model_fields, "opens")
         return node
@@ -390,6 +396,19 @@ class _Reading:
             self._wrong(where, f"the field {name!r} cannot be {_cut(given)}; it may be a table, or {SHORT_FORMS}")
             return {"name": name}
         return {**self._keys(where, given, [one for one in FormField.model_fields if one != "name"], "form"), "name": name}
+
+    def _heard_by(self, where: str, given: object) -> object:
+        """Read who hears a node: in short a role alone, also of each role that speaks."""
+        if isinstance(given, str):
+            return given if given in get_args(Hearing) and given not in self._roles else (given,)
+        if isinstance(given, list | tuple) and all(isinstance(one, str) for one in given):
+            return given
+        if isinstance(given, Mapping):
+            lists = {str(role): (one,) if isinstance(one, str) else one for role, one in given.items()}
+            if all(isinstance(one, list | tuple) and all(isinstance(name, str) for name in one) for one in lists.values()):
+                return lists
+        self._wrong(where, f"`heard_by` cannot be {_cut(given)}; {HEARD_BY}")
+        return None
 
     def _turns(self, where: str, given: object) -> object:
         if isinstance(given, str):
@@ -510,7 +529,7 @@ def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:  # noqa: C901 - a 
             _leave_out_field(policy["nodes"][number], field)
         case ["policy", "nodes", int(number), str(name), *_]:
             policy["nodes"][number].pop(name, None)
-        case ["policy", ("leader" | "ends" | "seed" | "silent") as name, *_]:
+        case ["policy", ("leader" | "ends" | "seed" | "silent" | "heard_by") as name, *_]:
             policy.pop(name, None)
         case ["team"]:
             data["team"] = "team"

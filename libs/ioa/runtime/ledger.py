@@ -7,7 +7,8 @@ armed before the append brings the routers back to a group whatever dies in betw
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -28,7 +29,9 @@ from ioa.group.events import (
     encode_entry,
     shortened,
 )
-from ioa.group.machine import step
+from ioa.group.machine import Transition, step
+from ioa.group.policy.audience import chain_after, is_withheld, shares_view, view_for
+from ioa.group.policy.hearing import is_scoped
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
@@ -66,8 +69,8 @@ class Recorded(NamedTuple):
     """An event that is in the log, and where the group stands since.
 
     Attributes:
-        entry: What was appended; None if the event was there before.
-        previous_seq: What the entry follows.
+        entry: What was appended, as who has asked for it may see it; None if the event was there before.
+        previous_seq: What the entry follows, for who has asked.
     """
 
     seq: int
@@ -150,11 +153,11 @@ class GroupLedger:
     async def push_again(self, stored: StoredEntry) -> None:
         """Show an entry to all members once more: who appended it may have died before they were shown it.
 
-        What the entry follows is not known here. A member that has applied the sequence right before this one lacks nothing; any
-        other one sees a gap and reads the log.
+        Where all hear all, what the entry follows is not known here. A member that has applied the sequence right before this one
+        lacks nothing; any other one sees a gap and reads the log.
         """
-        entry = encode_entry(stored.entry)
-        await self._inboxes.push(stored.entry.audience, entry, seq=stored.seq, previous_seq=stored.seq - 1)
+        policy = await self.policy(stored) if stored.entry.chain else None
+        await self._show(policy, stored.seq, encode_entry(stored.entry), previous_seq=stored.seq - 1)
 
     def forget(self) -> None:
         """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
@@ -288,15 +291,15 @@ class GroupLedger:
                 head, fresh = await self._log.last(comm_id), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
-                transition = step(head.entry.state if head else None, event, await self._policy(comm_id, group, head))
+                policy = await self._policy(comm_id, group, head, event)
+                transition = step(head.entry.state if head else None, event, policy)
             except IllegalEventError:
                 if fresh:
                     self._remember(group, head)
                     raise
                 head = None
                 continue
-            audience = transition.audience
-            entry = encode_entry(Entry.of(event, transition.state, audience))
+            entry = encode_entry(_entry(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
             reach("router.before_append")
@@ -320,14 +323,46 @@ class GroupLedger:
             count_entry(head.entry.state if head else None, event, transition.state)
             self._remember(group, StoredEntry(seq, entry.entry, len(entry.data)))
             await self._arm_again(comm_id, group, transition.state)
-            others = [agent_id for agent_id in audience if agent_id != asked_by]
-            await self._inboxes.push(others, entry, seq=seq, previous_seq=expected)
+            await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
+            if entry.entry.chain and asked_by is not None:
+                expected = entry.entry.chain[transition.state.number_of(asked_by)]
+                entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
-    async def _policy(self, comm_id: CommId, group: _Group, head: StoredEntry | None) -> Policy | None:
-        """Return the policy that leads a group, off the first entry of its log; it is read once."""
-        course = None if head is None else head.entry.state.course
+    async def _show(
+        self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None
+    ) -> None:
+        """Push an entry to each member that may see it now, as that member may."""
+        told = entry.entry
+        if policy is None or not told.chain:
+            others = [agent_id for agent_id in told.audience if agent_id != but]
+            await self._inboxes.push(others, entry, seq=seq, previous_seq=previous_seq)
+            return
+        links = {member.agent_id: link for member, link in zip(told.state.members, told.chain, strict=True)}
+        alike: defaultdict[Hashable, defaultdict[int, list[AgentId]]] = defaultdict(lambda: defaultdict(list))
+        for agent_id in (*told.audience, *told.noticed):
+            if agent_id != but and not is_withheld(policy, told.state, told.event, agent_id):
+                alike[shares_view(policy, told, agent_id)][links[agent_id]].append(agent_id)
+        for by_link in alike.values():
+            view = encode_entry(view_for(policy, told, next(iter(by_link.values()))[0]))
+            for link, agents in by_link.items():
+                await self._inboxes.push(agents, view, seq=seq, previous_seq=link)
+
+    async def policy(self, head: StoredEntry) -> Policy | None:
+        """Return the policy that leads a group, read once.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+        """
+        comm_id = head.entry.state.comm_id
+        return await self._policy(comm_id, self._group(comm_id), head)
+
+    async def _policy(self, comm_id: CommId, group: _Group, head: StoredEntry | None, event: Event | None = None) -> Policy | None:
+        """Return the policy that leads a group, off its launch: the event, or the first entry of its log, which is read once."""
+        if head is None:
+            return event.charter.policy if isinstance(event, GroupLaunched) else None
+        course = head.entry.state.course
         if course is None:
             return None
         if group.policy is None or group.policy.digest != course.policy:
@@ -387,6 +422,14 @@ class GroupLedger:
             head = None
         self._cached_bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)
         group.head = head
+
+
+def _entry(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
+    """Return the entry of a transition, with its links where not all hear all."""
+    chain: tuple[int, ...] = ()
+    if is_scoped(policy, transition.state):
+        chain = (0,) * len(transition.state.members) if head is None else chain_after(head.seq, head.entry)
+    return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
 
 
 def _same(stored: Event, event: Event) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from ioa.client.replay import ReplayError, replayed
-from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, MemberLost, Said
+from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberLost, Said
+from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Asking, ClosedTask, Ended, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
@@ -194,10 +195,10 @@ def check_logs(evidence: Evidence) -> Iterator[str]:
 def check_records(evidence: Evidence) -> Iterator[str]:
     """Each member's record holds exactly what it may see, in order and without a gap. It need not hold every state."""
     for agent_id, groups in evidence.records.items():
-        visible = {comm_id: _visible(log, agent_id) for comm_id, log in evidence.logs.items()}
+        visible = {comm_id: list(_visible(log, agent_id)) for comm_id, log in evidence.logs.items()}
         for comm_id, record in groups.items():
             whole = visible.get(comm_id, [])
-            if _happenings(record) != [(stored.seq, stored.entry.event) for stored in whole]:
+            if [(entry.seq, entry.entry.event) for entry in record] != [(stored.seq, stored.entry.event) for stored in whole]:
                 yield f"{agent_id} has another record of {comm_id} than its log: {_seqs(record)}, not {_places(whole)}."
             if [entry.previous_seq for entry in record] != [0, *(entry.seq for entry in record[:-1])]:
                 yield f"The record of {agent_id} of {comm_id} has a gap."
@@ -256,8 +257,7 @@ def check_courses(evidence: Evidence) -> Iterator[str]:
     Who was asked chose an option. That states follow from each other is asked of all logs; this is read off the policy alone.
     """
     for comm_id, log in evidence.logs.items():
-        launch = log[0].entry.event if log else None
-        policy = launch.charter.policy if isinstance(launch, GroupLaunched) else None
+        policy = _policy_of(log)
         if policy is None:
             continue
         yield from _check_turns(comm_id, log, policy)
@@ -348,12 +348,17 @@ def _specs(stored: StoredEntry) -> Sequence[TaskSpec]:
     return ()
 
 
-def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> list[StoredEntry]:
-    return [stored for stored in log if agent_id in stored.entry.audience]
+def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
+    """Yield what a member may see of a log, as it may."""
+    policy = _policy_of(log)
+    for stored in log:
+        if stored.entry.is_shown_to(agent_id):
+            yield replace(stored, entry=view_for(policy, stored.entry, agent_id))
 
 
-def _happenings(record: Sequence[SequencedEntry]) -> list[tuple[int, Event]]:
-    return [(entry.seq, entry.entry.event) for entry in record]
+def _policy_of(log: Sequence[StoredEntry]) -> Policy | None:
+    launch = log[0].entry.event if log else None
+    return launch.charter.policy if isinstance(launch, GroupLaunched) else None
 
 
 def _members(evidence: Evidence, comm_id: CommId) -> set[AgentId]:

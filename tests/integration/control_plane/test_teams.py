@@ -84,6 +84,8 @@ async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     roles = dict.fromkeys(role.name for team in teams.values() for role in team.policy.roles)
     async with ioa_system.serve(*map(member, roles)) as running:
         for file, team in teams.items():
+            if team.policy.hides:
+                continue  # games, which have their own test
             finished = await running.run(GoalOrder(goal=team.goal, team=team))
             assert finished.result.reason is Reason.CONCLUDED
             assert speakers(finished) == EXPECTED[file], file

@@ -225,11 +225,19 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.BAD_DECISION: [lambda: (_deciding(), said("ada", Decision(choice="nobody"), 1))],
     RejectionCode.BAD_EXIT: [lambda: (_led(), said("ada", Discussion(content="…", go="nowhere"), 1))],
+    RejectionCode.BAD_ADDRESSEE: [
+        lambda: (launched("ada", "bob"), said("ada", Discussion(content="…", next_speaker=AgentId("bob"), to=_BOB), 1)),
+        lambda: (_asking(), said("bob", Discussion(content="…", fields={"size": 3}, to=_BOB), 2)),
+        lambda: (_led(), said("ada", Discussion(content="…", to=_BOB), 1)),
+    ],
     RejectionCode.BAD_OPENING: [lambda: (_led(say="Go."), said("ada", Discussion(content="…"), 1))],
     RejectionCode.OFF_COURSE: [lambda: (_led(), said("ada", ConcludeGroupDiscussion(), 1))],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
+
+
+_BOB: tuple[AgentId, ...] = (AgentId("bob"),)
 
 
 def _to_all(*agents: str) -> Discussion:

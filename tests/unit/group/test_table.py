@@ -10,6 +10,7 @@ import pytest
 
 from ioa.group.events import (
     CancelRequested,
+    ControlEvent,
     Event,
     GroupLaunched,
     Kind,
@@ -18,7 +19,6 @@ from ioa.group.events import (
     MemberReturned,
     MessageRefused,
     RepetitionRefused,
-    Said,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -133,9 +133,7 @@ PAYLOADS: dict[Kind, tuple[str, Payload]] = {
     Pass: ("ada", Pass(cause=PassCause.NOTHING_TO_ADD)),
     Thinking: ("ada", Thinking()),
 }
-KINDS: dict[str, Kind] = {
-    name_of(kind): kind for kind in (*get_args(get_args(Payload)[0]), *get_args(get_args(Event)[0])) if kind is not Said
-}
+KINDS: dict[str, Kind] = {name_of(kind): kind for kind in (*get_args(get_args(Payload)[0]), *get_args(ControlEvent))}
 """Every class of message and event, by its name; what is `Said` is of the kind of its payload."""
 TASK_TURN = 1
 """In every situation with tasks they were given out in the first turn."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import Node, Policy
 from ioa.protocol.policy_check import check
 from ioa.protocol.team import Filling, TeamSpec
 
@@ -30,6 +30,31 @@ def any_policy(choose: Choose) -> Policy:
         policy = _any(choose)
         if not any(one.kind == "error" for one in check(policy)):
             return policy
+
+
+def any_scoped_policy(choose: Choose) -> Policy:
+    """Such a policy in which something is kept from some."""
+    while True:
+        policy = any_policy(choose)
+        names = [role.name for role in policy.roles]
+        heard: Sequence[Any] = (None, "node", *((name,) for name in names), {names[0]: (names[-1],)})
+        roles = [
+            role.model_copy(update={"secret": choose((True, False)), "hears_all": choose((True, False, False))})
+            for role in policy.roles
+        ]
+        nodes = [_heard(node, choose(heard), choose(("after", "never"))) for node in policy.nodes]
+        scoped = Policy.model_validate(
+            policy.model_copy(update={"roles": tuple(roles), "nodes": tuple(nodes), "ends": "leader"}).model_dump()
+        )
+        if scoped.hides and not any(one.kind == "error" for one in check(scoped)):
+            return scoped
+
+
+def _heard(node: Node, heard_by: Any, peers: str) -> Node:
+    if isinstance(heard_by, dict) and not heard_by.keys() <= {*node.roles}:
+        heard_by = "node"
+    turns = node.turns.model_copy(update={"peers": peers}) if node.sits_apart else node.turns
+    return node.model_copy(update={"heard_by": heard_by, "turns": turns})
 
 
 def any_team(choose: Choose) -> TeamSpec:

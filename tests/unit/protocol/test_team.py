@@ -95,9 +95,19 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         (HEAD + X + "max = 0", "node x: `max` is 0, and must be at least 1"),
         (HEAD + X + 'turns = "loudest"', "node x: `turns.mode` is 'loudest', and may be order, nominate, "),
         (HEAD + X + 'turns = "ask"\nmax = 4', "node x: turns = 'ask' needs `by`, the role that chooses"),
+        (HEAD + X + 'heard_by = ["a", "c"]', "node x: no role is called 'c'; there are a, b"),
+        (HEAD + X + "heard_by = []", "node x: heard_by is empty: leave it out, or say who hears what is said here"),
+        (HEAD + X + "heard_by = 3", "node x: `heard_by` cannot be 3; it is a role, `all`, `node`, `leader`, a list of roles"),
+        (HEAD + X + 'heard_by = { c = "a" }', "node x: no role is called 'c'; there are a, b"),
+        (HEAD + X + 'heard_by = "leader"', "node x: heard_by = 'leader' needs `leader`, the role that hears all others"),
+        ('heard_by = "some"\n' + HEAD + X, "`heard_by` is 'some', and may be all, node, leader"),
         (
-            HEAD + X + 'turns = { mode = "together", peers = "never" }',
-            "node x: peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn",
+            'ends = "last"\n' + HEAD + X + 'heard_by = "node"',
+            "node x: ends = 'last', and not all hear what is said here, though it may be the result",
+        ),
+        (
+            HEAD + 'c = { agent = "d", secret = true }\n' + X + 'form = { spy = "c" }',
+            "node x: the field 'spy' would tell who holds c, which is secret: let it be a `member`",
         ),
         (HEAD + X + 'exits = [ { to = "end", by = "c" } ]', "node x: no role is called 'c'; there are a, b"),
         (
@@ -180,7 +190,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (X + 'heard_by = ["a"]', "node x: `heard_by`"),
+        (X + 'writes = ["plot"]', "node x: `writes`"),
         (X + "tasks = true", "node x: `tasks`"),
         (X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: `says`"),
         ('c = { human = true, agent = "d" }\n' + X, "role c: `human`"),

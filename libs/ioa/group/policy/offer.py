@@ -10,10 +10,11 @@ from ioa.group.forms import Blank, blanks_of, check_fields
 from ioa.group.gathering import check_question
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import holds
+from ioa.group.policy.hearing import addressees
 from ioa.group.policy.turns import may_be_named, most_named
 from ioa.group.policy.ways_out import is_open
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Discussing, Gathering, GroupState
+from ioa.group.state import Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
@@ -35,6 +36,7 @@ class Offer(NamedTuple):
         default: Which option stands if it does not choose.
         about: What it decides: the way out (`"exit"`), or who speaks next (`"speaker"`).
         concluding: Whether the discussion has ended, and it is asked for the conclusion and for nothing else.
+        addressees: To whom it may narrow what it says, of those that would hear it; empty where all hear all.
     """
 
     say: str | None = None
@@ -48,6 +50,7 @@ class Offer(NamedTuple):
     default: str = ""
     about: Literal["exit", "speaker"] | None = None
     concluding: bool = False
+    addressees: tuple[AgentId, ...] = ()
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -77,7 +80,8 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
         case Discussing():
             return offer_in(scene_of(policy, state, course), state, agent_id)
         case Gathering():
-            return Offer(form=blanks_of(stage.form or policy.nodes[course.node].form, state, policy))
+            form = blanks_of(stage.form or policy.nodes[course.node].form, state, policy)
+            return Offer(form=form, addressees=addressees(policy, state, agent_id))
         case Asking():
             return Offer(options=stage.options, default=stage.default, about=stage.about)
         case _:
@@ -89,18 +93,25 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
     if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
-    me, form = state.number_of(agent_id), scene.node.form
-    go = _choices(scene, me)
+    form = scene.node.form
+    chosen = scene.course.offered or _choices(scene, state, state.number_of(agent_id))
+    return Offer(
+        next_speakers=chosen.next_speakers,
+        go=chosen.go,
+        may_conclude=END in chosen.go and floor.concluder(state) == agent_id,
+        form=blanks_of(form, state, scene.policy) if form else (),
+        most_named=chosen.most_named,
+        may_ask=chosen.most_named > 1 and not form,
+        addressees=addressees(scene.policy, state, agent_id),
+    )
+
+
+def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
+    """Return what a floor holder may choose, by where the group stands."""
     others = may_be_named(scene, me)
     most = most_named(scene, state.turns_left) if len(others) > 1 and state.limits.level >= ASKS_AND_GATHERINGS else 1
-    return Offer(
-        next_speakers=tuple([scene.agent(number) for number in others]),
-        go=go,
-        may_conclude=END in go and floor.concluder(state) == agent_id,
-        form=blanks_of(form, state, scene.policy) if form else (),
-        most_named=min(most, max(1, len(others))),
-        may_ask=most > 1 and not form,
-    )
+    names = tuple([scene.agent(number) for number in others])
+    return Choices(names, min(most, max(1, len(others))), _ways(scene, me))
 
 
 def check_discussion(offered: Offer, said: Discussion) -> None:
@@ -110,7 +121,8 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         IllegalEventError: It says what is.
     """
     names = said.next_speakers or (() if said.next_speaker is None else (said.next_speaker,))
-    if offered.say is not None and (said.content != offered.say or names or said.go is not None or said.fields or said.question):
+    else_said = names or said.go is not None or said.fields or said.question or said.to
+    if offered.say is not None and (else_said or said.content != offered.say):
         raise IllegalEventError(RejectionCode.BAD_OPENING, f"The node opens with these words and nothing else: {offered.say}")
     if names and (why := _wrong_names(offered, said, names)):
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
@@ -123,8 +135,21 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         raise IllegalEventError(RejectionCode.BAD_FORM, "You cannot ask a question here: it goes to several whom a hub names.")
     if said.question:
         check_question(said)
+    check_addressees(offered, said)
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
+
+
+def check_addressees(offered: Offer, said: Discussion) -> None:
+    """Refuse to narrow a message to who would not hear it.
+
+    Raises:
+        IllegalEventError: It names who would, as far as the sender knows.
+    """
+    wrong = [name for name in said.to if name not in offered.addressees]
+    if wrong:
+        heard = f"it is heard by {', '.join(offered.addressees)}" if offered.addressees else "it cannot be narrowed: leave `to` out"
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, f"{', '.join(wrong)} would not hear this; {heard}.")
 
 
 def _wrong_names(offered: Offer, said: Discussion, names: Sequence[AgentId]) -> str:
@@ -157,7 +182,7 @@ def check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The conclusion is stated by who leads; end the discussion without one.")
 
 
-def _choices(scene: Scene, speaker: int) -> tuple[str, ...]:
+def _ways(scene: Scene, speaker: int) -> tuple[str, ...]:
     """Return where the speaker may lead the group. In a hub that is the hub's alone."""
     turns = scene.node.turns
     if turns.mode == "hub" and turns.by is not None and scene.holders(turns.by)[:1] != (speaker,):

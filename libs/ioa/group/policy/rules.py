@@ -11,7 +11,8 @@ from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, R
 from ioa.group.forms import check_fields
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.course import ask, counted, gather, go_on, grant_again, leave, let_speak, pass_over, proceed
-from ioa.group.policy.offer import check_discussion, check_end, offer, offer_in
+from ioa.group.policy.hearing import is_scoped
+from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
 from ioa.group.policy.ways_out import way_out
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState
@@ -128,6 +129,7 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     offered = offer(policy, state, sender)
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
+    check_addressees(offered, payload)
     check_fields(offered.form, payload.fields)
     tasks.reject(state, payload.rejects)
     course = counted(state, policy, sender, {} if stage.form else payload.fields)
@@ -160,7 +162,11 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
     again = [number for number in scene.present if scene.agent(number) in stage.away]
     if again:
         votes = stage.votes and stage.votes.model_copy(update={"turn": state.turn + 1})
-        return gather(state, scene, again, at, {}, votes=votes, form=stage.form)
+        anew = gather(state, scene, again, at, {}, votes=votes, form=stage.form)
+        if isinstance(anew.stage, Gathering) and is_scoped(policy, state):
+            begun = anew.stage.model_copy(update={"begun": stage.begun or state.turn})
+            return anew.model_copy(update={"stage": begun})
+        return anew
     changed = {} if stage.votes is None else {"tally": stage.votes}
     return proceed(state, scene, at, changed, words=words, gathered=True)
 

@@ -1,0 +1,272 @@
+"""Who is told what under a policy, and what a member may see of its group.
+
+`audience` and `noticed` are the stamp of an entry, and `view_for` is the only way out of it: what a member is pushed, answered and
+synchronised. That something happened, when, how many turns it took and what it cost is hidden from no member, and neither is who is
+in the group, and who was removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+
+from ioa.group import forms
+from ioa.group.events import Entry, Event, GroupLaunched, MessageRefused, RepetitionRefused, Said, Unheard
+from ioa.group.policy.casting import scene_of
+from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
+from ioa.group.policy.offer import offer_in
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import (
+    Asking,
+    Charter,
+    Choices,
+    Concluding,
+    Course,
+    Discussing,
+    Elsewhere,
+    Ended,
+    Gathering,
+    GroupState,
+    Member,
+)
+from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import VISIBILITY
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Pass
+from ioa.protocol.policy import Node, Policy
+
+
+def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
+    """Return who is told of an event, in the order of joining: who is removed by it for the last time.
+
+    All hear the launch, timers, who is lost or returns, and the conclusion; a decision and what it was refused only who hears all.
+
+    Args:
+        policy: What leads the group.
+        state: The group before the event.
+        event: What happened.
+    """
+    if policy is None or not hides(policy, state):
+        return state.hearing
+    match event:
+        case Said(message=message):
+            return _told(policy, state, message)
+        case MessageRefused(by=by) | RepetitionRefused(by=by):
+            return _besides(policy, state, by)
+        case _:
+            return state.hearing
+
+
+def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: tuple[AgentId, ...]) -> tuple[AgentId, ...]:
+    """Return who is not told of an event, and has to know of it.
+
+    It has the floor since, or has it no more, or is removed, or all is over.
+    """
+    if not hides(policy, before):
+        return ()
+    is_over = isinstance(after.stage, Ended)
+    staying = set(after.hearing)
+    return tuple(
+        [
+            agent_id
+            for agent_id in before.hearing
+            if agent_id not in told and (is_over or agent_id not in staying or _duty(before, agent_id) != _duty(after, agent_id))
+        ]
+    )
+
+
+def chain_after(seq: int, entry: Entry) -> tuple[int, ...]:
+    """Return for each member the last entry that it may see of a log which ends with `entry`."""
+    return tuple(
+        [seq if entry.is_shown_to(member.agent_id) else link for member, link in zip(entry.state.members, entry.chain, strict=True)]
+    )
+
+
+def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: AgentId) -> bool:
+    """Whether a member is not shown yet what it is told of: an answer of another one beside whom it is still to speak.
+
+    Args:
+        policy: What leads the group.
+        state: Where the group stands now.
+        event: What happened in the meantime.
+        agent_id: The member.
+    """
+    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion | Pass):
+        return False
+    header, stage = event.message.header, state.stage
+    if not isinstance(stage, Gathering) or header.sender == agent_id or header.turn < (stage.begun or state.turn):
+        return False
+    return agent_id in sitting_apart(policy, state)
+
+
+def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
+    """Refuse a message of a member that hears nothing of where the group is, in words that tell nothing of it.
+
+    Raises:
+        IllegalEventError: It hears nothing.
+    """
+    if state.is_member(agent_id) and isinstance(seen_by(policy, state, agent_id).stage, Elsewhere):
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
+
+
+def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Entry:
+    """Return an entry as a member is shown it, that is shown it at all."""
+    if policy is None or not entry.chain:
+        return entry
+    event: Event = entry.event
+    if agent_id not in entry.audience:
+        event = Unheard(at=event.at)
+    elif isinstance(event, GroupLaunched):
+        event = event.model_copy(update={"charter": charter_for(event.charter, agent_id)})
+    told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
+    state = seen_by(policy, entry.state, agent_id)
+    return entry.model_copy(update={"event": event, "audience": told, "noticed": (), "chain": (), "state": state})
+
+
+def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
+    """Return a key that is equal for members with an equal view of an entry."""
+    state = entry.state
+    own = agent_id in state.floor or policy.counts_totals or (state.tally is not None and state.tally.by == agent_id)
+    member, apart = state.members[state.number_of(agent_id)], agent_id in sitting_apart(policy, state)
+    return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else ""
+
+
+def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
+    """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
+    if not is_scoped(policy, state):
+        return state
+    me = state.members[state.number_of(agent_id)]
+    apart = agent_id in sitting_apart(policy, state)
+    if hears_all(policy, me) or not policy.hides:
+        return _unanswered(state) if apart else state
+    members = tuple([_as_known(policy, one, me) for one in state.members])
+    shown: dict[str, object] = {
+        "members": members,
+        "monologue": None,
+        "passes": (),
+        "decisions": (),
+        "dearest_turn": 0,
+        "tally": state.tally if state.tally is not None and state.tally.by == agent_id else None,
+    }
+    stage, course = state.stage, state.course
+    if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
+        return state.model_copy(update={**shown, "course": None})
+    by_id = {one.agent_id: one for one in state.members}
+    visible = [one for one in state.floor if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
+    if not visible:
+        hidden = Elsewhere(until=state.next_deadline() or state.limits.deadline)
+        return state.model_copy(update={**shown, "course": None, "turn": 0, "stage": hidden})
+    if isinstance(stage, Discussing) and stage.holder != agent_id:
+        shown["stage"] = stage.model_copy(update={"repeated": None})
+    elif isinstance(stage, Gathering):
+        seats = tuple([seat for seat in stage.seats if seat.agent_id in visible])
+        away = tuple([one for one in stage.away if one == agent_id])
+        shown["stage"] = _blank(stage).model_copy(update={"seats": seats, "away": away})
+    shown["course"] = _course_for(policy, state, course, me)
+    return state.model_copy(update=shown)
+
+
+def charter_for(charter: Charter, agent_id: AgentId) -> Charter:
+    """Return a charter as a member may see it.
+
+    It lacks the holders and the prompts of secret roles, and the words of nodes that the member neither speaks in nor hears.
+    """
+    policy = charter.policy
+    held = [number for number, casting in enumerate(charter.cast) if agent_id in casting.members]
+    if policy is None or not policy.hides or charter.limits.level < VISIBILITY or not policy.hearing_all.isdisjoint(held):
+        return charter
+    hidden = policy.secrets.difference(held)
+    roles = [role.model_copy(update={"prompt": ""}) if number in hidden else role for number, role in enumerate(policy.roles)]
+    nodes = [_node_for(policy, node, number, held) for number, node in enumerate(policy.nodes)]
+    cast = [one.model_copy(update={"members": ()}) if number in hidden else one for number, one in enumerate(charter.cast)]
+    shown = policy.model_copy(update={"roles": tuple(roles), "nodes": tuple(nodes)})
+    return charter.model_copy(update={"policy": shown, "cast": tuple(cast)})
+
+
+def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
+    sender, payload, course = message.header.sender, message.payload, state.course
+    if isinstance(payload, ConcludeGroupDiscussion | Conclusion) or isinstance(state.stage, Concluding) or course is None:
+        return state.hearing
+    if isinstance(state.stage, Asking):
+        return _besides(policy, state, sender)
+    speaker = state.members[state.number_of(sender)]
+    only = payload.to if isinstance(payload, Discussion) else ()
+    return tuple(
+        [
+            one.agent_id
+            for one in state.members
+            if heard_beside(policy, state, one, speaker)
+            and (not only or one.agent_id in only or one is speaker or hears_all(policy, one))
+        ]
+    )
+
+
+def _besides(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
+    """Return a member and who hears all."""
+    return tuple([one.agent_id for one in state.members if one.agent_id == agent_id or hears_all(policy, one)])
+
+
+def _duty(state: GroupState, agent_id: AgentId) -> int:
+    """Return the turn in which a member is to speak; 0 if it is not."""
+    return state.turn if agent_id in state.floor else 0
+
+
+def _as_known(policy: Policy, member: Member, to: Member) -> Member:
+    roles = known_roles(policy, member, to)
+    return member if roles is member.roles else member.model_copy(update={"roles": roles})
+
+
+def _sees_floor(policy: Policy, state: GroupState, course: Course, member: Member, speaker: Member) -> bool:
+    """Whether a member that is not to speak sees who is: if it will hear it. A decision is heard by who hears all."""
+    return not isinstance(state.stage, Asking) and hears(policy, course, member, speaker)
+
+
+def _unanswered(state: GroupState) -> GroupState:
+    """Return the state without what others have answered beside a member that is still to speak."""
+    stage, course = state.stage, state.course
+    assert isinstance(stage, Gathering) and course is not None
+    return state.model_copy(update={"stage": _blank(stage), "course": course.model_copy(update={"told": ()})})
+
+
+def _blank(stage: Gathering) -> Gathering:
+    """Return a gathering without what came of it so far."""
+    if stage.votes is None:
+        return stage
+    return stage.model_copy(update={"votes": forms.no_votes(stage.votes.turn, stage.votes.by, stage.form)})
+
+
+def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -> Course:
+    """Return the course in a node that a member hears, without what others have filled in, and with what it may choose."""
+    heard = [hears(policy, course, me, one) for one in state.members]
+    mine = me.agent_id == state.floor_holder
+    offered = course.offered
+    if mine and offered is None:
+        offer = offer_in(scene_of(policy, state, course), state, me.agent_id)
+        offered = Choices(offer.next_speakers, offer.most_named, offer.go)
+    number = state.number_of(me.agent_id)
+    shown: Mapping[str, object] = {
+        "policy": "",
+        "visits": tuple([visits if node == course.node else 0 for node, visits in enumerate(course.visits)]),
+        "taken": tuple([turns if known else 0 for turns, known in zip(course.taken, heard, strict=True)]),
+        "last": course.last if course.last is not None and heard[course.last] else None,
+        "opening": course.opening and mine,
+        "total": tuple([turns if one == number else 0 for one, turns in enumerate(course.total)]),
+        "kept": (),
+        "told": (),
+        "nominated": None,
+        "offered": offered,
+    }
+    return course.model_copy(update=shown)
+
+
+def _node_for(policy: Policy, node: Node, number: int, held: Iterable[int]) -> Node:
+    """Return a node as a holder of some roles may see it."""
+    speaks = any(policy.role_numbers[name] in held for name in node.roles)
+    if speaks:
+        return node
+    opens, changed = node.opens, dict[str, object]()
+    if node.prompt:
+        changed["prompt"] = ""
+    if opens is not None and opens.say:
+        hearers = policy.hearers(number, (policy.role_numbers[opens.role],))
+        if hearers is not None and hearers.isdisjoint(held):
+            changed["opens"] = opens.model_copy(update={"say": ""})
+    return node.model_copy(update=changed) if changed else node

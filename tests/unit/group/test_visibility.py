@@ -1,0 +1,181 @@
+"""What members of a group hear and see under a policy that keeps something from them: laws over policies made at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cache
+
+import pytest
+
+from ioa.group.events import Entry, Event, GroupLaunched, Said, encode_entry
+from ioa.group.machine import step
+from ioa.group.policy.audience import chain_after, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.offer import offer
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Discussing, GroupState
+from ioa.protocol.codec import decode
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Discussion
+from ioa.protocol.policy import Policy
+from tests.unit.group.scenario import Scenario, said
+from tests.unit.group.test_policy_laws import MEMBERS, cast, run
+from tests.unit.protocol.policies import Choose, any_scoped_policy
+
+GROUPS = 40
+
+
+def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:
+    """The entries that routers make of a log."""
+    made: list[Entry] = []
+    for seq, event in enumerate(log, 1):
+        after = step(made[-1].state if made else None, event, policy)
+        chain = chain_after(seq - 1, made[-1]) if made else (0,) * len(MEMBERS)
+        made.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
+    return made
+
+
+@cache
+def played() -> Sequence[tuple[Policy, Scenario, Sequence[Entry]]]:
+    """Groups under such policies, from their launch to their end."""
+    return [_played(random.Random(seed).choice) for seed in range(GROUPS)]
+
+
+def _played(choose: Choose) -> tuple[Policy, Scenario, Sequence[Entry]]:
+    *_, last = run(cast(any_scoped_policy(choose), choose), choose)
+    assert last.policy is not None
+    return last.policy, last, entries(last.log, last.policy)
+
+
+def record(policy: Policy, log: Sequence[Entry], agent_id: AgentId) -> list[Entry]:
+    """What a member has seen of a group in the end."""
+    return [view_for(policy, entry, agent_id) for entry in log if entry.is_shown_to(agent_id)]
+
+
+def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:
+    """Whatever others say, and call what they decide by: its record is the same to the byte."""
+    changed = 0
+    for policy, _, log in played():
+        for agent_id in map(AgentId, MEMBERS):
+            others = [entry.event if agent_id in entry.audience else _with_other_words(entry.event) for entry in log]
+            changed += others != [entry.event for entry in log]
+            seen = [encode_entry(view).data for view in record(policy, log, agent_id)]
+            assert seen == [encode_entry(view).data for view in record(policy, entries(others, policy), agent_id)]
+    assert changed
+
+
+def _with_other_words(event: Event) -> Event:
+    if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
+        return event
+    message, words = event.message, event.message.payload.content
+    if words.startswith("Welcome"):
+        return event  # a node opens with these words and no others
+    header = message.header.model_copy(update={"decided_by": DecidedBy(kind="model", name="canary")})
+    payload = message.payload.model_copy(update={"content": f"canary {words}"})
+    return event.model_copy(update={"message": message.model_copy(update={"header": header, "payload": payload}), "sketches": ()})
+
+
+def test_secret_roles_and_words_of_others_are_in_nothing_that_a_member_is_shown() -> None:
+    """Neither who holds them, nor what they are told, nor what is to be said where it hears nothing."""
+    hidden = 0
+    for policy, story, _ in played():
+        marked = policy.model_copy(
+            update={"roles": tuple([role.model_copy(update={"prompt": f"canary-{role.name}-"}) for role in policy.roles])}
+        )
+        launch = story.log[0]
+        assert isinstance(launch, GroupLaunched)
+        launch = launch.model_copy(update={"charter": launch.charter.model_copy(update={"policy": marked})})
+        log = entries([launch], marked)
+        for number, agent_id in enumerate(map(AgentId, MEMBERS)):
+            held = log[0].state.members[number].roles
+            knows = any(marked.roles[role].hears_all for role in held)
+            data = encode_entry(view_for(marked, log[0], agent_id)).data
+            view = decode(Entry, data)
+            for role, name in enumerate(one.name for one in marked.roles):
+                is_open = knows or role in held or not marked.roles[role].secret
+                hidden += not is_open
+                assert (f"canary-{name}-".encode() in data) is is_open
+                for member, real in zip(view.state.members, log[0].state.members, strict=True):
+                    assert (role in member.roles) == (role in real.roles and is_open)
+    assert hidden
+
+
+def test_what_a_member_sees_it_sees_again_and_its_offer_is_the_routers() -> None:
+    """A view of a view is the view; what the floor holder may say by its own view is what the router takes."""
+    offers = 0
+    for policy, _, log in played():
+        for entry in log:
+            for agent_id in map(AgentId, MEMBERS):
+                seen = seen_by(policy, entry.state, agent_id)
+                assert seen_by(policy, seen, agent_id) == seen
+                assert (agent_id in seen.floor) == (agent_id in entry.state.floor)
+                if agent_id in seen.floor and isinstance(seen.stage, Discussing):
+                    offers += 1
+                    mine, real = offer(policy, seen, agent_id), offer(policy, entry.state, agent_id)
+                    assert mine is not None and real is not None
+                    assert mine._replace(form=()) == real._replace(form=())
+    assert offers
+
+
+def test_members_that_share_a_view_are_shown_the_same() -> None:
+    """One encoding goes to all of them."""
+    for policy, _, log in played():
+        for entry in log[::3]:
+            views: dict[object, Entry] = {}
+            for agent_id in (*entry.audience, *entry.noticed):
+                view = view_for(policy, entry, agent_id)
+                assert views.setdefault(shares_view(policy, entry, agent_id), view) == view
+
+
+def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:
+    """So it sees when it lacks one; whoever is removed is shown nothing after it, and all others the end."""
+    for _, _, log in played():
+        gone: set[str] = set()
+        before = dict.fromkeys(MEMBERS, 0)
+        for seq, entry in enumerate(log, 1):
+            for number, name in enumerate(MEMBERS):
+                if entry.is_shown_to(AgentId(name)):
+                    assert (entry.chain[number], name in gone) == (before[name], False)
+                    before[name] = seq
+            gone = {member.agent_id for member in entry.state.members if member.removed}
+        assert {before[name] for name in MEMBERS if name not in gone} == {len(log)}
+
+
+def test_refolding_gives_the_same_audiences_through_the_encoding() -> None:
+    """A router that reads the group from its log goes on as the other one did; old processes leave it alone."""
+    for policy, _, log in played():
+        state: GroupState | None = None
+        for entry in log:
+            read = decode(Entry, encode_entry(entry).data)
+            after = step(state, read.event, policy)
+            assert (after.state, after.audience, after.noticed) == (read.state, read.audience, read.noticed)
+            assert read.version == 4
+            state = read.state
+
+
+def test_who_hears_nothing_learns_nothing_by_being_refused() -> None:
+    """It is told in the same words whoever has the floor, in whichever turn."""
+    refused = set()
+    for policy, story, log in played():
+        for entry in log[:-1:3]:
+            for agent_id in map(AgentId, MEMBERS):
+                if seen_by(policy, entry.state, agent_id).stage.phase == "elsewhere":
+                    for turn in (entry.state.turn, 1):
+                        with pytest.raises(IllegalEventError) as refusal:
+                            step(entry.state, said(agent_id, Discussion(content="Me."), turn, story.now), policy)
+                        refused.add((agent_id, refusal.value.message, refusal.value.legal))
+    assert len(refused) == len(MEMBERS)
+
+
+def test_who_is_to_speak_beside_others_is_not_shown_what_they_said() -> None:
+    """Until it has spoken itself, or its time is up; then it may read all of it."""
+    withheld = 0
+    for policy, _, log in played():
+        for now, entry in enumerate(log):
+            for agent_id in map(AgentId, MEMBERS):
+                hidden = [one for one in log[: now + 1] if is_withheld(policy, entry.state, one.event, agent_id)]
+                withheld += len(hidden)
+                assert not hidden or agent_id in entry.state.floor
+        assert not any(is_withheld(policy, log[-1].state, one.event, AgentId(name)) for one in log for name in MEMBERS)
+    assert withheld

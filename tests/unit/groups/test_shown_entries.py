@@ -1,0 +1,116 @@
+"""What members come to have of a group in which not all hear all: pushes are lost, answers too, and routers die."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from ioa.group.events import Entry, Event, Said
+from ioa.group.policy.audience import view_for
+from ioa.group.requests import SequencedEntry, Sync
+from ioa.protocol.ids import AgentId
+from ioa.runtime.ledger import GroupLedger
+from ioa.testing.memory_log import Mishap
+from ioa.testing.memory_store import MemoryStore
+from ioa_testkit.memory_plane import MemoryControlPlane
+from tests.unit.group.scenario import COMM, START
+from tests.unit.group.test_policy_laws import MEMBERS, cast, run
+from tests.unit.protocol.policies import any_scoped_policy
+
+
+class Hands:
+    """A `Clock` that a test sets to any time."""
+
+    def __init__(self, at: datetime) -> None:
+        self.at = at
+
+    def now(self) -> datetime:
+        """Return the instant the clock was last set to."""
+        return self.at
+
+
+class Member:
+    """A member that keeps what it is shown as agents do, and asks for what it lacks."""
+
+    def __init__(self, plane: MemoryControlPlane, agent_id: AgentId) -> None:
+        self._plane, self._agent_id = plane, agent_id
+        self._store = MemoryStore()
+        self._cursor = self._position = 0
+
+    async def receive(self, entry: SequencedEntry) -> None:
+        """Take in what is pushed, or answered; a gap before it is filled from the log."""
+        if entry.previous_seq > self._cursor:
+            await self.catch_up()
+        elif entry.seq > self._cursor:
+            await self._keep(entry)
+
+    async def catch_up(self) -> None:
+        """Ask for what it lacks until there is no more."""
+        complete = False
+        while not complete:
+            page = await self._plane.setup.sync(Sync(comm_id=COMM, agent_id=self._agent_id, after=self._position))
+            for entry in page.entries:
+                await self._keep(entry)
+            complete = page.complete
+            self._position = max(self._cursor, page.up_to)
+
+    async def record(self) -> list[tuple[int, Entry]]:
+        """What it has on record."""
+        return [(one.seq, one.entry) for one in await self._store.entries(COMM)]
+
+    async def _keep(self, entry: SequencedEntry) -> None:
+        assert await self._store.append(entry), f"{self._agent_id} was shown {entry.seq} behind {entry.previous_seq}"
+        self._cursor = self._position = entry.seq
+
+
+async def play(log: Sequence[Event], rng: random.Random) -> tuple[MemoryControlPlane, dict[AgentId, Member]]:
+    """Have routers record a log and show it to its members; every fifth push is lost, and many a router dies."""
+    clock = Hands(START)
+    plane = MemoryControlPlane(clock, renew_every=timedelta(seconds=1), task_lease=timedelta(seconds=30))
+    members = {AgentId(name): Member(plane, AgentId(name)) for name in MEMBERS}
+    pushed: list[tuple[AgentId, SequencedEntry]] = []
+
+    def keep(agent_id: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
+        pushed.append((agent_id, entry))
+        return ()
+
+    plane.inboxes.push_as = keep
+    ledger = plane.ledger
+    for event in log:
+        clock.at = event.at
+        if rng.random() < 0.2:  # another router, which remembers nothing
+            ledger = GroupLedger(plane.log, plane.timers, plane.inboxes, plane.results, plane.open_groups, clock)
+        if rng.random() < 0.1:
+            plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
+        if isinstance(event, Said):
+            sender, answer = event.message.header.sender, await ledger.say(COMM, event.message)
+            if answer.entry is not None and rng.random() < 0.8:
+                entry = SequencedEntry(seq=answer.seq, previous_seq=answer.previous_seq, entry=answer.entry.entry)
+                await members[sender].receive(entry)
+        else:
+            await ledger.record(COMM, event)
+        for agent_id, entry in pushed:
+            if rng.random() < 0.8:
+                await members[agent_id].receive(entry)
+        pushed.clear()
+    return plane, members
+
+
+async def test_each_member_has_exactly_what_it_may_see_in_order() -> None:
+    """However many pushes and answers are lost and routers die; and with everything pushed nobody else is told anything."""
+    shown = hidden = 0
+    for seed in range(30):
+        rng = random.Random(seed)
+        *_, last = run(cast(any_scoped_policy(rng.choice), rng.choice), rng.choice)
+        assert last.policy is not None
+        plane, members = await play(last.log, rng)
+        log = await plane.log.read(COMM, after=0, limit=10_000)
+        gone = {member.agent_id for member in log[-1].entry.state.members if member.removed}
+        for agent_id, member in members.items():
+            if agent_id not in gone or await member.record():
+                await member.catch_up()
+            mine = [one for one in log if one.entry.is_shown_to(agent_id)]
+            assert await member.record() == [(one.seq, view_for(last.policy, one.entry, agent_id)) for one in mine]
+            shown, hidden = shown + len(mine), hidden + len(log) - len(mine)
+    assert shown and hidden
