@@ -16,10 +16,11 @@ import signal
 import sys
 import time
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from rich.table import Table
@@ -53,13 +54,19 @@ class Follower:
     seen: list[int] = field(default_factory=list)
     has_ended: bool = False
 
-    async def follow(self, port: int) -> None:
-        """Read to the end of the stream, or of the gateway."""
+    async def follow(self, port: int, as_long_as: Callable[[], bool] = lambda: True) -> None:
+        """Read to the end, and come again, as browsers do, where the stream ends before."""
+        while not self.has_ended and as_long_as():
+            await self._read(port)
+            await asyncio.sleep(0.05)
+
+    async def _read(self, port: int) -> None:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             last = f"Last-Event-ID: {self.seen[-1]}\r\n" if self.seen else ""
             shown = f"Host: 127.0.0.1:{port}\r\nConnection: close\r\nAuthorization: Bearer ioa_{self.key_id}_{SECRET}\r\n"
             writer.write(f"GET {self.path} HTTP/1.1\r\n{shown}{last}\r\n".encode())
+            self.has_ended = b" 204 " in await reader.readline()
             kind = ""
             async for line in reader:
                 if line.startswith(b"event: "):
@@ -159,14 +166,15 @@ async def _kill(plane: Plane, members: Members, messages: int, kills: int, chanc
         async with open_gateway(plane) as (first, process), open_gateway(plane) as (second, _):
             async with asyncio.TaskGroup() as group:
                 group.create_task(_talk(plane, members, room, messages))
-                following = group.create_task(reader.follow(first))
+                is_alive = partial(lambda one: one.returncode is None, process)
+                following = group.create_task(reader.follow(first, is_alive))
                 wanted = chance.randrange(1, messages)
-                await eventually(lambda: len(reader.seen) >= wanted)  # noqa: B023  # it is called here
+                await eventually(lambda: len(reader.seen) >= wanted, within=_PATIENCE)  # noqa: B023  # it is called here
                 process.send_signal(signal.SIGKILL)
                 await following
                 at, since = len(reader.seen), time.monotonic()
                 again = group.create_task(reader.follow(second))
-                await eventually(lambda: len(reader.seen) > at or again.done())  # noqa: B023
+                await eventually(lambda: len(reader.seen) > at or again.done(), within=_PATIENCE)  # noqa: B023
                 back = time.monotonic() - since
             log = [stored.seq for stored in await conversation(plane.client, room)]
             table.add_row(str(number), str(at), f"{back:.2f} s", str(reader.seen == log and reader.has_ended))

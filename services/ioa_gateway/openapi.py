@@ -17,18 +17,19 @@ from ioa_gateway.calls import Nothing, Row
 from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
 
 _REFERENCES = "#/components/schemas/{model}"
+_PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}}
 _EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, UnavailableError)
 
 
 @cache
 def description() -> str:
     """Describe the gateway, as JSON."""
-    bodies = {row.body for row in TABLE if row.body is not Nothing}
-    kinds: list[type[BaseModel]] = [*sorted(bodies, key=lambda kind: kind.__name__), Problem]
+    taken = {kind for row in TABLE for kind in (row.body, row.query) if kind is not Nothing}
+    kinds: list[type[BaseModel]] = [*sorted(taken, key=lambda kind: kind.__name__), Problem]
     _, schemas = models_json_schema([(kind, "validation") for kind in kinds], ref_template=_REFERENCES)
     paths: dict[str, dict[str, Any]] = {}
     for row in TABLE:
-        paths.setdefault(PREFIX + row.path, {})[row.method.lower()] = _operation(row)
+        paths.setdefault(PREFIX + row.path, {})[row.method.lower()] = _operation(row, schemas["$defs"])
     told = {
         "openapi": "3.1.0",
         "info": {"title": "Internet of Agents", "version": installed_version()},
@@ -38,10 +39,10 @@ def description() -> str:
     return json.dumps(told)
 
 
-def _operation(row: Row[Any, Any]) -> dict[str, Any]:
+def _operation(row: Row[Any, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     path = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
     parameters = [_parameter("path", name, {"type": "string"}, required=True) for name in path]
-    query = row.query.model_json_schema().get("properties", {})
+    query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
     parameters += [_parameter("query", name, schema) for name, schema in query.items()]
     parameters += [_parameter("header", name, {"type": "string", "description": said}) for name, said in row.headers.items()]
     told: dict[str, Any] = {
@@ -55,6 +56,10 @@ def _operation(row: Row[Any, Any]) -> dict[str, Any]:
     if row.body is not Nothing:
         schema = {"$ref": _REFERENCES.format(model=row.body.__name__)}
         told["requestBody"] = {"content": {"application/json": {"schema": schema}}, "required": True}
+        told["responses"]["413"] = told["responses"]["415"] = {
+            "description": "More than may be sent, or no JSON.",
+            "content": _PROBLEM,
+        }
     return told
 
 
@@ -76,5 +81,4 @@ def _problems(errors: Iterable[type[IoaError]], always: Iterable[type[IoaError]]
     by_status: dict[int, list[str]] = {}
     for kind in dict.fromkeys((*errors, *always)):
         by_status.setdefault(status_of(kind), []).append(row_of(kind).wire_code)
-    schema = {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}
-    return {str(at): {"description": ", ".join(codes), "content": {MEDIA_TYPE: schema}} for at, codes in sorted(by_status.items())}
+    return {str(at): {"description": ", ".join(codes), "content": _PROBLEM} for at, codes in sorted(by_status.items())}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
@@ -151,8 +153,11 @@ async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient,
 
 
 async def test_the_description_names_every_route(http: httpx.AsyncClient) -> None:
-    """The OpenAPI document has each route of the table, with what it takes."""
-    described = (await http.get("/openapi.json")).json()
+    """The OpenAPI document has each route of the table, with what it takes, and refers to nothing that it has not."""
+    told = await http.get("/openapi.json")
+    described = told.json()
+    assert set(re.findall(r'"#/components/schemas/(\w+)"', told.text)) <= described["components"]["schemas"].keys()
+    assert '"#/$defs' not in told.text
     launching = described["paths"]["/v1/goals"]["post"]
     assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
     assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
