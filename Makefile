@@ -25,7 +25,7 @@ demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, k
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
+	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
 
 cov: $(VENV)/.dev  ## Measure how much of the code the unit tests run, branches included; ARGS="tests/unit/group" asks of fewer.
 	$(BIN)/coverage run -m pytest -q -m "$(TESTS)" $(or $(ARGS),tests/unit)
