@@ -80,7 +80,7 @@ async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
 
 
 def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
-    """Play a team file in memory and tell who speaks when, what was refused, and what of the script was left over.
+    """Play a team file in memory and tell who speaks when, who hears it, what was refused, and what of the script was left over.
 
     Raises:
         InvalidInputError: As in `read_team`, or a line of the script is none, or for nobody who is there.
@@ -91,8 +91,10 @@ def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
     for played in rehearse(team, lines):
         if terminal.as_json:
             event = "end" if not played.node else "refused" if played.refused else "turn"
-            why = {"why": played.refused} if played.refused else {}
-            terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **why)
+            told: dict[str, object] = {"why": played.refused} if played.refused else {}
+            if played.heard_by is not None:
+                told["heard_by"] = list(played.heard_by)
+            terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **told)
         else:
             terminal.print(Text(_told(played, width)))
         if played.left:
@@ -109,7 +111,8 @@ def _told(played: Played, width: int) -> str:
     options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
     told = f"   [{', '.join(options)}]" if options else ""
     refused = f"   refused: {played.refused}" if played.refused else ""
-    return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}{refused}"
+    heard = "" if played.heard_by is None else f"   heard by {', '.join(played.heard_by) or 'nobody else'}"
+    return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{heard}{told}{refused}"
 
 
 def goal_of_team(file: Path, goal: str | None) -> tuple[TeamSpec, str]:

@@ -79,6 +79,7 @@ class Played:
     Attributes:
         refused: Why what was said was refused; empty if it was not. Who said it has its turn once more.
         left: Of the last one: the lines of the script that nobody came to say.
+        heard_by: Who else heard it; None if all did.
     """
 
     turn: int
@@ -88,6 +89,7 @@ class Played:
     offered: Offer | None
     refused: str = ""
     left: Sequence[Line] = ()
+    heard_by: Sequence[AgentId] | None = None
 
 
 def read_script(text: str) -> Script:
@@ -159,8 +161,12 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         line = _line(left, team, state, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
         words, refused = _FALLS_SILENT[line.does] if line.does else _words(line, speaker, offered), ""
+        heard_by: Sequence[AgentId] | None = None
         try:
-            state = step(state, _event(state, speaker, line, offered), team.policy).state
+            after = step(state, _event(state, speaker, line, offered), team.policy)
+            if after.audience != state.hearing:
+                heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
+            state = after.state
         except ValidationError as error:
             refused = f"{in_words(error, 'message')}."
         except (IllegalEventError, InvalidInputError) as error:
@@ -172,7 +178,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             elif not line.number:  # nothing that it could say is legal
                 words, refused = _FALLS_SILENT["silent"], ""
                 state = step(state, _said(state, speaker, _SILENCE), team.policy).state
-        yield Played(turn, node, speaker, words, offered, refused)
+        yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by)
     yield _end(state, team, sorted(chain.from_iterable(left.values()), key=lambda line: line.number))
 
 

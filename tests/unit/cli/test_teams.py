@@ -92,6 +92,14 @@ def test_a_script_fills_forms_in_names_several_and_judges(tmp_path: Path, capsys
     ]
 
 
+def test_who_hears_what_is_told_where_not_all_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """For each turn that is kept from somebody, and for no other."""
+    try_file(SHIPPED / "werewolf.toml", None, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    first = {one["node"]: one.get("heard_by") for one in reversed(told) if one["event"] == "turn"}
+    assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "wolf-b"], ["god"], None]
+
+
 VOTE = """
 team = "vote"
 silent = "{silent}"

@@ -1,0 +1,171 @@
+"""What one agent's credential can read of a team in which not all hear all: all bytes that reach it are searched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.protocol.parser import Parser
+
+from ioa import Agent, TurnView
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.sqlite_store import open_sqlite_store
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
+from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.hooks import Said
+from ioa.agent.rules import RuleBrain
+from ioa.beside import beside
+from ioa.errors import IoaError
+from ioa.group.requests import ListMemberships, Rejected, Sync
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId, UserId, comm_id_of_goal
+from ioa.protocol.messages import Discussion, Header, InformTaskProgress, Message, Phase
+from ioa.protocol.team import team_of
+from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.integration.security.secured import Secured, open_intruder, open_secured
+from tests.rig.deadline import eventually
+
+SOON = timedelta(seconds=30)
+CHAIR, ADA, BEN, MALLORY = map(AgentId, ("chair", "ada", "ben", "mallory"))
+TEAM: Mapping[str, Any] = {
+    "team": "secrets",
+    "leader": "chair",
+    "roles": {
+        "chair": {"agent": "chair", "hears_all": True},
+        "red": {"agents": ["ada", "ben"], "secret": True, "prompt": "canary-prompt"},
+        "guest": "mallory",
+    },
+    "nodes": [
+        {"name": "talk", "roles": ["guest"], "then": "plan"},
+        {
+            "name": "plan",
+            "roles": ["red"],
+            "heard_by": "red",
+            "prompt": "canary-node",
+            "opens": {"role": "red", "say": "canary-opening"},
+            "form": {"note": "no|yes", "why": "text"},
+            "max": 3,
+            "asked": "turn",
+            "exits": [{"to": "vote", "when": {"field": "note", "equals": "no"}}, {"to": "vote", "by": "chair"}, {"to": "vote"}],
+        },
+        {"name": "vote", "roles": ["red", "guest"], "turns": {"mode": "together", "peers": "never"}, "then": "close"},
+        {"name": "close", "roles": ["guest"]},
+    ],
+}
+CANARIES = (b"canary-prompt", b"canary-node", b"canary-opening", b"canary-words", b"canary-field", b"canary-why", b"canary-aside")
+
+
+def player(name: str) -> Agent:
+    """An agent that tells a canary wherever mallory does not hear it."""
+    agent = Agent(name, description=f"Plays {name}.")
+
+    @agent.speak
+    def speak(view: TurnView) -> Said:
+        assert view.offer is not None
+        if view.offer.concluding:
+            return view.conclude("Done.")
+        if view.offer.options:
+            return view.decide("stay", "canary-why")
+        if view.offer.form:
+            return view.say("canary-words", fields={"note": "yes", "why": "canary-field"})
+        return view.say("Nothing." if name == MALLORY else "canary-aside")
+
+    return agent
+
+
+@asynccontextmanager
+async def playing(secured: Secured, folder: Path, name: AgentId) -> AsyncIterator[tuple[Client, SessionId]]:
+    """Serve an agent by its own key and memory."""
+    agent, clock, ids = player(name), SystemClock(), RandomIds()
+    options = ClientOptions(folder / name, drain=timedelta(0), grace=timedelta(0), takeover=timedelta(0))
+    stop, session = StopSignal(), new_session(clock, ids)
+    async with open_intruder(secured, name, name) as client, open_sqlite_store(folder / f"{name}.db") as store:
+        ports = AgentPorts(NatsAgentNetwork(client), store, clock, ids, RuleBrain())
+        served = AgentClient(agent, agent.card_as(name), ports, session, options)
+        async with beside(served.run(stop), stop=stop.set):
+            yield client, session.session
+
+
+async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
+    """Ask for all that a member may ask for, and be refused in every way."""
+    network = NatsAgentNetwork(client)
+    page = await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY))
+    await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, after=page.up_to))
+    await network.memberships(ListMemberships(agent_id=MALLORY))
+    for number, payload in enumerate((Discussion(content="Me."), InformTaskProgress(task_id=TaskId("t1-1"), number=1))):
+        about = {
+            "comm_id": comm_id,
+            "sender": MALLORY,
+            "state": Phase.DISCUSSING,
+            "after": 0,
+            "sent_at": NEW_YEAR,
+            "session": session,
+        }
+        header = Header.model_validate({**about, "message_id": MessageId(f"probe-{number}-{page.up_to}"), "turn": 900 + number})
+        answer = await network.say(Message(header=header, payload=payload))
+        assert isinstance(answer, Rejected), answer
+
+
+async def probing(client: Client, session: SessionId, comm_id: CommId) -> None:
+    """Do so again and again while the group is there."""
+    while True:
+        with suppress(IoaError):
+            await probe(client, session, comm_id)
+
+
+async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in pushes, answers, refusals or pages, and not in the agent's file; who hears all reads all of it."""
+    arrived: defaultdict[Client, bytearray] = defaultdict(bytearray)
+    parse = Parser.parse
+
+    async def tapped(self: Parser, data: bytes = b"") -> None:
+        arrived[self.nc].extend(data)
+        await parse(self, data)
+
+    monkeypatch.setattr(Parser, "parse", tapped)
+    async with AsyncExitStack() as stack:
+        secured = await stack.enter_async_context(open_secured(tmp_path, (CHAIR, ADA, BEN, MALLORY)))
+        (tmp_path / "logs").mkdir()
+        for service in ("registry", "groups", "router"):
+            process = await secured.fork_server.start(secured.service(service))
+            stack.push_async_callback(process.stop, 15.0)
+        user = await stack.enter_async_context(open_system(secured.settings("user"), patience=SOON))
+        clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name)) for name in (CHAIR, ADA, BEN, MALLORY)}
+        await eventually(lambda: online(user), set(clients).issubset, within=SOON)
+        goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(TEAM)))
+        comm_id = comm_id_of_goal(goal_id, UserId("user"))
+        async with beside(probing(*clients[MALLORY], comm_id)):
+            result = await user.wait_for_result(goal_id)
+        assert result.reason is Reason.CONCLUDED, result
+        await probe(*clients[MALLORY], comm_id)
+        read = {name: bytes(arrived[client]) for name, (client, _) in clients.items()}
+    found = {name: [one for one in CANARIES if one in data] for name, data in read.items()}
+    kept = await asyncio.to_thread(files_of, tmp_path, MALLORY)
+    assert (found[MALLORY], [one for one in CANARIES if one in kept]) == ([], [])
+    assert found[CHAIR] == [*CANARIES]
+    assert found[ADA] == [one for one in CANARIES if one != b"canary-why"]
+
+
+def files_of(folder: Path, name: AgentId) -> bytes:
+    """All that an agent's memory holds on disk."""
+    return b"".join(file.read_bytes() for file in folder.glob(f"{name}.db*"))
+
+
+async def online(user: NatsSystemClient) -> set[str]:
+    """Who has registered."""
+    try:
+        return {status.card.agent_id for status in await user.agents(online_only=True)}
+    except IoaError:
+        return set()
