@@ -85,6 +85,10 @@ class _Room:
         self._news.set()
         self._news = asyncio.Event()
 
+    def has_more(self, seq: int) -> bool:
+        """Whether anything that is kept, or was, lies behind a sequence."""
+        return seq < self.floor or bool(self._seqs and self._seqs[-1] > seq)
+
     def behind(self, seq: int) -> tuple[int, bytes]:
         """Return the last sequence of what is kept behind a sequence, or of a part of it if that is much, and the events."""
         first = bisect_right(self._seqs, seq)
@@ -121,6 +125,15 @@ class Rooms:
         """Have every stream look whether it still may go on."""
         for room in self._rooms.values():
             room.wake()
+
+    def is_followed(self, comm_id: CommId) -> bool:
+        """Whether anybody follows a group now, so that there is one."""
+        return comm_id in self._rooms
+
+    def is_over(self, comm_id: CommId, after: int) -> bool:
+        """Whether a group that is followed has ended, and nothing lies behind a sequence."""
+        room = self._rooms[comm_id]
+        return room.end is not None and not room.has_more(after)
 
     async def follow(self, comm_id: CommId, after: int, caller: Caller) -> AsyncIterator[bytes]:
         """Yield the events of a group and its nested teams behind a sequence, until its end, or until the stream has to end."""

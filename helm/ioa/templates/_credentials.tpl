@@ -36,6 +36,10 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "authcallout")) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets "authcallout") "seeds" (dict "seed" (dict "service" "authcallout"))) -}}
 {{- end -}}
+{{- if .Values.gateway.enabled -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway")) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets "gateway") "seeds" (dict "seed" (dict "user" "gateway" "role" "gateway"))) -}}
+{{- end -}}
 {{- toJson $secrets -}}
 {{- end -}}
 

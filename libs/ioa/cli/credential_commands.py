@@ -35,6 +35,7 @@ def create(
         typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1).", show_default=False),
     ] = [],  # noqa: B006
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and sees everything.")] = [],  # noqa: B006
+    gateway: Annotated[list[str], typer.Option("--gateway", metavar="NAME", help="Lets others in by HTTP, for any user.")] = [],  # noqa: B006
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
@@ -60,7 +61,7 @@ def create(
         from ioa.cli.credentials import create_credentials, parse_tenant, plan_of
 
         whose = parse_tenant(tenant)
-        plan = plan_of(pool, user, observer, admin, auditor, callout=callout, tenant=whose, limits=limit)
+        plan = plan_of(pool, user, observer, admin, auditor, callout=callout, tenant=whose, limits=limit, gateways=gateway)
         create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 

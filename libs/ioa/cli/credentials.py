@@ -105,7 +105,7 @@ def _check_closed(folder: Path, forbidden: int) -> None:
         )
 
 
-def plan_of(
+def plan_of(  # noqa: PLR0913  # all that there is
     pools: Sequence[str],
     users: Sequence[str],
     observers: Sequence[str],
@@ -115,6 +115,7 @@ def plan_of(
     callout: bool = False,
     tenant: TenantId | None = None,
     limits: Sequence[str] = (),
+    gateways: Sequence[str] = (),
 ) -> Plan:
     """Say who there is of one tenant: the services, the agents of each pool, and the others by their roles.
 
@@ -127,6 +128,7 @@ def plan_of(
         callout: Whether third parties are let in by tokens, of all tenants.
         tenant: Whose they are.
         limits: What it may use up, each as `NAME=NUMBER`; `Limits` has the names.
+        gateways: Who lets in others by HTTP, and may do what any user may.
 
     Raises:
         InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one. Or limits
@@ -142,7 +144,8 @@ def plan_of(
         if callout or service is not Service.AUTHCALLOUT
     ]
     found += [_pool(written, tenant) for written in pools]
-    for role, names in (("user", users), ("observer", observers), ("auditor", auditors), ("admin", admins)):
+    others = {"user": users, "gateway": gateways, "observer": observers, "auditor": auditors, "admin": admins}
+    for role, names in others.items():
         found += [
             (_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role, "tenant": tenant}}}))
             for name in names

@@ -25,6 +25,7 @@ from ioa.adapters.nats.permissions import (
     of_admin,
     of_agent,
     of_auditor,
+    of_gateway,
     of_observer,
     of_service,
     of_user,
@@ -86,12 +87,14 @@ class UserIdentity(_Identity):
     """Somebody who is neither."""
 
     user: UserIdField
-    role: Literal["user", "observer", "auditor", "admin"]
+    role: Literal["user", "gateway", "observer", "auditor", "admin"]
 
     def _of_role(self) -> Permissions:
         match self.role:
             case "user":
                 return of_user(self.user)
+            case "gateway":
+                return of_gateway()
             case "observer":
                 return of_observer()
             case "auditor":

@@ -11,9 +11,10 @@ from starlette.responses import Response
 
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.ports.goal_client import PAGE_GOALS
+from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import GoalId, GoalName, UserIdField
+from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction
 from ioa_gateway.calls import WITHIN, Call, Nothing, document, read_object
 
@@ -29,6 +30,8 @@ class GoalsQuery(Instruction):
     limit: Annotated[int, Field(ge=1, le=200, description="how many at the most")] = PAGE_GOALS
     cursor: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="`next` of the page before")] | None = None
     open: Annotated[bool, Field(description="leave out those that have ended; a page may then be short")] = False
+    phase: Annotated[GoalPhase, Field(description="only those that stand there")] | None = None
+    label: Annotated[str, Field(max_length=300, description="only those that bear this label, such as `team=x`")] | None = None
 
 
 class WhoseQuery(Instruction):
@@ -66,6 +69,7 @@ async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
+    refuse_reserved(order.labels)
     key = call.headers.get(IDEMPOTENCY_KEY)
     known = None
     if key is not None:
@@ -89,7 +93,8 @@ async def _found(call: Call, name: GoalName) -> GoalName | None:
 
 async def list_goals(call: Call, query: GoalsQuery, _body: Nothing) -> Response:
     """List goals of all users."""
-    page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open)
+    labels = read_labels([] if query.label is None else [query.label])
+    page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
     return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -66,20 +67,39 @@ async def state(call: Call, query: StateQuery, _body: Nothing) -> Response:
 
 async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Response:
     """Follow a goal's group and the teams nested in it."""
-    status = await call.client.goal(call.goal(query.user))
-    return _stream(call, status.record.goal.comm_id, status.standing, query)
+    name = call.goal(query.user)
+
+    async def look() -> GroupSnapshot | None:
+        return (await call.client.goal(name)).standing
+
+    return await _stream(call, name.comm_id, query, look)
 
 
 async def follow_group(call: Call, query: EventsQuery, _body: Nothing) -> Response:
     """Follow a group and the teams nested in it."""
-    standing = await call.client.system.group(call.group())
-    return _stream(call, standing.state.comm_id, standing, query)
+    comm_id = call.group()
+    return await _stream(call, comm_id, query, lambda: call.client.system.group(comm_id))
 
 
-def _stream(call: Call, comm_id: CommId, standing: GroupSnapshot | None, query: EventsQuery) -> Response:
-    """Answer with events, or with nothing behind the end: that alone stops a browser from coming back."""
+async def _stream(call: Call, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]) -> Response:
+    """Answer with events, or with nothing behind the end: that alone stops a browser from coming back.
+
+    Args:
+        call: Who asks.
+        comm_id: The group.
+        query: From where on.
+        look: Looks where the group stands, unless somebody follows it already.
+
+    Raises:
+        NotFoundError: There is no such group.
+        RateLimitedError: The key follows too much already.
+    """
     after = _resumed(call.headers.get(LAST_EVENT_ID), query.after)
-    if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
+    if not call.rooms.is_followed(comm_id):
+        standing = await look()
+        if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
+            return Response(status_code=204)
+    elif call.rooms.is_over(comm_id, after):
         return Response(status_code=204)
     call.limits.check_stream(call.caller.key_id)
     events = call.rooms.follow(comm_id, after, call.caller)

@@ -89,8 +89,10 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
 
 
 async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[Event]:
-    """Follow a stream to where the gateway ends it."""
+    """Follow a stream to where the gateway ends it; behind the end of a goal there is none."""
     async with http.stream("GET", path, headers=headers) as response:
+        if response.status_code == 204:
+            return
         assert response.status_code == 200, await response.aread()
         fields: dict[str, str] = {}
         async for line in response.aiter_lines():

@@ -50,6 +50,16 @@ async def test_goals_come_by_pages(http: httpx.AsyncClient, members: Members) ->
     assert (found, second["next"]) == (launched[::-1], None)
 
 
+async def test_goals_are_found_by_label_and_phase(http: httpx.AsyncClient, members: Members) -> None:
+    """Only goals that bear a label, or that stand somewhere, are listed where that is asked."""
+    launched = (await http.post("/goals", json={**ORDER, "labels": {"team": "x"}})).json()["goal_id"]
+    await http.post("/goals", json=ORDER)
+    asked = ("label=team%3Dx", "label=team%3Dy", "phase=concluded", "label=team", "phase=nowhere")
+    told = [await http.get(f"/goals?{one}") for one in asked]
+    assert [[row["goal_id"] for row in one.json()["goals"]] for one in told[:3]] == [[launched], [], []]
+    assert [one.status_code for one in told[3:]] == [422, 422]
+
+
 async def test_a_goal_is_followed_to_its_end_and_resumed(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
     """The stream is the log; who was interrupted goes on behind the last event, and behind the end nothing comes any more."""
     path, room = await _opened(http, members)
@@ -113,6 +123,7 @@ REFUSED: list[tuple[str, object, int, str]] = [
     ("/goals", {"goal": "x", "goal_id": "mine"}, 422, "goal_id"),
     ("/goals", {"goal": "x", "colour": "red"}, 422, "colour"),
     ("/goals", {"goal": "x" * 300_000}, 413, "256,000"),
+    ("/goals", {"goal": "x", "labels": {"owner": "me"}}, 422, "owner"),
     ("/goals", ["x"], 422, "JSON object"),
     ("/goals", {"goal": "\0"}, 422, "goal"),
     ("/goals/none/cancel", {}, 404, "none"),

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
+from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.permissions import (
     AGENTS,
     CALLOUT,
@@ -25,12 +26,13 @@ from ioa.adapters.nats.permissions import (
     of_agent,
     of_auditor,
     of_callout,
+    of_gateway,
     of_observer,
     of_service,
     of_user,
     tenant_of,
 )
-from ioa.adapters.nats.topology import WORK, pool_consumer
+from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
@@ -44,6 +46,7 @@ _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
+_COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
 
@@ -210,6 +213,8 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Map
             return of_service(Service(service))
         case [], [agent], [pool]:
             return of_agent(AgentId(agent), PoolId(pool))
+        case [], [], [] if _COOKIE in publish:
+            return of_gateway()
         case [], [], [] if user := user_of(publish):
             return of_user(user)
         case [], [], [] if _OLD_CANCEL in publish and key in names:

@@ -1,0 +1,71 @@
+"""A gateway on a server that asks who one is: it acts for the users of its keys, and for nobody beyond that."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import nats.errors
+import pytest
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.authorization import read_authorization
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.permissions import of_gateway
+from ioa.adapters.nats.server import open_nats_server
+from ioa.beside import beside
+from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
+from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.place import listens
+from ioa.protocol.ids import UserId
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa_gateway.__main__ import serve
+from ioa_gateway.server import bound
+from ioa_gateway.settings import GatewaySettings
+from ioa_groups.__main__ import serve as serve_groups
+from tests.integration.gateway.serving import SECRET, key
+from tests.rig.deadline import eventually
+
+PATIENCE = timedelta(seconds=30)
+
+
+async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
+    """A goal that is launched by anna's key is hers, and eve's key does not end it; the gateway makes no keys."""
+    with bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    plan = plan_of([], [], [], ["root"], gateways=["gateway"])
+    await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
+    rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")
+    assert of_gateway().publish in [may.publish for may in read_authorization(rendered, {}).values()]
+    seeds = {name: str(tmp_path / "keys" / name / "seed") for name in ("root", "groups", "gateway")}
+    stop = StopSignal()
+    async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:
+        groups = serve_groups(ControlPlaneSettings(nats_url=server.url, nats_seed=seeds["groups"]), stop)
+        gateway = serve(GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port), stop)
+        async with (
+            beside(groups, gateway, stop=stop.set),
+            open_connection(NatsSettings(server.url, "root", seed=seeds["root"]), patience=PATIENCE) as root,
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", timeout=20, verify=False) as http,
+        ):
+            await eventually(lambda: listens(f"http://127.0.0.1:{port}"), within=PATIENCE)
+            for user in ("anna", "eve"):
+                await NatsApiKeys(root).put(key(user).model_copy(update={"user": UserId(user)}))
+            anna, eve = ({"Authorization": f"Bearer ioa_{user}_{SECRET}"} for user in ("anna", "eve"))
+
+            async def launch() -> httpx.Response:
+                return await http.post("/goals", json={"goal": "Count."}, headers={**anna, "Idempotency-Key": "one"})
+
+            launched = await eventually(launch, lambda told: told.status_code in (200, 201), within=PATIENCE)
+            path = f"/goals/{launched.json()['goal_id']}"
+            assert launched.json()["user"] == "anna"
+            assert [(await http.get(path, headers=one)).status_code for one in (anna, eve)] == [200, 404]
+            assert (await http.get(f"{path}?user=anna", headers=eve)).json()["user"] == "anna"
+            refused = [await http.post(f"{path}/cancel{whose}", json={}, headers=eve) for whose in ("", "?user=anna")]
+            assert [one.status_code for one in refused] == [404, 403]
+            async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
+                with pytest.raises(nats.errors.Error):
+                    await intruder.jetstream().publish("$KV.IOA_API_KEYS.key.mine", b"x", timeout=1)
