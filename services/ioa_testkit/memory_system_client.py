@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
-from ioa.adapters.input_files import InputData, read_inputs
+from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
@@ -25,12 +25,12 @@ from ioa.protocol.files import (
     AskStored,
     FilePiece,
     GetUpload,
+    PutPiece,
     PutUpload,
     Standing,
     Stored,
     StoredBytes,
-    get_in_pieces,
-    put_in_pieces,
+    stream_in_pieces,
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
@@ -66,7 +66,10 @@ class MemorySystemClient:
     async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
         """Give an order an id, and store the files."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
-        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
+        stored = [
+            await put_data(one.name, one.data, one.media_type, self._putting(goal_id, one.place))
+            async for one in read_inputs(files)
+        ]
         return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
@@ -125,25 +128,37 @@ class MemorySystemClient:
             return ended.name
         return complete_goal(start, LOCAL, [record.goal.name for record in self._plane.records.all()], complete=True)
 
-    async def fetch(self, artifact: Artifact) -> bytes:
-        """Fetch a file a goal produced."""
+    async def upload(
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+    ) -> Artifact:
+        """Store a file of one's own."""
+        return await put_data(name, data, media_type, self._putting(goal_id or GoalId(self._ids.new("upload")), name))
+
+    async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield a file, or a part of it."""
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
             return await self._plane.files.get_upload(GetUpload(user=LOCAL, after=after, **named))
 
-        return await get_in_pieces(artifact, get)
+        async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def fetch(self, artifact: Artifact) -> bytes:
+        """Fetch a file a goal produced."""
+        return b"".join([piece async for piece in self.stream(artifact)])
 
     async def stored(self) -> StoredBytes:
         """Ask whose files fill the store."""
         return await self._plane.files.stored(AskStored())
 
-    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
+    def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
-            request = PutUpload(user=LOCAL, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            request = PutUpload(user=LOCAL, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
             return await self._plane.files.put_upload(request)
 
-        return await put_in_pieces(given.name, given.data, given.media_type, put)
+        return put
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group."""

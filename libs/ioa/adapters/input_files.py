@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import mimetypes
-from collections.abc import AsyncIterator, Sequence
+import tempfile
+from collections.abc import AsyncIterable, AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.errors import InvalidInputError
+from ioa.protocol.codec import validate
+from ioa.protocol.files import PIECE_BYTES, Announced, PutPiece, put_announced, put_in_pieces
+from ioa.protocol.goals import Artifact
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,36 @@ def _read(number: int, file: Path) -> InputData:
         raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
     return InputData(f"{number}/{file.name}", file.name, data, media_type)
+
+
+async def put_data(name: str, data: bytes | AsyncIterable[bytes], media_type: str | None, put: PutPiece) -> Artifact:
+    """Put a file that is given whole, or as it comes.
+
+    A file is announced with its digest before its first piece, so what comes is gathered in a temporary file, and not in memory.
+
+    Args:
+        name: What people call it; a plain file name.
+        data: What is in it.
+        media_type: What it is; guessed from the name if nobody says.
+        put: Puts one piece.
+
+    Raises:
+        InvalidInputError: The name cannot be one.
+    """
+    fields = {"name": name, "media_type": media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"}
+    described = validate(Announced, {**fields, "size_bytes": 0, "sha256": hashlib.sha256().hexdigest()})
+    if isinstance(data, bytes):
+        return await put_in_pieces(described.name, data, described.media_type, put)
+    with tempfile.SpooledTemporaryFile(max_size=PIECE_BYTES) as gathered:
+        digest, size = hashlib.sha256(), 0
+        async for part in data:
+            digest.update(part)
+            size += len(part)
+            await asyncio.to_thread(gathered.write, part)
+
+        async def read(at: int) -> bytes:
+            gathered.seek(at)
+            return await asyncio.to_thread(gathered.read, PIECE_BYTES)
+
+        announced = described.model_copy(update={"size_bytes": size, "sha256": digest.hexdigest()})
+        return await put_announced(announced, read, put)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from os import PathLike
@@ -221,13 +221,46 @@ class Client:
         """
         return await self.system.goals(limit=limit, before=before, only=GoalFilter(open_only, labels or {}, phase))
 
-    async def fetch(self, artifact: Artifact) -> bytes:
-        """Fetch a file that a goal produced, as `GoalResult.artifacts` names it.
+    async def upload(
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: str | None = None
+    ) -> Artifact:
+        """Store a file, for the inputs of goals; what comes piece by piece is never held in memory as a whole.
+
+        It stays until a goal is removed that refers to it.
+
+        Args:
+            name: What people call it; a plain file name.
+            data: What is in it, whole or as it comes.
+            media_type: What it is; guessed from the name if nobody says.
+            goal_id: For which goal, if that has an id: then the same file again is the same one.
+
+        Raises:
+            InvalidInputError: The name cannot be one.
+            ConflictError: Another file of this name was stored for that goal.
+        """
+        return await self.system.upload(
+            name, data, media_type=media_type, goal_id=None if goal_id is None else parse_goal_id(goal_id)
+        )
+
+    async def fetch(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> bytes:
+        """Fetch a file that a goal produced, as `GoalResult.artifacts` names it, or its bytes from `start` up to `stop`.
+
+        A whole file is held to its digest, a part of one is not.
 
         Raises:
             NotFoundError: It is gone.
+            InvalidInputError: It is not the file that was referenced.
         """
-        return await self.system.fetch(artifact)
+        return b"".join([piece async for piece in self.stream(artifact, start, stop)])
+
+    def stream(self, artifact: Artifact, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the same piece by piece. Whether a whole file is the one that was referenced is known at its end.
+
+        Raises:
+            NotFoundError: It is gone.
+            InvalidInputError: It is not the file that was referenced.
+        """
+        return self.system.stream(artifact, start=start, stop=stop)
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -162,6 +162,31 @@ class GoalClient(Protocol):
         Raises:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
+        """
+
+    async def upload(
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+    ) -> Artifact:
+        """Store a file of one's own, which goals may refer to.
+
+        Args:
+            name: What people call it; a plain file name.
+            data: What is in it, whole or as it comes.
+            media_type: What it is; guessed from the name if nobody says.
+            goal_id: For which goal, if that has an id: then the same file again is the same one.
+
+        Raises:
+            InvalidInputError: The name cannot be one.
+            ConflictError: Another file of this name was stored for that goal.
+            OverQuotaError: One stores too much at present.
+        """
+
+    def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield a file, or its bytes from `start` up to `stop`, as they come; see `ioa.protocol.files.stream_in_pieces`.
+
+        Raises:
+            NotFoundError: It is gone.
+            InvalidInputError: It is not the file that was referenced, as its end tells.
         """
 
     async def fetch(self, artifact: Artifact) -> bytes:

@@ -8,7 +8,7 @@ whole when its last piece is there, and never before.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Annotated
 
 from pydantic import Field
@@ -106,6 +106,13 @@ class FilePiece(Carrier):
     after: _Size
 
 
+PutPiece = Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]
+"""Puts the next piece of a file."""
+
+GetPiece = Callable[[int], Awaitable[FilePiece]]
+"""Gets the piece of a file that follows one."""
+
+
 class AskStored(Model):
     """Ask who stores most."""
 
@@ -125,9 +132,7 @@ class StoredBytes(Model):
     size_bytes: _Size
 
 
-async def put_in_pieces(
-    name: str, data: bytes, media_type: str, put: Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]
-) -> Artifact:
+async def put_in_pieces(name: str, data: bytes, media_type: str, put: PutPiece) -> Artifact:
     """Put a whole file by as many requests as it needs, one after the other.
 
     Args:
@@ -137,16 +142,24 @@ async def put_in_pieces(
         put: Makes one request.
     """
     announced = Announced(name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), media_type=media_type)
+
+    async def read(at: int) -> bytes:
+        return data[at : at + PIECE_BYTES]
+
+    return await put_announced(announced, read, put)
+
+
+async def put_announced(announced: Announced, read: Callable[[int], Awaitable[bytes]], put: PutPiece) -> Artifact:
+    """Put a file whose size and digest are known; `read` returns the piece that begins at a place."""
     standing: Standing | None = None
     while True:
-        at = 0 if standing is None else standing.size_bytes
-        stored = await put(announced, standing, data[at : at + PIECE_BYTES])
+        stored = await put(announced, standing, await read(0 if standing is None else standing.size_bytes))
         if stored.artifact is not None:
             return stored.artifact
         standing = stored.standing
 
 
-async def get_in_pieces(artifact: Artifact, get: Callable[[int], Awaitable[FilePiece]]) -> bytes:
+async def get_in_pieces(artifact: Artifact, get: GetPiece) -> bytes:
     """Fetch a whole file by as many requests as it needs, and hold it to its reference.
 
     Args:
@@ -157,15 +170,32 @@ async def get_in_pieces(artifact: Artifact, get: Callable[[int], Awaitable[FileP
         NotFoundError: It is gone, or not all of it is there.
         InvalidInputError: It is not the file that was referenced.
     """
-    data, after = bytearray(), 0
+    return b"".join([piece async for piece in stream_in_pieces(artifact, get)])
+
+
+async def stream_in_pieces(
+    artifact: Artifact, get: GetPiece, *, start: int = 0, stop: int | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the bytes of a file from `start` up to `stop`, as they come.
+
+    Of the whole file the digest is checked when the last byte has been yielded; of a part of it nothing can be checked. What lies
+    before `start` is read and left out.
+
+    Raises:
+        NotFoundError: It is gone, or not all of it is there.
+        InvalidInputError: It is not the file that was referenced.
+    """
+    end = artifact.size_bytes if stop is None else min(stop, artifact.size_bytes)
+    digest, at, after = hashlib.sha256(), 0, 0
     while True:
         piece = await get(after)
-        data += piece.data
-        after = piece.after
-        if len(data) >= artifact.size_bytes:
+        if wanted := piece.data[max(0, start - at) : max(0, end - at)]:
+            yield wanted
+        digest.update(piece.data)
+        at, after = at + len(piece.data), piece.after
+        if at >= end:
             break
         if not piece.data:
-            raise NotFoundError(f"Of the file {artifact.name!r} only {len(data):,} of {artifact.size_bytes:,} bytes are stored.")
-    if len(data) != artifact.size_bytes or hashlib.sha256(data).hexdigest() != artifact.sha256:
+            raise NotFoundError(f"Of the file {artifact.name!r} only {at:,} of {artifact.size_bytes:,} bytes are stored.")
+    if start == 0 and end == artifact.size_bytes and (at != end or digest.hexdigest() != artifact.sha256):
         raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
-    return bytes(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -152,6 +153,34 @@ async def test_goals_are_found_by_their_labels_and_where_they_stand(plane: Plane
     assert await found(phase="waiting", labels={"team": "x"}) == [["goal-5"]]
     group = await plane.client.group(comm_id_of_goal(GoalId("goal-1")))
     assert group.charter is not None and group.charter.labels == {"team": "x", "night": ""}
+
+
+async def test_files_go_and_come_piece_by_piece(plane: Plane, members: Members) -> None:
+    """As bytes or as they come; a part of a file is what stands there, and a whole one is held to its digest."""
+    client, data = Client(plane.client), bytes(range(251)) * 5_000
+
+    async def parts() -> AsyncIterator[bytes]:
+        for at in range(0, len(data), 100_000):
+            yield data[at : at + 100_000]
+
+    file = await client.upload("numbers.csv", parts())
+    assert (file.name, file.media_type, file.size_bytes) == ("numbers.csv", "text/csv", len(data))
+    assert b"".join([piece async for piece in client.stream(file)]) == await client.fetch(file) == data
+    for start, stop in ((0, 10), (700_000, 700_010), (524_287, 1_100_000), (len(data) - 1, None), (5, 5), (9 * len(data), None)):
+        assert await client.fetch(file, start, stop) == data[start:stop]
+    assert await client.fetch(await client.upload("empty", b"")) == b""
+
+    for_goal = await client.upload("a.txt", b"One.", goal_id=GOAL)
+    assert await client.upload("a.txt", b"One.", goal_id=GOAL) == for_goal
+    with pytest.raises(ConflictError):
+        await client.upload("a.txt", b"Two.", goal_id=GOAL)
+    with pytest.raises(InvalidInputError):
+        await client.upload("../a.txt", b"")
+    with pytest.raises(InvalidInputError, match="has changed"):
+        await client.fetch(file.model_copy(update={"size_bytes": len(data) - 1}))
+    await members.register(ADA, BOB)
+    launched = await client.launch(order(inputs=(file,)), accepted_within=timedelta(seconds=20))
+    assert launched.record is not None and launched.record.goal.inputs == (file,)
 
 
 async def test_what_cannot_be_is_refused(plane: Plane) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +11,7 @@ import structlog
 from nats.aio.client import Client
 from nats.js.errors import APIError
 
-from ioa.adapters.input_files import InputData, read_inputs
+from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsResults
@@ -43,12 +43,12 @@ from ioa.protocol.files import (
     AskStored,
     FilePiece,
     GetUpload,
+    PutPiece,
     PutUpload,
     Standing,
     Stored,
     StoredBytes,
-    get_in_pieces,
-    put_in_pieces,
+    stream_in_pieces,
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
@@ -112,8 +112,11 @@ class NatsSystemClient:
             InvalidInputError: A file cannot be read, or two have the same name.
             UnavailableError: The system does not take it.
         """
-        user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
-        stored = [await self._upload(user, goal_id, one) async for one in read_inputs(files)]
+        goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
+        stored = [
+            await put_data(one.name, one.data, one.media_type, await self._putting(goal_id, one.place))
+            async for one in read_inputs(files)
+        ]
         return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
@@ -285,8 +288,14 @@ class NatsSystemClient:
         """Ask how discovery's index stands."""
         return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
 
-    async def fetch(self, artifact: Artifact) -> bytes:
-        """Fetch a file a goal produced."""
+    async def upload(
+        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+    ) -> Artifact:
+        """Store a file of one's own; see the port."""
+        return await put_data(name, data, media_type, await self._putting(goal_id or GoalId(RandomIds().new("upload")), name))
+
+    async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield a file, or a part of it; see the port."""
         user = await self.user()
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
@@ -294,18 +303,26 @@ class NatsSystemClient:
             request = GetUpload(user=user, after=after, **named)
             return await self._requester.request(subjects.get_upload(user), request, FilePiece, timeout=FILE_TIMEOUT)
 
-        return await get_in_pieces(artifact, get)
+        async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def fetch(self, artifact: Artifact) -> bytes:
+        """Fetch a file a goal produced."""
+        return b"".join([piece async for piece in self.stream(artifact)])
 
     async def stored(self) -> StoredBytes:
         """Ask whose files fill the store."""
         return await self._requester.request(subjects.STORED, AskStored(), StoredBytes)
 
-    async def _upload(self, user: UserId, goal_id: GoalId, given: InputData) -> Artifact:
+    async def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
+        user = await self.user()
+
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
-            request = PutUpload(user=user, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
             return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
 
-        return await put_in_pieces(given.name, given.data, given.media_type, put)
+        return put
 
     async def _status(self, record: GoalRecord) -> GoalStatus:
         comm_id = record.goal.comm_id
