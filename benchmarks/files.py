@@ -34,8 +34,8 @@ from ioa.protocol.files import (
     Announced,
     FilePiece,
     GetUpload,
+    PutStanding,
     PutUpload,
-    Standing,
     Stored,
     get_in_pieces,
     put_in_pieces,
@@ -56,7 +56,7 @@ class User:
     async def put(self, data: bytes) -> Artifact:
         """Put a file."""
 
-        async def one(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def one(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutUpload(
                 user=self._user, goal_id=GoalId("goal"), place=file.sha256, file=file, standing=standing, data=piece
             )

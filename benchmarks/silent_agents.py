@@ -26,7 +26,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.group.floor import next_living
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion
 from ioa.runtime.process import StopSignal
@@ -50,7 +50,7 @@ class SilentBrain:
         self.asked_at: list[float] = []
         self._chance = random.Random(0)
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Find nobody."""
         return NobodyFits(needs=(mission.text,))
 
@@ -63,7 +63,7 @@ class SilentBrain:
         """End the conversation."""
         return Conclusion(content="Enough was said.")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Work alone."""
         return Alone(task_desc=task.spec.task_desc)
 

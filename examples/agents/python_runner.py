@@ -15,7 +15,7 @@ from filecmp import cmp
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
-from ioa.sandbox import AUTO, SETTING, Limits, level_here
+from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
 from request import account_for, have, pick_inputs, read_text, upstream_files
 
 agent = Agent(
@@ -51,7 +51,7 @@ def run(task: str, ctx: TaskContext) -> str:
     return run_code(_code(task, ctx), ctx)
 
 
-def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
+def run_code(code: str, ctx: TaskContext, limits: SandboxLimits = SandboxLimits()) -> str:
     """Run code in a fresh folder; return what it printed, attach what it wrote.
 
     Raises:

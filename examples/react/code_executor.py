@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ioa import InvalidInputError, TaskContext, sandbox
 from ioa.react import Observation, react_agent, tool
-from ioa.sandbox import AUTO, SETTING, Limits, level_here
+from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
 
 _CODE_BYTES = 100_000
 """What an argument of a command may hold, with room to spare."""
@@ -35,7 +35,7 @@ def run_python(code: str, ctx: TaskContext, keep: Sequence[str] = ()) -> Observa
         raise InvalidInputError(f"The code is longer than {_CODE_BYTES:,} bytes.", hint="Run it in parts.")
     box, output = _box(ctx), ctx.workspace / "output.txt"
     reason = sandbox.run(
-        [sys.executable, "-I", "-c", code], box, Limits(), level_here(os.environ.get(SETTING, AUTO)),
+        [sys.executable, "-I", "-c", code], box, SandboxLimits(), level_here(os.environ.get(SETTING, AUTO)),
         output=output, environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     with output.open(encoding="utf-8", errors="replace") as printed:

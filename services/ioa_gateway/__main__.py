@@ -20,7 +20,7 @@ from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
-from ioa_gateway.limits import Limits
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.server import bound, open_server
@@ -34,7 +34,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack:
         settings.hosts(settings.http_port)
         connection = await stack.enter_async_context(open_connection(settings.nats("ioa-gateway")))
-        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), Limits(time.monotonic)
+        keyring, limits = Keyring(NatsApiKeys(connection), SystemClock().now), CallerLimits(time.monotonic)
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]

@@ -17,7 +17,7 @@ from ioa.errors import (
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.search import Search
-from ioa_gateway.calls import Nothing, Row, json_reader
+from ioa_gateway.calls import ApiRow, Nothing, json_reader
 from ioa_gateway.routes import agents, files, goals, groups, session
 
 PREFIX = "/v1"
@@ -29,8 +29,8 @@ _FOLLOWED = {
     204: "It has ended, and nothing lies behind.",
 }
 
-TABLE: tuple[Row[Any, Any], ...] = (
-    Row(
+TABLE: tuple[ApiRow[Any, Any], ...] = (
+    ApiRow(
         "POST",
         "/goals",
         Scope.GOALS_WRITE,
@@ -48,45 +48,45 @@ TABLE: tuple[Row[Any, Any], ...] = (
         within=timedelta(seconds=5),
         headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once, however often it is sent"},
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals", Scope.GOALS_READ, "List goals, newest first", goals.list_goals),
         *(goals.GoalsQuery, Nothing, {200: "A page: `goals`, and `next` to ask for the one behind."}, _nothing),
         (InvalidInputError,),
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals/{goal_id}", Scope.GOALS_READ, "Show a goal", goals.show),
         *(goals.WhoseQuery, Nothing, {200: "The goal, its team and its tasks."}, _nothing),
         (InvalidInputError, NotFoundError),
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals/{goal_id}/result", Scope.GOALS_READ, "Show how a goal ended", goals.result),
         *(goals.ResultQuery, Nothing, {200: "How it ended.", 204: "It has not ended yet."}, _nothing),
         (InvalidInputError, NotFoundError),
         within=timedelta(seconds=goals.LONGEST_WAIT_SECONDS + 5),
     ),
-    Row(
+    ApiRow(
         *("POST", "/goals/{goal_id}/cancel", Scope.GOALS_WRITE, "Cancel a goal of one's own", goals.cancel),
         *(goals.WhoseQuery, goals.CancelOrder, {202: "It will end.", 200: "It had ended already, like this."}),
         *(json_reader(goals.CancelOrder), (InvalidInputError, NotFoundError, ForbiddenError)),
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals/{goal_id}/events", Scope.GOALS_READ, "Follow a goal and its nested teams", groups.follow_goal),
         *(groups.GoalEventsQuery, Nothing, _FOLLOWED, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals/{goal_id}/entries", Scope.GOALS_READ, "Show what was said, by pages either way", groups.entries),
         *(groups.EntriesQuery, Nothing, {200: "Entries, by rising sequence."}, _nothing),
         (InvalidInputError,),
     ),
-    Row(
+    ApiRow(
         *("GET", "/goals/{goal_id}/state", Scope.GOALS_READ, "Show how a goal and its nested teams stood", groups.state),
         *(groups.StateQuery, Nothing, {200: "The groups; none before there was one."}, _nothing),
         (InvalidInputError,),
     ),
-    Row(
+    ApiRow(
         *("GET", "/artifacts/{goal_id}/{seq}/{number}/{name}", Scope.GOALS_READ, "Fetch a file of an entry", files.fetch),
         files.FileQuery,
         Nothing,
@@ -97,34 +97,34 @@ TABLE: tuple[Row[Any, Any], ...] = (
         media_type="application/octet-stream",
         headers={"Range": "which bytes, such as `bytes=0-99`", "If-None-Match": "the `ETag` of the file that is known"},
     ),
-    Row(
+    ApiRow(
         *("GET", "/groups/{comm_id}", Scope.GOALS_READ, "Show where a group stands", groups.show),
         *(Nothing, Nothing, {200: "The group."}, _nothing),
         (InvalidInputError, NotFoundError),
     ),
-    Row(
+    ApiRow(
         *("GET", "/groups/{comm_id}/events", Scope.GOALS_READ, "Follow a group and its nested teams", groups.follow_group),
         *(groups.EventsQuery, Nothing, _FOLLOWED, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
     ),
-    Row(
+    ApiRow(
         *("GET", "/agents", Scope.AGENTS_READ, "List agents by id", agents.list_agents),
         *(agents.AgentsQuery, Nothing, {200: "A page: `agents`, and `next` to ask for the one behind."}, _nothing),
         (InvalidInputError,),
     ),
-    Row(
+    ApiRow(
         *("POST", "/agents/search", Scope.AGENTS_READ, "Say who fits each need, and why", agents.search),
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
     ),
-    Row(
+    ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),
         *(Nothing, session.SessionOrder, {204: "The cookie stands for it."}, json_reader(session.SessionOrder)),
         (InvalidInputError, UnauthenticatedError),
     ),
-    Row(
+    ApiRow(
         *("DELETE", "/session", None, "End the session of this browser", session.end),
         *(Nothing, Nothing, {204: "The cookie is gone."}, _nothing),
     ),

@@ -20,7 +20,7 @@ from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.protocol.codec import validate
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
-from ioa_gateway.calls import MAX_BODY_BYTES, Call, Nothing, Row
+from ioa_gateway.calls import MAX_BODY_BYTES, ApiCall, ApiRow, Nothing
 from ioa_gateway.guard import Guard
 from ioa_gateway.openapi import description
 from ioa_gateway.problems import answer_to, problem, tell
@@ -53,7 +53,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 
-async def _answer(row: Row[Any, Any], reach: Reach, request: Request) -> Response:
+async def _answer(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Response:
     try:
         response = await _answered(row, reach, request)
     except ClientDisconnect:
@@ -64,7 +64,7 @@ async def _answer(row: Row[Any, Any], reach: Reach, request: Request) -> Respons
     return response
 
 
-async def _answered(row: Row[Any, Any], reach: Reach, request: Request) -> Response:
+async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Response:
     caller = NOBODY
     if row.scope is not None:
         caller = await reach.keyring.let_in(request)
@@ -77,7 +77,7 @@ async def _answered(row: Row[Any, Any], reach: Reach, request: Request) -> Respo
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
         body = row.read(await _body(request))
-    call = Call(
+    call = ApiCall(
         caller,
         reach.client_of(caller.user),
         reach.rooms,

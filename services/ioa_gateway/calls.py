@@ -20,7 +20,7 @@ from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_i
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
-from ioa_gateway.limits import Limits
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
 
 MAX_BODY_BYTES = 256_000
@@ -38,7 +38,7 @@ class Nothing(Instruction):
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """A request that was let in.
 
     Attributes:
@@ -55,7 +55,7 @@ class Call:
     client: Client
     rooms: Rooms
     keyring: Keyring
-    limits: Limits
+    limits: CallerLimits
     path: Mapping[str, str]
     headers: Headers
     is_secure: bool
@@ -73,7 +73,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Row(Generic[Q, B]):
+class ApiRow(Generic[Q, B]):
     """One line of the table of routes.
 
     Attributes:
@@ -94,7 +94,7 @@ class Row(Generic[Q, B]):
     path: str
     scope: Scope | None
     does: str
-    handle: Callable[[Call, Q, B], Awaitable[Response]]
+    handle: Callable[[ApiCall, Q, B], Awaitable[Response]]
     query: type[Q]
     body: type[B]
     answers: Mapping[int, str]

@@ -17,7 +17,7 @@ FETCHES = 4
 _A_MINUTE = 60
 
 
-class Limits:
+class CallerLimits:
     """Counts by key.
 
     Args:

@@ -13,7 +13,7 @@ from pydantic.json_schema import models_json_schema
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError, IoaError, UnauthenticatedError, UnavailableError, row_of
 from ioa_gateway.api_table import PREFIX, TABLE
-from ioa_gateway.calls import Nothing, Row
+from ioa_gateway.calls import ApiRow, Nothing
 from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
 
 _REFERENCES = "#/components/schemas/{model}"
@@ -39,7 +39,7 @@ def description() -> str:
     return json.dumps(told)
 
 
-def _operation(row: Row[Any, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
     path = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
     parameters = [_parameter("path", name, {"type": "string"}, required=True) for name in path]
     query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
@@ -69,7 +69,7 @@ def _parameter(where: str, name: str, schema: Mapping[str, Any], *, required: bo
     return {"name": name, "in": where, "required": required, "schema": rest, **said}
 
 
-def _answers(row: Row[Any, Any]) -> dict[str, Any]:
+def _answers(row: ApiRow[Any, Any]) -> dict[str, Any]:
     schema = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
     content = {"content": {row.media_type: {"schema": schema}}}
     return {

@@ -9,7 +9,7 @@ from ioa.client.client import Client
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.keyring import Keyring
-from ioa_gateway.limits import Limits
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
 
 
@@ -27,7 +27,7 @@ class Reach:
 
     rooms: Rooms
     keyring: Keyring
-    limits: Limits
+    limits: CallerLimits
     system_of: Callable[[UserId], SystemClient]
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)

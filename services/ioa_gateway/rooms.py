@@ -24,7 +24,7 @@ from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
-from ioa_gateway.limits import Limits
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.problems import problem_of
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
@@ -108,7 +108,9 @@ class _Room:
 class Rooms:
     """All groups that are followed. Made by `open_rooms`."""
 
-    def __init__(self, groups: GroupClient, readers: asyncio.TaskGroup, limits: Limits, stands: Callable[[Caller], bool]) -> None:
+    def __init__(
+        self, groups: GroupClient, readers: asyncio.TaskGroup, limits: CallerLimits, stands: Callable[[Caller], bool]
+    ) -> None:
         self._groups = groups
         self._readers = readers
         self._limits = limits
@@ -198,7 +200,7 @@ class Rooms:
 
 
 @asynccontextmanager
-async def open_rooms(groups: GroupClient, limits: Limits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
+async def open_rooms(groups: GroupClient, limits: CallerLimits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:

@@ -39,8 +39,8 @@ from ioa.protocol.files import (
     GetUpload,
     OwnerBytes,
     PutFile,
+    PutStanding,
     PutUpload,
-    Standing,
     Stored,
     StoredBytes,
     put_in_pieces,
@@ -151,7 +151,7 @@ class FileService:
             ConflictError: Another text is stored under the name.
         """
 
-        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             return await self._take(f"user-{user}", _artifact(file, stored_as), standing, piece)
 
         return await put_in_pieces(name, data, media_type, put)
@@ -220,7 +220,7 @@ class FileService:
         return await self._take(owner, _artifact(request.file, stored_as), request.standing, request.data, most)
 
     async def _take(
-        self, owner: str, artifact: Artifact, standing: Standing | None, piece: bytes, most: int | None = None
+        self, owner: str, artifact: Artifact, standing: PutStanding | None, piece: bytes, most: int | None = None
     ) -> Stored:
         """Take a piece, and with the last one let everybody see the file. The same file again is there already."""
         stored_bytes = 0 if standing is None else standing.size_bytes
@@ -241,7 +241,7 @@ class FileService:
             upload, seq = standing.upload, await self._store.append(standing.upload, piece, standing.seq)
         pieces = 1 if standing is None else standing.pieces + 1
         if stored_bytes + len(piece) < artifact.size_bytes:
-            now = Standing(upload=upload, seq=seq, size_bytes=stored_bytes + len(piece), pieces=pieces, seal="")
+            now = PutStanding(upload=upload, seq=seq, size_bytes=stored_bytes + len(piece), pieces=pieces, seal="")
             return Stored(standing=now.model_copy(update={"seal": await self._seal(owner, artifact, now)}))
         if not await self._store.complete(upload, artifact, pieces):
             found = await self._store.named(artifact.object_name)
@@ -276,7 +276,7 @@ class FileService:
                 hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
             )
 
-    async def _seal(self, owner: str, artifact: Artifact, standing: Standing) -> str:
+    async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
         said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)
         return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
 

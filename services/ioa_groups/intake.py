@@ -24,7 +24,7 @@ from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
-from ioa.ports.open_groups import Offer, OpenGroup, OpenGroups
+from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.codec import shortened
@@ -267,7 +267,7 @@ class Intake:
         if pool is None:
             await self._note_waiting(record, known)
             return
-        offer = Offer(pool=pool, seq=seq, at=self._ports.clock.now())
+        offer = QueuedOffer(pool=pool, seq=seq, at=self._ports.clock.now())
         await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 

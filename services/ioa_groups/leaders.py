@@ -16,7 +16,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import WorkQueue
 from ioa.ports.discovery import Discovery
-from ioa.ports.open_groups import Offer
+from ioa.ports.open_groups import QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
@@ -57,7 +57,7 @@ class Leaders:
         self._clock = clock
         self._ask_from = clock.now()
 
-    async def next_pool(self, goal: Goal, offers: Sequence[Offer]) -> PoolId | None:
+    async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool that a goal is offered to after `offers`; None: it is anybody's.
 
         While discovery is away nobody waits for it: it is asked again after a moment.
@@ -73,7 +73,7 @@ class Leaders:
             return None
         return best_leader(found.by_need[0].hits, {offer.pool for offer in offers})
 
-    async def stands(self, offer: Offer) -> bool:
+    async def stands(self, offer: QueuedOffer) -> bool:
         """Whether somebody may still open a group for what was offered."""
         is_there = any(
             one.card.pool == offer.pool and self._registry.is_online(one.card.agent_id) for one in self._registry.cards()

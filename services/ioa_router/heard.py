@@ -19,7 +19,7 @@ MAX_TASKS = 200_000
 """Of so many tasks a router knows when they were last reported on, about 20 MB; whole groups are forgotten, the quietest first."""
 
 
-class Heard:
+class HeardProgress:
     """When progress was last reported on which task.
 
     Args:

@@ -29,7 +29,7 @@ from ioa.runtime.group_metrics import count_progress, count_rejection
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
-from ioa_router.heard import Heard
+from ioa_router.heard import HeardProgress
 
 MAX_PROGRESS_BYTES = 16_000
 """Agents of ours say 4 kB of how far they are, and show as much of a draft."""
@@ -80,7 +80,7 @@ class Router:
 
     def __init__(self, ports: RouterPorts) -> None:
         self._ports = ports
-        self._heard = Heard(ports.clock.now())
+        self._heard = HeardProgress(ports.clock.now())
         self._looks: dict[CommId, _Look] = {}
         self._handled: dict[tuple[CommId, AgentId, MessageId], asyncio.Future[bytes] | None] = {}
         """The messages that are being handled, and where the answer is waited for by copies that came meanwhile."""

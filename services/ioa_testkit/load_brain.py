@@ -17,7 +17,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.hooks import Said, TurnView
 from ioa.group.events import name_of
 from ioa.group.policy.offer import Offer
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -74,12 +74,12 @@ class LoadBrain:
         self._roster = roster
         self._searches = searches
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Take some of the roster."""
         if self._searches:
             await tools.search_client([Need(text=mission.text)])
         others = [agent_id for agent_id in self._roster if agent_id != mission.me.agent_id]
-        return Team(members=_some(random.Random(mission.text), others))
+        return TeamLaunch(members=_some(random.Random(mission.text), others))
 
     async def speak(self, view: GroupView) -> Utterance:
         """Say what is to be said, after some thought."""
@@ -97,11 +97,11 @@ class LoadBrain:
         """State the answer, as far as it is known."""
         return _conclusion(_of_group(view))
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Treat a task that reads like a goal as one."""
         others = [agent_id for agent_id in task.group.state.living() if agent_id != task.me.agent_id]
         if task.spec.task_desc.startswith("load ") and others:
-            return Team(members=_some(random.Random(task.spec.task_desc), others))
+            return TeamLaunch(members=_some(random.Random(task.spec.task_desc), others))
         return Alone(task.spec.task_desc)
 
 

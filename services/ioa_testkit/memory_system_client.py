@@ -26,8 +26,8 @@ from ioa.protocol.files import (
     FilePiece,
     GetUpload,
     PutPiece,
+    PutStanding,
     PutUpload,
-    Standing,
     Stored,
     StoredBytes,
     stream_in_pieces,
@@ -154,7 +154,7 @@ class MemorySystemClient:
         return await self._plane.files.stored(AskStored())
 
     def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
-        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutUpload(user=LOCAL, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
             return await self._plane.files.put_upload(request)
 

@@ -26,7 +26,7 @@ from ioa.group.requests import (
 from ioa.ports.agent_network import GoalLeader
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
-from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, Standing, Stored, get_in_pieces, put_in_pieces
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 from ioa.protocol.messages import Message
@@ -160,7 +160,7 @@ class PlaneNetwork:
     async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""
 
-        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             await self._arrive()
             request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
             return await self.plane.files.put(request)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats.authorization import Limits, read_authorization, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, read_authorization, read_tenants
 from ioa.adapters.nats.permissions import Service, account_of
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import FolderSecrets
@@ -65,8 +65,8 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
             assert (known[public_key_of(seed)].tenant, known[public_key_of(seed)].account) == (tenant, "IOA")
             assert public_key_of(seed) in {user["nkey"] for user in accounts[account_of("IOA", tenant)]["users"]}
     assert read_tenants(conf) == {
-        ACME: Limits(max_file=3 * 2_000_000_000, agent_connections=300),  # a stream has three copies
-        UMBRA: Limits(max_file=3 * 1_000_000_000),
+        ACME: AccountLimits(max_file=3 * 2_000_000_000, agent_connections=300),  # a stream has three copies
+        UMBRA: AccountLimits(max_file=3 * 1_000_000_000),
     }
     assert environment_of(rendered.one("Deployment", "ioa-acme-router"))["IOA_STORE_BYTES"] == "2000000000"
 

@@ -18,7 +18,7 @@ from ioa.agent.definition import AgentDefinition
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host
 from ioa.hosting.settings import WorkerSettings
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
@@ -42,9 +42,9 @@ class CrowdBrain:
     def __init__(self, roster: Sequence[AgentId]) -> None:
         self._roster = roster
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Take everybody."""
-        return Team(members=tuple(agent_id for agent_id in self._roster if agent_id != mission.me.agent_id))
+        return TeamLaunch(members=tuple(agent_id for agent_id in self._roster if agent_id != mission.me.agent_id))
 
     async def speak(self, view: GroupView) -> Utterance:
         """Give out what is still to be given out, wait for what is open, and conclude."""
@@ -75,7 +75,7 @@ class CrowdBrain:
         done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
         return Conclusion(content=f"{len(done)} of {len(view.tasks)}")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do it alone."""
         return Alone(task.spec.task_desc)
 

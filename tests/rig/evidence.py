@@ -30,7 +30,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
-from ioa.testing.log_checker import Absence, Acceptance, Evidence, Run
+from ioa.testing.log_checker import Absence, Acceptance, Evidence, TaskRun
 from tests.rig.deadline import eventually
 
 M = TypeVar("M", bound=Model)
@@ -94,7 +94,7 @@ async def collect(
             if line["note"] == "accepted"
         ],
         runs=[
-            Run(AgentId(str(line["agent_id"])), str(line["task"]), int(str(line["attempt"])), line["note"] == "returned")
+            TaskRun(AgentId(str(line["agent_id"])), str(line["task"]), int(str(line["attempt"])), line["note"] == "returned")
             for line in noted
             if line["note"] != "accepted"
         ]

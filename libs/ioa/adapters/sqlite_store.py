@@ -29,7 +29,7 @@ import structlog
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, Observation
+from ioa.ports.agent_store import Encounter, StoredObservation
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -260,7 +260,7 @@ class SqliteStore:
 
         return await self._transaction(read)
 
-    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+    async def put_observation(self, comm_id: CommId, seen: StoredObservation) -> None:
         """Keep what was seen last; half of a character, which no text file can hold, becomes a question mark."""
         text = seen.text.encode("utf-8", "replace").decode()
 
@@ -269,12 +269,12 @@ class SqliteStore:
 
         await self._transaction(write, synced=False)
 
-    async def observation(self, comm_id: CommId) -> Observation | None:
+    async def observation(self, comm_id: CommId) -> StoredObservation | None:
         """Return what was seen last."""
 
-        def read(db: sqlite3.Connection) -> Observation | None:
+        def read(db: sqlite3.Connection) -> StoredObservation | None:
             row = db.execute("SELECT turn, text FROM observations WHERE comm_id = ?", (comm_id,)).fetchone()
-            return None if row is None else Observation(int(row[0]), str(row[1]))
+            return None if row is None else StoredObservation(int(row[0]), str(row[1]))
 
         return await self._transaction(read)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.ports.brain import NobodyFits, Team, TeamTools
+from ioa.ports.brain import NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need
@@ -11,7 +11,7 @@ from ioa.protocol.team import TeamSpec
 _CONSIDERED = 10
 
 
-async def cast_needs(team: TeamSpec, tools: TeamTools) -> Team | NobodyFits:
+async def cast_needs(team: TeamSpec, tools: TeamTools) -> TeamLaunch | NobodyFits:
     """Ask discovery, once, who fits; each role gets agents that play in no other one, as long as there are such.
 
     Raises:
@@ -19,7 +19,7 @@ async def cast_needs(team: TeamSpec, tools: TeamTools) -> Team | NobodyFits:
     """
     wanted = [one for one in team.fillings if one.need]
     if not wanted:
-        return Team(members=())
+        return TeamLaunch(members=())
     found = await tools.search_client([Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted])
     taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
     cast: list[Casting] = []
@@ -30,4 +30,4 @@ async def cast_needs(team: TeamSpec, tools: TeamTools) -> Team | NobodyFits:
             return NobodyFits((filling.need,))
         taken.update(chosen)
         cast.append(Casting(role=filling.role, members=tuple(chosen)))
-    return Team(members=(), cast=tuple(cast))
+    return TeamLaunch(members=(), cast=tuple(cast))

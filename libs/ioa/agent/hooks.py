@@ -29,7 +29,7 @@ from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Concluding, GroupState, Votes
-from ioa.ports.agent_store import AgentStore, Observation
+from ioa.ports.agent_store import AgentStore, StoredObservation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
@@ -212,7 +212,7 @@ class Hooks:
             return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
         if len(seen) > MAX_OBSERVATION_CHARS:
             seen = seen[: MAX_OBSERVATION_CHARS - len(CUT)] + CUT
-        now = Observation(turn, seen)
+        now = StoredObservation(turn, seen)
         await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
         return replace(view, observation=seen)
 

@@ -23,7 +23,7 @@ from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import AsksModel, Mission, NobodyFits, Team, UndecidedError
+from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
@@ -57,7 +57,7 @@ class _Leadership:
     """What one goal's deliveries have come to so far."""
 
     meter: Meter = field(default_factory=Meter)
-    team: Team | None = None
+    team: TeamLaunch | None = None
     nobody: NobodyFits | None = None
     formations: int = 0
     failures: int = 0
@@ -199,7 +199,7 @@ class Leader:
         is_new = self._clock.now() - self._since < _FOUND_WITHIN
         return is_new and leadership.formations < MAX_FORMATIONS and not _is_spent(goal, leadership.meter.total)
 
-    async def _form_team(self, goal: Goal, leadership: _Leadership) -> Team | NobodyFits:
+    async def _form_team(self, goal: Goal, leadership: _Leadership) -> TeamLaunch | NobodyFits:
         """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
         if _is_spent(goal, leadership.meter.total):
             raise IoaError("Forming a team has used up what the goal may cost.")
@@ -221,7 +221,7 @@ class Leader:
         count_decision("form_team", leadership.meter.decided_by)
         return formed
 
-    async def _launch(self, goal: Goal, team: Team, leadership: _Leadership) -> bool:
+    async def _launch(self, goal: Goal, team: TeamLaunch, leadership: _Leadership) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
 
         While the system is out of reach, or a member is away for a moment, the same team is launched again.

@@ -29,7 +29,7 @@ from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, Team
+from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -155,7 +155,7 @@ class TaskRunner:
         group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
-        if isinstance(approach, Team):
+        if isinstance(approach, TeamLaunch):
             if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
@@ -170,7 +170,7 @@ class TaskRunner:
             why = shortened(reason_of(error), MAX_TEXT_BYTES)
             return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
 
-    async def _approach(self, view: TaskView) -> Alone | Team:
+    async def _approach(self, view: TaskView) -> Alone | TeamLaunch:
         try:
             with timed_decision("approach"):
                 purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
@@ -182,7 +182,7 @@ class TaskRunner:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch(self, history: GroupHistory, task: TaskView, team: Team, decision: Meter) -> bool:
+    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> bool:
         """Open a nested team for the task; False if that is refused and the task has to be done alone."""
         assert history.charter is not None
         spec = task.spec

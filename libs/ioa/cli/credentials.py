@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import Limits, authorization, read_authorization, read_callout, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, authorization, read_authorization, read_callout, read_tenants
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
@@ -179,14 +179,14 @@ def parse_tenant(written: str | None) -> TenantId | None:
         raise InvalidInputError(str(error)) from None
 
 
-def _limits(written: Sequence[str]) -> Limits:
+def _limits(written: Sequence[str]) -> AccountLimits:
     try:
-        return Limits.model_validate(dict(one.split("=", 1) for one in written))
+        return AccountLimits.model_validate(dict(one.split("=", 1) for one in written))
     except ValidationError as error:
         why = in_words(error, "--limit")
     except ValueError:
         why = "write NAME=NUMBER"
-    raise InvalidInputError(f"A limit does not fit: {why}.", hint=f"There are {', '.join(Limits.model_fields)}.")
+    raise InvalidInputError(f"A limit does not fit: {why}.", hint=f"There are {', '.join(AccountLimits.model_fields)}.")
 
 
 def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:

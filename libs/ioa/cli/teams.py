@@ -11,7 +11,7 @@ from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
-from ioa.protocol.policy_check import Finding, check
+from ioa.protocol.policy_check import PolicyFinding, check
 from ioa.protocol.team import TeamError, TeamSpec, read_json, read_toml
 from ioa.runtime.exit_code import ExitCode
 
@@ -44,7 +44,7 @@ def check_file(file: Path, terminal: Terminal) -> ExitCode:
     """Tell what is wrong with a team file, each thing once."""
     try:
         team = read_team(file)
-        findings: tuple[Finding, ...] = check(team.policy)
+        findings: tuple[PolicyFinding, ...] = check(team.policy)
         told = f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"
     except TeamError as error:
         findings, told = error.findings, ""

@@ -50,7 +50,7 @@ _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
 @dataclass(frozen=True)
-class Line:
+class ScriptLine:
     """What a script has somebody do in a turn: say words, and perhaps name who is next, choose the way out, or fill a form in.
 
     Whoever is asked to decide chooses the way out, or the next speaker, of its line.
@@ -68,7 +68,7 @@ class Line:
     does: Literal["silent", "lost"] | None = None
 
 
-Script = Mapping[str, Sequence[Line]]
+Script = Mapping[str, Sequence[ScriptLine]]
 """The lines of each member or role, in order."""
 
 
@@ -88,7 +88,7 @@ class Played:
     words: str
     offered: Offer | None
     refused: str = ""
-    left: Sequence[Line] = ()
+    left: Sequence[ScriptLine] = ()
     heard_by: Sequence[AgentId] | None = None
 
 
@@ -102,7 +102,7 @@ def read_script(text: str) -> Script:
     Raises:
         InvalidInputError: It names the line that is none.
     """
-    script: dict[str, list[Line]] = {}
+    script: dict[str, list[ScriptLine]] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -110,7 +110,7 @@ def read_script(text: str) -> Script:
         if found is None:
             raise InvalidInputError(f"Line {number} of the script is none of {_FORMS}.")
         how, what = found["how"], "".join((found["what"] or "").split()) or None
-        said = Line(
+        said = ScriptLine(
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
@@ -198,7 +198,7 @@ def _check_names(script: Script, known: Iterable[str]) -> None:
         raise InvalidInputError(f"The script has lines for {', '.join(unknown)}: nobody is called so; {there}.")
 
 
-def _event(state: GroupState, speaker: AgentId, line: Line, offered: Offer) -> Event:
+def _event(state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer) -> Event:
     match line.does:
         case "lost":
             return MemberLost(at=_START, agent_id=speaker)
@@ -214,7 +214,7 @@ def _refused(state: GroupState, by: AgentId, number: int) -> Event:
     return MessageRefused(at=_START, by=by, turn=state.turn, message_id=message_id, code=RejectionCode.BAD_DECISION)
 
 
-def _spoken(line: Line, speaker: AgentId, offered: Offer) -> Discussion | Decision:
+def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | Decision:
     """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
     if offered.options:
         return Decision(choice=line.go or line.to or offered.default, content=line.words)
@@ -228,7 +228,7 @@ def _spoken(line: Line, speaker: AgentId, offered: Offer) -> Discussion | Decisi
     )
 
 
-def _filled_in(line: Line, offered: Offer) -> dict[str, FieldValue]:
+def _filled_in(line: ScriptLine, offered: Offer) -> dict[str, FieldValue]:
     asked = {blank.name: blank for blank in offered.form if blank.required or blank.name in line.fields}
     filled = {name: _filled(blank, line.fields.get(name)) for name, blank in asked.items()}
     return filled | {name: value for name, value in line.fields.items() if name not in asked}
@@ -249,7 +249,7 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
             return next(iter(blank.values), "") if written is None else written
 
 
-def _words(line: Line, speaker: AgentId, offered: Offer) -> str:
+def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
     if offered.options:
         return f"decides: {line.go or line.to or offered.default}"
@@ -259,7 +259,7 @@ def _words(line: Line, speaker: AgentId, offered: Offer) -> str:
     return f"{words} [{filled}]" if filled else words
 
 
-def _end(state: GroupState, team: TeamSpec, left: Sequence[Line]) -> Played:
+def _end(state: GroupState, team: TeamSpec, left: Sequence[ScriptLine]) -> Played:
     if state.floor_holder is not None:
         concluder, turn = state.floor_holder, state.turn
         forced = f" (forced: {state.forced})" if state.forced else ""
@@ -269,20 +269,20 @@ def _end(state: GroupState, team: TeamSpec, left: Sequence[Line]) -> Played:
     return Played(state.turn, "", "", f"the group has ended: {state.stage.reason}", None, left=left)
 
 
-def _line(left: Mapping[str, list[Line]], team: TeamSpec, state: GroupState, holder: AgentId, offered: Offer) -> Line:
+def _line(left: Mapping[str, list[ScriptLine]], team: TeamSpec, state: GroupState, holder: AgentId, offered: Offer) -> ScriptLine:
     """Take the next line that is for a member by its name, or by one of its roles.
 
     An opening is said as the policy has it. Who is lost and has kept the floor, since nobody else is there, says nothing.
     """
     if holder not in state.living():
-        return Line(does="silent")
+        return ScriptLine(does="silent")
     if offered.say is not None:
-        return Line(offered.say)
+        return ScriptLine(offered.say)
     roles = [team.policy.roles[number].name for number in state.members[state.number_of(holder)].roles]
     for who in dict.fromkeys((holder, *roles)):
         if left.get(who):
             return left[who].pop(0)
-    return Line()
+    return ScriptLine()
 
 
 def _said(state: GroupState, sender: AgentId, payload: Payload) -> Event:

@@ -20,7 +20,7 @@ from ioa.ports.brain import Brain
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
-    from ioa.agent.model import Budget, Tally
+    from ioa.agent.model import Budget, ModelTally
     from ioa.agent.model.chat import ModelChat
     from ioa.ports.chat_model import ChatModel
 
@@ -78,9 +78,9 @@ async def open_minds(
 @asynccontextmanager
 async def _open_model(settings: ModelSettings) -> AsyncIterator[Mind]:
     from ioa.adapters.openai.chat import open_openai_chat
-    from ioa.agent.model import Tally
+    from ioa.agent.model import ModelTally
 
-    tally = Tally()
+    tally = ModelTally()
     async with open_openai_chat(settings) as chat:
         try:
             yield mind_of(chat, name=settings.model, settings=settings, tally=tally)
@@ -109,7 +109,7 @@ def mind_of(
     name: str = "model",
     settings: ModelSettings | None = None,
     budget: Budget | None = None,
-    tally: Tally | None = None,
+    tally: ModelTally | None = None,
 ) -> Mind:
     """Think with one language model, in turns as in tasks. Where it fails nobody decides, unless its settings name a fallback."""
     from ioa.agent.model import Budget, ModelBrain

@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats.authorization import Callout, Limits, authorization
+from ioa.adapters.nats.authorization import AccountLimits, Callout, authorization
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
@@ -133,7 +133,7 @@ class Plan(_Part):
 
     rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
-    tenants: Mapping[TenantIdField, Limits] = {}
+    tenants: Mapping[TenantIdField, AccountLimits] = {}
     authorization: str
     callout: str | None = None
     routes: tuple[str, ...] = ()

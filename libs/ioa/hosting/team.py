@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.policy_check import Finding, check
+from ioa.protocol.policy_check import PolicyFinding, check
 from ioa.protocol.team import TeamSpec, document_of, team_of, to_toml
 
 
@@ -129,7 +129,7 @@ class Team:
         nodes = [{name: value for name, value in node.items() if name != "exits" or value} for node in self._nodes]
         return team_of({**self._top, "roles": self._roles, "nodes": nodes})
 
-    def check(self) -> tuple[Finding, ...]:
+    def check(self) -> tuple[PolicyFinding, ...]:
         """Return what is worth a thought.
 
         Raises:

@@ -24,7 +24,7 @@ class Encounter:
 
 
 @dataclass(frozen=True)
-class Observation:
+class StoredObservation:
     """What an agent saw, and in which turn of its group. Nobody else is told."""
 
     turn: int
@@ -88,10 +88,10 @@ class AgentStore(Protocol):
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
         """Return the journalled result of a task."""
 
-    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+    async def put_observation(self, comm_id: CommId, seen: StoredObservation) -> None:
         """Keep what the agent sees in a group, in the place of what it saw there before."""
 
-    async def observation(self, comm_id: CommId) -> Observation | None:
+    async def observation(self, comm_id: CommId) -> StoredObservation | None:
         """Return what the agent saw last in a group; None if it never looked."""
 
     async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:

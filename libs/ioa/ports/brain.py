@@ -104,7 +104,7 @@ class TeamTools(Protocol):
 
 
 @dataclass(frozen=True)
-class Team:
+class TeamLaunch:
     """Launch a group chat with these members; the owner is one of them without being named.
 
     Attributes:
@@ -268,7 +268,7 @@ class AsksModel(Protocol):
 class Brain(Protocol):
     """Decide what an agent says and with whom it works. Implementations: rules, a language model, a script for tests."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Find who is needed for a goal and plan the work.
 
         Raises:
@@ -281,7 +281,7 @@ class Brain(Protocol):
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
         """State the group's answer, or pass; a `WholeConclusion` may be longer than a message."""
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Decide whether to do an assigned task alone, and in which words, or with a nested team."""
 
 

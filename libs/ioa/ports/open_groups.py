@@ -10,7 +10,7 @@ from ioa.protocol.ids import CommId, GoalIdField, PoolIdField
 from ioa.protocol.model import Model, Time
 
 
-class Offer(Model):
+class QueuedOffer(Model):
     """A goal that was offered to a pool, to be led by one of its agents: where it waits in the queue, and since when."""
 
     pool: PoolIdField
@@ -28,7 +28,7 @@ class OpenGroup(Model):
 
     goal_id: GoalIdField
     deadline: Time
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[QueuedOffer, ...] = ()
     waits: bool = False
 
 

@@ -36,7 +36,7 @@ class Announced(Model):
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
 
 
-class Standing(Model):
+class PutStanding(Model):
     """How far a put has come. It means nothing to whoever puts; the seal tells group setup that it is its own word.
 
     Attributes:
@@ -60,7 +60,7 @@ class PutFile(Carrier):
     comm_id: CommIdField
     place: Place
     file: Announced
-    standing: Standing | None = None
+    standing: PutStanding | None = None
 
 
 class PutUpload(Carrier):
@@ -70,13 +70,13 @@ class PutUpload(Carrier):
     goal_id: GoalIdField
     place: Place
     file: Announced
-    standing: Standing | None = None
+    standing: PutStanding | None = None
 
 
 class Stored(Model):
     """Where a put stands. With `artifact` the file is there, and that is how it is referred to; else the next piece is awaited."""
 
-    standing: Standing | None = None
+    standing: PutStanding | None = None
     artifact: Artifact | None = None
 
 
@@ -106,7 +106,7 @@ class FilePiece(Carrier):
     after: _Size
 
 
-PutPiece = Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]
+PutPiece = Callable[[Announced, PutStanding | None, bytes], Awaitable[Stored]]
 """Puts the next piece of a file."""
 
 GetPiece = Callable[[int], Awaitable[FilePiece]]
@@ -151,7 +151,7 @@ async def put_in_pieces(name: str, data: bytes, media_type: str, put: PutPiece) 
 
 async def put_announced(announced: Announced, read: Callable[[int], Awaitable[bytes]], put: PutPiece) -> Artifact:
     """Put a file whose size and digest are known; `read` returns the piece that begins at a place."""
-    standing: Standing | None = None
+    standing: PutStanding | None = None
     while True:
         stored = await put(announced, standing, await read(0 if standing is None else standing.size_bytes))
         if stored.artifact is not None:

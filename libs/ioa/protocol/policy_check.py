@@ -18,7 +18,7 @@ MAX_TOLD_BYTES = 16_000
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
 
 
-class Finding(NamedTuple):
+class PolicyFinding(NamedTuple):
     """Something that is wrong, or worth a thought; `where` names the node or role."""
 
     kind: Literal["error", "warning"]
@@ -29,7 +29,7 @@ class Finding(NamedTuple):
         return f"{self.where}: {self.what}" if self.where else self.what
 
 
-def check(policy: Policy) -> tuple[Finding, ...]:
+def check(policy: Policy) -> tuple[PolicyFinding, ...]:
     """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
     errors = [*dict.fromkeys(errors_of_names(policy))]
     if not errors:
@@ -37,7 +37,7 @@ def check(policy: Policy) -> tuple[Finding, ...]:
     return (*errors, *(() if errors else _warnings(policy)))
 
 
-def errors_of_names(policy: Policy) -> Iterator[Finding]:
+def errors_of_names(policy: Policy) -> Iterator[PolicyFinding]:
     """Say what is wrong with names, and with what goes together. The policy may lack parts of which something else is told."""
     yield from _of_names(policy)
     yield from _of_references(policy)
@@ -94,15 +94,15 @@ def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
     )
 
 
-def _error(where: str, what: str) -> Finding:
-    return Finding("error", where, what)
+def _error(where: str, what: str) -> PolicyFinding:
+    return PolicyFinding("error", where, what)
 
 
 def _at(node: Node) -> str:
     return f"node {node.name}"
 
 
-def _of_names(policy: Policy) -> Iterator[Finding]:
+def _of_names(policy: Policy) -> Iterator[PolicyFinding]:
     for what, names in (("role", [role.name for role in policy.roles]), ("node", [node.name for node in policy.nodes])):
         for name, count in Counter(names).items():
             if count > 1:
@@ -113,7 +113,7 @@ def _of_names(policy: Policy) -> Iterator[Finding]:
         yield _error("", "no role may be called 'all'")
 
 
-def _of_references(policy: Policy) -> Iterator[Finding]:
+def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
     roles = policy.role_numbers
     if policy.leader is not None:
         yield from _of_role("leader", policy.leader, roles)
@@ -129,12 +129,12 @@ def _of_references(policy: Policy) -> Iterator[Finding]:
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
-def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[Finding]:
+def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
     if name not in roles:
         yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
 
 
-def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
     where = _at(node)
     for name, count in Counter(node.roles).items():
         yield from _of_role(where, name, roles)
@@ -146,7 +146,7 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
             yield _error(where, f"{node.opens.role} opens it and is not in it")
 
 
-def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
     """Say what is wrong with who hears a node, and what would tell everybody who holds a secret role."""
     where, heard_by = _at(node), node.heard_by
     if heard_by == "leader" and policy.leader is None:
@@ -168,7 +168,7 @@ def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterato
             yield _error(where, f"the field {one.name!r} would tell who holds {one.role}, which is secret: let it be a `member`")
 
 
-def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
+def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
     for one in node.form:
         if one.role is not None and one.role not in roles:
             meant = nearest(one.role, [*roles, "member", "number", "text", "yes/no"])
@@ -176,7 +176,7 @@ def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[Finding]:
             yield _error(_at(node), f"the field {one.name!r} is {one.role!r}, which is no role; {there}")
 
 
-def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[Finding]:
+def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:
     where = _at(node)
     for number, way in enumerate(node.exits, 1):
         if way.to != END and way.to not in nodes:
@@ -273,7 +273,7 @@ def _names(node: Node) -> list[str]:
     return [one.name for one in node.form]
 
 
-def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
+def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[PolicyFinding]:
     where, turns = _at(node), node.turns
     if turns.mode == "hub" and turns.by is None:
         yield _error(where, "turns = 'hub' needs `by`, the role that speaks after everybody else")
@@ -292,7 +292,7 @@ def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
             yield _error(where, f"its turns name {name}, which is not in it")
 
 
-def _of_ways(policy: Policy) -> Iterator[Finding]:
+def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
     first = policy.nodes[0].name
     reached, ending = _reachable(policy, first), _reaching_end(policy)
     for node in policy.nodes:
@@ -352,34 +352,34 @@ def _is_ended_by(node: Node) -> str | None:
     return node.judge and f"its judge, {node.judge}, ends it"
 
 
-def _of_size(policy: Policy) -> Iterator[Finding]:
+def _of_size(policy: Policy) -> Iterator[PolicyFinding]:
     size = len(encode_value(policy.model_dump(mode="json")))
     if size > MAX_POLICY_BYTES:
         yield _error("", f"the policy has {size:,} bytes, and {MAX_POLICY_BYTES:,} are the most: shorten its prompts")
 
 
-def _warnings(policy: Policy) -> Iterator[Finding]:
+def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name: node for node in policy.nodes for name in _asked_in(node)}
     named = {one.role for node in policy.nodes for one in node.form}
     for role in policy.roles:
         is_told = role.secret and role.prompt  # it may be there for its words
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
-            yield Finding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+            yield PolicyFinding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
     for name, node in asked.items():
         if name not in speaking and name != policy.leader:
-            yield Finding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
+            yield PolicyFinding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
     yield from _warnings_of_hearing(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
-            yield Finding("warning", _at(node), what)
+            yield PolicyFinding("warning", _at(node), what)
         if not _ends_surely(node):
-            yield Finding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
+            yield PolicyFinding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
     if loop := _unbounded_loop(policy):
-        yield Finding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
+        yield PolicyFinding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
 
 
-def _warnings_of_hearing(policy: Policy) -> Iterator[Finding]:
+def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
     """Say what members may hear, or not hear, against what was meant."""
     numbers = policy.role_numbers
     knowing = [role.name for role in policy.roles if role.hears_all]
@@ -387,13 +387,13 @@ def _warnings_of_hearing(policy: Policy) -> Iterator[Finding]:
         hearers = policy.hearers(number, ())
         for name in _asked_in(node):
             if hearers is not None and numbers[name] not in hearers and name not in knowing:
-                yield Finding("warning", _at(node), f"{name} decides here and hears nothing of it: add it to heard_by")
+                yield PolicyFinding("warning", _at(node), f"{name} decides here and hears nothing of it: add it to heard_by")
         for name in node.roles:
             if policy.roles[numbers[name]].secret and policy.hearers(number, (numbers[name],)) is None:
-                yield Finding("warning", _at(node), f"{name} is secret, and all hear who speaks here")
+                yield PolicyFinding("warning", _at(node), f"{name} is secret, and all hear who speaks here")
     leader = policy.leader or policy.roles[0].name
     if policy.secrets and leader not in knowing:
-        yield Finding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")
+        yield PolicyFinding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")
 
 
 def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:

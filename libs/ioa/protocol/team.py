@@ -37,7 +37,16 @@ from ioa.protocol.policy import (
     Turns,
     Whole,
 )
-from ioa.protocol.policy_check import MAX_TOLD_BYTES, SHORT_FORMS, Finding, check, errors_of_names, listed, nearest, told_bytes
+from ioa.protocol.policy_check import (
+    MAX_TOLD_BYTES,
+    SHORT_FORMS,
+    PolicyFinding,
+    check,
+    errors_of_names,
+    listed,
+    nearest,
+    told_bytes,
+)
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
@@ -98,7 +107,7 @@ class TeamError(InvalidInputError):
         findings: All that is wrong with it.
     """
 
-    def __init__(self, findings: tuple[Finding, ...]) -> None:
+    def __init__(self, findings: tuple[PolicyFinding, ...]) -> None:
         super().__init__("; ".join(map(str, findings)), hint="`ioa team check FILE` tells each on a line of its own.")
         self.findings = findings
 
@@ -163,13 +172,13 @@ def team_of(document: object) -> TeamSpec:
     return team
 
 
-def _of_size(team: TeamSpec) -> tuple[Finding, ...]:
+def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
     holders = {one.role: max(one.count, len(one.agents)) for one in team.fillings}
     size = told_bytes(team.policy, holders)
     if size <= MAX_TOLD_BYTES:
         return ()
     what = f"what members fill in may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most: test fewer texts"
-    return (Finding("error", "", what),)
+    return (PolicyFinding("error", "", what),)
 
 
 def document_of(team: TeamSpec) -> dict[str, Any]:
@@ -290,7 +299,7 @@ class _Reading:
     """
 
     def __init__(self) -> None:
-        self.findings: list[Finding] = []
+        self.findings: list[PolicyFinding] = []
         self._roles: list[str] = []
         self._no_names: set[str] = set()
         self._is_whole = True
@@ -325,7 +334,7 @@ class _Reading:
         told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
         return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
 
-    def of_names(self, team: TeamSpec | None) -> Iterator[Finding]:
+    def of_names(self, team: TeamSpec | None) -> Iterator[PolicyFinding]:
         """Say what else is wrong with what could be read; names that are none have been told."""
         if team is None or not self._is_whole:
             return
@@ -451,7 +460,7 @@ class _Reading:
         self._wrong(where, f"{what} is not yet known: this release runs policies without it")
 
     def _wrong(self, where: str, what: str) -> None:
-        if (finding := Finding("error", where, what)) not in self.findings:
+        if (finding := PolicyFinding("error", where, what)) not in self.findings:
             self.findings.append(finding)
 
     def _validated(self, data: dict[str, Any]) -> TeamSpec | None:

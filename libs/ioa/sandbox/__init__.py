@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from ioa.sandbox.confined_process import run
 from ioa.sandbox.levels import AUTO, SETTING, Level, level_here
-from ioa.sandbox.limits import Limits
+from ioa.sandbox.limits import SandboxLimits
 
-__all__ = ["AUTO", "SETTING", "Level", "Limits", "level_here", "run"]
+__all__ = ["AUTO", "SETTING", "Level", "SandboxLimits", "level_here", "run"]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from ioa.sandbox.limits import Limits
+from ioa.sandbox.limits import SandboxLimits
 
 BLOCK_BYTES = 512
 _DEEPEST = 32
@@ -27,7 +27,7 @@ def give(box: Path, user: int) -> None:
         os.chown(path, user, user, follow_symlinks=False)
 
 
-def contents(box: Path, limits: Limits) -> tuple[int, int, int]:
+def contents(box: Path, limits: SandboxLimits) -> tuple[int, int, int]:
     """Count the files in a box, the bytes they take on the disk, and how deep it is; no further than is allowed.
 
     A folder that the command has closed counts as empty.
@@ -46,7 +46,7 @@ def contents(box: Path, limits: Limits) -> tuple[int, int, int]:
     return files, size, deepest
 
 
-def overfull(box: Path, before: int, limits: Limits) -> str:
+def overfull(box: Path, before: int, limits: SandboxLimits) -> str:
     """Say what of a box is beyond its limits, or nothing; `before` are the bytes that were in it."""
     files, size, deepest = contents(box, limits)
     if files > limits.files:
@@ -91,7 +91,7 @@ def pack(box: Path, into: IO[bytes]) -> int:
     return size
 
 
-def unpack(packed: IO[bytes], box: Path, limits: Limits) -> str:
+def unpack(packed: IO[bytes], box: Path, limits: SandboxLimits) -> str:
     """Replace the box by an archive, of which every byte may be a lie; say what is wrong with it, or nothing."""
     if not packed.seek(0, os.SEEK_END):  # it was killed before it could hand anything out
         return ""

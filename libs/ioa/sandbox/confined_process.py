@@ -22,7 +22,7 @@ from ioa.errors import InvalidInputError
 from ioa.sandbox import landlock, seccomp
 from ioa.sandbox.box_folder import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
 from ioa.sandbox.levels import Level
-from ioa.sandbox.limits import Limits
+from ioa.sandbox.limits import SandboxLimits
 
 NOBODY = 65534
 """The user that root becomes."""
@@ -51,7 +51,7 @@ tar -xf - && {
 def run(  # noqa: PLR0913 - each is for the caller to say
     command: Sequence[str],
     box: Path,
-    limits: Limits,
+    limits: SandboxLimits,
     level: Level,
     network: Sequence[int] = (),
     *,
@@ -128,7 +128,7 @@ class _Confined:
     """What a command is confined to, and how each level is told so."""
 
     box: Path
-    limits: Limits
+    limits: SandboxLimits
     level: Level
     network: tuple[int, ...]
     readable: tuple[str, ...]
@@ -227,7 +227,9 @@ def _threads_of(user: int) -> int:
     return count
 
 
-def _watch(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], broken: Callable[[], str]) -> str:
+def _watch(
+    process: subprocess.Popen[bytes], limits: SandboxLimits, cancelled: Callable[[], bool], broken: Callable[[], str]
+) -> str:
     """Wait for the end of a process or of what it is granted; kill what is left of its group; say how it failed, or nothing."""
     deadline = time.monotonic() + limits.wall_clock.total_seconds()
     try:
@@ -267,7 +269,7 @@ def _processes() -> list[str]:
     return [name for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - hundreds
 
 
-def _told(status: int, limits: Limits) -> str:
+def _told(status: int, limits: SandboxLimits) -> str:
     """Say what a status means; a shell adds 128 to the number of a signal."""
     number = -status if status < 0 else status - 128 if 128 < status <= 128 + signal.SIGRTMAX else 0
     if number in (signal.SIGXCPU, signal.SIGKILL):

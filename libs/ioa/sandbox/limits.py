@@ -7,7 +7,7 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True)
-class Limits:
+class SandboxLimits:
     """What a command may use. Processor time, memory and the size of a file are counted for each process by itself.
 
     Attributes:

@@ -15,9 +15,9 @@ from ioa.sandbox import trespasses
 from ioa.sandbox.confined_process import is_open_to_all, run
 from ioa.sandbox.landlock import Abi
 from ioa.sandbox.levels import Level
-from ioa.sandbox.limits import Limits
+from ioa.sandbox.limits import SandboxLimits
 
-_LIMITS = Limits(wall_clock=timedelta(seconds=20))
+_LIMITS = SandboxLimits(wall_clock=timedelta(seconds=20))
 _LAST_CHARS = 300
 
 

@@ -44,7 +44,7 @@ class Acceptance:
 
 
 @dataclass(frozen=True)
-class Run:
+class TaskRun:
     """One run of a task's function. `task` is its words, which name it uniquely."""
 
     agent_id: AgentId
@@ -93,7 +93,7 @@ class Evidence:
     records: Mapping[AgentId, Mapping[CommId, Sequence[SequencedEntry]]] = field(default_factory=dict)
     timers: frozenset[CommId] = frozenset()
     accepted: Sequence[Acceptance] = ()
-    runs: Sequence[Run] | None = None
+    runs: Sequence[TaskRun] | None = None
     forgetful: frozenset[AgentId] = frozenset()
     answers: Mapping[GoalId, str] = field(default_factory=dict)
     absences: Sequence[Absence] | None = None
@@ -209,7 +209,7 @@ def check_records(evidence: Evidence) -> Iterator[str]:
 
 def check_tasks(evidence: Evidence) -> Iterator[str]:
     """Each task that was reported is reported once, and its function was not run again once a result was in the journal."""
-    runs: dict[str, list[Run]] = defaultdict(list)
+    runs: dict[str, list[TaskRun]] = defaultdict(list)
     for run in evidence.runs or ():
         runs[run.task].append(run)
     for comm_id, log in evidence.logs.items():

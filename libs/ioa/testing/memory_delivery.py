@@ -140,7 +140,7 @@ class MemoryResults:
 
 
 @dataclass(frozen=True)
-class DeadLetter:
+class RefusedMessage:
     """A refused message and why it was refused."""
 
     reason: DeadReason
@@ -153,7 +153,7 @@ class MemoryDeadLetters:
     """`DeadLetters` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self.letters: list[DeadLetter] = []
+        self.letters: list[RefusedMessage] = []
         self._keys: set[tuple[DeadReason, str]] = set()
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
@@ -161,4 +161,4 @@ class MemoryDeadLetters:
         if key and (reason, key) in self._keys:
             return
         self._keys.add((reason, key))
-        self.letters.append(DeadLetter(reason, why, subject, data))
+        self.letters.append(RefusedMessage(reason, why, subject, data))

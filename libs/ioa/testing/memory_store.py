@@ -11,7 +11,7 @@ from datetime import datetime
 from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, Observation
+from ioa.ports.agent_store import Encounter, StoredObservation
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
@@ -29,7 +29,7 @@ class MemoryStore:
         """What a crash takes away, and what it brings back: see `crash`."""
         self._attempts: dict[tuple[CommId, TaskId], int] = defaultdict(int)
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
-        self._observations: dict[CommId, Observation] = {}
+        self._observations: dict[CommId, StoredObservation] = {}
         self._thoughts: dict[CommId, dict[int, str]] = defaultdict(dict)
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
@@ -134,13 +134,13 @@ class MemoryStore:
         await self._arrive()
         return self._results.get((comm_id, task_id))
 
-    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+    async def put_observation(self, comm_id: CommId, seen: StoredObservation) -> None:
         """Keep what was seen last."""
         await self._arrive()
         self._write()
         self._observations[comm_id] = seen
 
-    async def observation(self, comm_id: CommId) -> Observation | None:
+    async def observation(self, comm_id: CommId) -> StoredObservation | None:
         """Return what was seen last."""
         await self._arrive()
         return self._observations.get(comm_id)

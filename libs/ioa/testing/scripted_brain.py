@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.messages import Conclusion
 
 Answer = TypeVar("Answer")
@@ -29,10 +29,10 @@ class ScriptedBrain:
     def __init__(
         self,
         *,
-        teams: Iterable[Team | NobodyFits] = (),
+        teams: Iterable[TeamLaunch | NobodyFits] = (),
         utterances: Iterable[Utterance] = (),
         conclusions: Iterable[Conclusion] = (),
-        approaches: Iterable[Alone | Team] = (),
+        approaches: Iterable[Alone | TeamLaunch] = (),
     ) -> None:
         self._teams = deque(teams)
         self._utterances = deque(utterances)
@@ -42,7 +42,7 @@ class ScriptedBrain:
         self.views: list[GroupView] = []
         self.tasks: list[TaskView] = []
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Play the next team."""
         self.missions.append(mission)
         return _next(self._teams, "form_team")
@@ -57,7 +57,7 @@ class ScriptedBrain:
         self.views.append(view)
         return _next(self._conclusions, "conclude")
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Play the next approach, or do the task alone."""
         self.tasks.append(task)
         return self._approaches.popleft() if self._approaches else Alone(task.spec.task_desc)

@@ -10,7 +10,7 @@ from typing import BinaryIO, Protocol
 
 from ioa.errors import IoaError, row_of
 from ioa.parent import end_with_parent
-from ioa_discovery.workers.worker_messages import Answered, Failed, Ready, Refused, Reply, packed, read
+from ioa_discovery.workers.worker_messages import Answered, Failed, Ready, Reply, RequestRefused, packed, read
 
 
 class RequestHandler(Protocol):
@@ -56,14 +56,14 @@ def serve(opened: Callable[[object], RequestHandler], *, prepare: Callable[[], N
     servant.close()
 
 
-def _refusal(attempt: Callable[[], None]) -> Refused | None:
+def _refusal(attempt: Callable[[], None]) -> RequestRefused | None:
     """Return why something cannot be done; None if it is done."""
     try:
         attempt()
     except IoaError as error:
-        return Refused(row_of(error).wire_code, error.message, error.hint)
+        return RequestRefused(row_of(error).wire_code, error.message, error.hint)
     except Exception as error:  # noqa: BLE001 - the parent is told by the reply
-        return Refused(row_of(IoaError).wire_code, f"{type(error).__name__}: {error}", "")
+        return RequestRefused(row_of(IoaError).wire_code, f"{type(error).__name__}: {error}", "")
     return None
 
 

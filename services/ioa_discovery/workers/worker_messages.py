@@ -22,7 +22,7 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RequestRefused:
     """The worker cannot open what it was told to open, and ends. `code` is the wire code of the error it stands for."""
 
     code: str
@@ -43,7 +43,7 @@ class Failed:
     message: str
 
 
-Reply = Ready | Refused | Answered | Failed
+Reply = Ready | RequestRefused | Answered | Failed
 
 
 def packed(value: object) -> bytes:

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import cast
 
 from ioa.errors import UnavailableError, from_wire
-from ioa_discovery.workers.worker_messages import LENGTH, Answered, Failed, Ready, Refused, Reply, packed, unpacked
+from ioa_discovery.workers.worker_messages import LENGTH, Answered, Failed, Ready, Reply, RequestRefused, packed, unpacked
 
 _STOP_SECONDS = 10.0
 _RETRY_HINT = "Try again in a moment."
@@ -74,7 +74,7 @@ async def open_pipe(
         match await pipe.exchange(opening):
             case Ready(state):
                 pipe.state = state
-            case Refused(code, message, hint):
+            case RequestRefused(code, message, hint):
                 raise from_wire(code, message, hint)
         yield pipe
 

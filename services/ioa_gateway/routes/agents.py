@@ -11,7 +11,7 @@ from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.protocol.ids import AgentIdField
 from ioa.protocol.model import Instruction
 from ioa.protocol.search import Search
-from ioa_gateway.calls import Call, Nothing, document
+from ioa_gateway.calls import ApiCall, Nothing, document
 
 _PAGE = 200
 
@@ -24,7 +24,7 @@ class AgentsQuery(Instruction):
     online: Annotated[bool, Field(description="only those whose lease stands")] = False
 
 
-async def list_agents(call: Call, query: AgentsQuery, _body: Nothing) -> Response:
+async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Response:
     """List agents."""
     found = [one for one in await call.client.agents(online_only=query.online) if one.card.agent_id > (query.cursor or "")]
     page = found[: query.limit]
@@ -32,6 +32,6 @@ async def list_agents(call: Call, query: AgentsQuery, _body: Nothing) -> Respons
     return document({"agents": [told(AgentDocument.of(status)) for status in page], "next": following})
 
 
-async def search(call: Call, _query: Nothing, asked: Search) -> Response:
+async def search(call: ApiCall, _query: Nothing, asked: Search) -> Response:
     """Say who fits each need, and why."""
     return document(told(SearchDocument.of(await call.client.system.search(asked))))

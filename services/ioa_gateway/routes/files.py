@@ -13,7 +13,7 @@ from starlette.responses import Response
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa_gateway.calls import Call, Nothing
+from ioa_gateway.calls import ApiCall, Nothing
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 
 MAX_BYTES = 100_000_000
@@ -30,7 +30,7 @@ class FileQuery(WhoseQuery):
     view: Annotated[bool, Field(description="show text in the page, in a sandbox, instead of saving it")] = False
 
 
-async def fetch(call: Call, query: FileQuery, _body: Nothing) -> Response:
+async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     """Hand out a file that an entry of a goal's log tells of, or a range of it."""
     artifact = await _told(call, query)
     if call.headers.get("if-none-match") == _tag(artifact):
@@ -49,7 +49,7 @@ async def fetch(call: Call, query: FileQuery, _body: Nothing) -> Response:
     return Response(data[wanted.start : wanted.stop], 206, heads)
 
 
-async def _told(call: Call, query: WhoseQuery) -> Artifact:
+async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
     """Find the file that the path names."""
     seq, number, name = call.path["seq"], call.path["number"], call.path["name"]
     if not all(one.isascii() and one.isdecimal() and int(one[:20]) <= MAX_SEQUENCE for one in (seq, number)):

@@ -16,7 +16,7 @@ from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import GoalId, GoalName, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction
-from ioa_gateway.calls import WITHIN, Call, Nothing, document, read_object
+from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_WAIT_SECONDS = 50
@@ -62,7 +62,7 @@ def read_order(data: bytes) -> GoalOrder:
     return parse_goal(data)
 
 
-async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
+async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
     """Launch a goal. The id follows from the idempotency key and the caller's own, so that callers never meet."""
     call.limits.check_launch(call.caller.key_id)
     if order.goal_id is not None:
@@ -84,26 +84,26 @@ async def launch(call: Call, _query: Nothing, order: GoalOrder) -> Response:
     return document(accepted, status, {"Location": f"/v1/goals/{launched.goal_id}"})
 
 
-async def _found(call: Call, name: GoalName) -> GoalName | None:
+async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
     try:
         return (await call.client.goal(name)).record.goal.name
     except NotFoundError:
         return None
 
 
-async def list_goals(call: Call, query: GoalsQuery, _body: Nothing) -> Response:
+async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Response:
     """List goals of all users."""
     labels = read_labels([] if query.label is None else [query.label])
     page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
     return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
 
 
-async def show(call: Call, query: WhoseQuery, _body: Nothing) -> Response:
+async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show one goal."""
     return document(told(GoalDocument.of(await call.client.goal(call.goal(query.user)))))
 
 
-async def result(call: Call, query: ResultQuery, _body: Nothing) -> Response:
+async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
     name = call.goal(query.user)
     async with asyncio.timeout(WITHIN.total_seconds()):
@@ -117,7 +117,7 @@ async def result(call: Call, query: ResultQuery, _body: Nothing) -> Response:
     return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
 
 
-async def cancel(call: Call, query: WhoseQuery, order: CancelOrder) -> Response:
+async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal; one that has ended stays as it ended."""
     name = call.goal(query.user)
     ended = (await call.client.goal(name)).result

@@ -14,7 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Instruction
-from ioa_gateway.calls import Call, Nothing, document
+from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 
 EVENTS = "text/event-stream"
@@ -48,24 +48,24 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
     """Whose goal, and from where on it is followed."""
 
 
-async def show(call: Call, _query: Nothing, _body: Nothing) -> Response:
+async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
     return document(told(GroupDocument.of(await call.client.system.group(call.group()))))
 
 
-async def entries(call: Call, query: EntriesQuery, _body: Nothing) -> Response:
+async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
     page = await call.client.entries(call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
     return document({"entries": [told(EntryDocument.of(stored)) for stored in page]})
 
 
-async def state(call: Call, query: StateQuery, _body: Nothing) -> Response:
+async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     found = await call.client.state(call.goal(query.user), at=query.at)
     return document({"groups": [told(StateDocument.of(state)) for state in found.values()]})
 
 
-async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Response:
+async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
     """Follow a goal's group and the teams nested in it."""
     name = call.goal(query.user)
 
@@ -75,13 +75,15 @@ async def follow_goal(call: Call, query: GoalEventsQuery, _body: Nothing) -> Res
     return await _stream(call, name.comm_id, query, look)
 
 
-async def follow_group(call: Call, query: EventsQuery, _body: Nothing) -> Response:
+async def follow_group(call: ApiCall, query: EventsQuery, _body: Nothing) -> Response:
     """Follow a group and the teams nested in it."""
     comm_id = call.group()
     return await _stream(call, comm_id, query, lambda: call.client.system.group(comm_id))
 
 
-async def _stream(call: Call, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]) -> Response:
+async def _stream(
+    call: ApiCall, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]
+) -> Response:
     """Answer with events, or with nothing behind the end: that alone stops a browser from coming back.
 
     Args:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.model import Instruction
-from ioa_gateway.calls import Call, Nothing
+from ioa_gateway.calls import ApiCall, Nothing
 from ioa_gateway.keyring import COOKIE, SESSION
 
 _Shown = Annotated[str, Field(min_length=1, max_length=500)]
@@ -22,7 +22,7 @@ class SessionOrder(Instruction):
     token: Annotated[_Shown | None, Field(repr=False)] = None
 
 
-async def begin(call: Call, _query: Nothing, order: SessionOrder) -> Response:
+async def begin(call: ApiCall, _query: Nothing, order: SessionOrder) -> Response:
     """Begin a session."""
     if (order.key is None) == (order.token is None):
         raise InvalidInputError("Either `key` or `token` is shown.")
@@ -35,7 +35,7 @@ async def begin(call: Call, _query: Nothing, order: SessionOrder) -> Response:
     return response
 
 
-async def end(call: Call, _query: Nothing, _body: Nothing) -> Response:
+async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """End the session of this browser."""
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")

@@ -11,7 +11,7 @@ import pytest
 
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import AgentStore, Encounter, Observation
+from ioa.ports.agent_store import AgentStore, Encounter, StoredObservation
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.testing.memory_store import MemoryStore
@@ -71,15 +71,15 @@ async def test_a_group_nobody_heard_of_is_empty(store: AgentStore) -> None:
 
 async def test_what_was_seen_last_is_kept_for_its_group(store: AgentStore) -> None:
     """It takes the place of what was seen before, and goes with its group; half of a character does no harm."""
-    await store.put_observation(COMM, Observation(1, "a cat"))
-    await store.put_observation(COMM, Observation(2, "two cats"))
+    await store.put_observation(COMM, StoredObservation(1, "a cat"))
+    await store.put_observation(COMM, StoredObservation(2, "two cats"))
     kept = (await store.observation(COMM), await store.observation(OTHER))
-    await store.put_observation(OTHER, Observation(1, "half a cat: \ud83d"))
+    await store.put_observation(OTHER, StoredObservation(1, "half a cat: \ud83d"))
     await store.forget_group(COMM)
     gone = await store.observation(COMM)
     await store.forget_groups()
 
-    assert (kept, gone, await store.observation(OTHER)) == ((Observation(2, "two cats"), None), None, None)
+    assert (kept, gone, await store.observation(OTHER)) == ((StoredObservation(2, "two cats"), None), None, None)
 
 
 async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: AgentStore) -> None:

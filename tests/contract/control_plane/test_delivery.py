@@ -19,7 +19,7 @@ from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
-from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryResults, RefusedMessage
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -84,7 +84,7 @@ async def test_goals_have_their_own_results(results: Results) -> None:
 async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client | None, why: str) -> None:
     """A refused message is kept as it came, with its subject and the reason on one line."""
     await letters.put(DeadReason.UNREADABLE, why, subject="ioa.v1.goal", data=b"\x00\xff")
-    assert await _first_letter(letters, client) == DeadLetter(
+    assert await _first_letter(letters, client) == RefusedMessage(
         DeadReason.UNREADABLE, " ".join(why.split()), "ioa.v1.goal", b"\x00\xff"
     )
 
@@ -115,16 +115,16 @@ async def test_a_reason_that_no_header_can_hold_is_kept(nats_client: Client) -> 
     assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero, a line [2J")
 
 
-async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLetter:
+async def _first_letter(letters: DeadLetters, client: Client | None) -> RefusedMessage:
     if isinstance(letters, MemoryDeadLetters):
         [letter] = letters.letters
-        return DeadLetter(letter.reason, " ".join(letter.why.split()), letter.subject, letter.data)
+        return RefusedMessage(letter.reason, " ".join(letter.why.split()), letter.subject, letter.data)
     assert client is not None
     subscription = await client.jetstream().subscribe("ioa.v1.dead.*", stream=DEAD)
     kept = await subscription.next_msg(timeout=5)
     headers = kept.headers or {}
     why = " ".join(headers.get("Ioa-Reason", "").split())
-    return DeadLetter(DeadReason(kept.subject.rpartition(".")[2]), why, headers.get("Ioa-Subject", ""), kept.data)
+    return RefusedMessage(DeadReason(kept.subject.rpartition(".")[2]), why, headers.get("Ioa-Subject", ""), kept.data)
 
 
 def pushed() -> EncodedEntry:

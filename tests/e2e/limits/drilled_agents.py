@@ -15,7 +15,7 @@ from pathlib import Path
 from ioa import Agent
 from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.hosting import host as worker
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
@@ -77,11 +77,11 @@ def leading(name: str) -> Agent:
 class DrillBrain:
     """Decide by the first word of the group's goal alone."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Take the colleagues, or find nobody."""
         if mission.text.startswith("no_agent"):
             return NobodyFits(needs=("a unicorn",))
-        return Team(members=tuple(AgentId(name) for name in ("middle", "walker", "crawler")))
+        return TeamLaunch(members=tuple(AgentId(name) for name in ("middle", "walker", "crawler")))
 
     async def speak(self, view: GroupView) -> Utterance:
         """Give out the drill's tasks once; talk, be silent or conclude."""
@@ -107,10 +107,10 @@ class DrillBrain:
         failed = view.charter.goal.startswith("failed") or view.state.forced is not None
         return Conclusion(content=content, reason=Reason.FAILED if failed else Reason.CONCLUDED)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Hand on what is meant for a nested team."""
         names = TEAMS.get(task.spec.task_desc)
-        return Team(members=tuple(AgentId(name) for name in names)) if names else Alone(task.spec.task_desc)
+        return TeamLaunch(members=tuple(AgentId(name) for name in names)) if names else Alone(task.spec.task_desc)
 
 
 def _task(task_id: str, assignee: str, task_desc: str, timeout: float | None = None) -> TaskSpec:

@@ -13,7 +13,7 @@ from ioa import Agent, TurnView
 from ioa.agent.hooks import Said as Spoken
 from ioa.agent.rules import RuleBrain
 from ioa.group.events import Said
-from ioa.ports.brain import Mission, Team, TeamTools
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -46,9 +46,9 @@ DEBATE: Mapping[str, Any] = {
 class Everybody(RuleBrain):
     """Rules that take everybody into the team."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
         """Ask nobody."""
-        return Team(members=tuple(AgentId(name) for name in ("bob", "eve", "joe")))
+        return TeamLaunch(members=tuple(AgentId(name) for name in ("bob", "eve", "joe")))
 
 
 VOTED_OUT: Mapping[str, Any] = {

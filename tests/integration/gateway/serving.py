@@ -20,7 +20,7 @@ from ioa.testing.memory_api_keys import MemoryApiKeys
 from ioa_gateway.app import create_app
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
-from ioa_gateway.limits import Limits
+from ioa_gateway.limits import CallerLimits
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.server import bound, open_server
@@ -72,7 +72,10 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
     """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
     door = door or Door()
     await door.keys.put(key())
-    keyring, limits = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20)), Limits(lambda: door.clock.now().timestamp())
+    keyring, limits = (
+        Keyring(door.keys, door.clock.now, timedelta(milliseconds=20)),
+        CallerLimits(lambda: door.clock.now().timestamp()),
+    )
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"

@@ -19,7 +19,7 @@ STAR = AgentId("star")
 _AGENT = """
 import asyncio, os, pathlib
 from ioa import Agent
-from ioa.brain import Alone, ConcludeGroupDiscussion, Conclusion, Team
+from ioa.brain import Alone, ConcludeGroupDiscussion, Conclusion, TeamLaunch
 
 HERE = pathlib.Path(__file__).parent
 
@@ -28,7 +28,7 @@ class Patient:
         (HERE / mission.text).touch()
         while mission.text == "wait" and not (HERE / "go").exists():
             await asyncio.sleep(0.02)
-        return Team(members=())
+        return TeamLaunch(members=())
 
     async def speak(self, view):
         return ConcludeGroupDiscussion()

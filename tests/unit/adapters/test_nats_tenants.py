@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import Limits, authorization, names_in, read_authorization, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, authorization, names_in, read_authorization, read_tenants
 from ioa.adapters.nats.permissions import Permissions, account_of, of_admin, of_agent, of_user, tenant_of
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
 
@@ -16,7 +16,7 @@ ACME, UMBRA = TenantId("acme"), TenantId("umbra-2")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
 ANNA = of_user(UserId("anna"))
 KEYS = {"A": replace(ADA, tenant=ACME), "B": replace(ANNA, tenant=ACME), "C": replace(ADA, tenant=UMBRA), "D": ANNA}
-SMALL = Limits(max_file=1_000_000, agent_connections=7, user_subscriptions=9)
+SMALL = AccountLimits(max_file=1_000_000, agent_connections=7, user_subscriptions=9)
 
 
 def test_a_system_without_tenants_is_what_it_was() -> None:
@@ -50,7 +50,7 @@ def test_a_tenant_has_limits_of_its_own() -> None:
     """They stand where the server heeds them, and are read back when keys come and go."""
     rendered = authorization(KEYS, tenants={ACME: SMALL})
     accounts = json.loads(rendered)["accounts"]
-    assert read_tenants(rendered) == {ACME: SMALL, UMBRA: Limits()}
+    assert read_tenants(rendered) == {ACME: SMALL, UMBRA: AccountLimits()}
     assert [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2")] == [{"max_file": 1_000_000}, "enabled"]
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
     assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 500, "max_subscriptions": 9}
@@ -81,4 +81,4 @@ def test_a_name_that_accounts_and_folders_cannot_hold_is_refused(name: str) -> N
 def test_a_limit_that_holds_nobody_is_refused(limits: dict[str, object]) -> None:
     """A misspelt limit, or none at all, is not taken for one."""
     with pytest.raises(ValidationError):
-        Limits.model_validate(limits)
+        AccountLimits.model_validate(limits)

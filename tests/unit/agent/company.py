@@ -18,7 +18,7 @@ from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
-from ioa.ports.brain import Brain, Team
+from ioa.ports.brain import Brain, TeamLaunch
 from ioa.protocol.goals import Goal, GoalResult
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
@@ -49,7 +49,7 @@ def task(name: str = "t1", assignee: str = "worker", turn: int = 1) -> TaskSpec:
 def one_task() -> ScriptedBrain:
     """A leader that has one thing done by the worker, waits for it and concludes."""
     return ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))],
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )
@@ -58,7 +58,7 @@ def one_task() -> ScriptedBrain:
 def task_beside() -> ScriptedBrain:
     """A leader that has one thing done by the worker beside the discussion, pauses for it and concludes."""
     return ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))],
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
         utterances=[AsyncTaskAssignment(tasks=(task(),)), Pause(triggers=(T1,)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )

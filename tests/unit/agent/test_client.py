@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
-from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
@@ -139,7 +139,7 @@ async def test_what_was_overtaken_is_waited_for(tmp_path: Path) -> None:
     """Pushes and answers come on ways of their own. What comes too early waits, and nobody asks the log for what comes late."""
     watcher, fetched, never = AgentId("watcher"), list[SequencedEntry](), timedelta(minutes=1)
     brain = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"), watcher))],
+        teams=[TeamLaunch(members=(AgentId("worker"), watcher))],
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )
@@ -314,7 +314,7 @@ async def test_a_brain_that_fails_is_asked_again(company: Company) -> None:
 async def test_a_brain_that_is_always_refused_loses_its_turn(company: Company) -> None:
     """After three refusals a member passes, at once and with the reason; nobody waits until its time is up."""
     illegal = Discussion(content="You?", next_speaker=AgentId("nobody"))
-    lead = ScriptedBrain(teams=[Team(members=(AgentId("worker"),))], utterances=[illegal] * 3)
+    lead = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("worker"),))], utterances=[illegal] * 3)
     await company.start(idle("worker"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions))
     await company.start(idle("lead"), lead)
     await company.network.offer(GOAL)
@@ -371,7 +371,7 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
     """After many goals neither sessions nor memberships nor files are left."""
     await company.start(idle("worker"))
     lead = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))] * 20,
+        teams=[TeamLaunch(members=(AgentId("worker"),))] * 20,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 20,
         conclusions=list(one_task()._conclusions) * 20,
     )
@@ -391,7 +391,7 @@ async def test_goals_published_again_after_a_loss_conclude_again(company: Compan
     goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(3)]
     await company.start(idle("worker"))
     lead = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))] * 6,
+        teams=[TeamLaunch(members=(AgentId("worker"),))] * 6,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 6,
         conclusions=list(one_task()._conclusions) * 6,
     )
@@ -458,7 +458,7 @@ async def test_an_agent_learns_of_a_loss_while_it_was_away(company: Company) -> 
     """A memory of logs that were lost meanwhile is put aside at the start."""
     await company.start(idle("worker"))
     lead = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))] * 2,
+        teams=[TeamLaunch(members=(AgentId("worker"),))] * 2,
         utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 2,
         conclusions=list(one_task()._conclusions) * 2,
     )
@@ -568,7 +568,7 @@ async def test_a_leader_that_cannot_decide_fails_the_goal(company: Company, fail
     """An error that no retry helps ends the goal, and is told."""
 
     class Helpless(ScriptedBrain):
-        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
             raise failure
 
     await company.start(idle("lead"), Helpless())
@@ -597,12 +597,12 @@ async def test_a_goal_comes_back_while_discovery_is_away(company: Company) -> No
     asked = []
 
     class Seeking(ScriptedBrain):
-        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
             asked.append(mission.text)
             if len(asked) < 3:
                 raise UnavailableError("Discovery does not answer.")
             found = await tools.search_client([Need(text=mission.text)])
-            return Team(members=tuple(hit.card.agent_id for hit in found.merged if hit.card.agent_id != "lead"))
+            return TeamLaunch(members=tuple(hit.card.agent_id for hit in found.merged if hit.card.agent_id != "lead"))
 
     brain = Seeking(utterances=one_task()._utterances, conclusions=one_task()._conclusions)
     await _open(company, brain)
@@ -622,7 +622,7 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
         return await search(request)
 
     class Seeking(ScriptedBrain):
-        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
             await tools.search_client([Need(text=mission.text)])
             return await super().form_team(mission, tools)
 
@@ -636,7 +636,7 @@ async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
 async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -> None:
     """A member that cannot join costs another formation."""
     brain = one_task()
-    brain._teams.appendleft(Team(members=(AgentId("gone"),)))
+    brain._teams.appendleft(TeamLaunch(members=(AgentId("gone"),)))
     await _open(company, brain)
 
     result = await company.result()
@@ -646,7 +646,7 @@ async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -
 
 async def test_a_team_that_never_holds_is_given_up(company: Company) -> None:
     """After three formations the goal ends as one that nobody can do."""
-    await company.start(idle("lead"), ScriptedBrain(teams=[Team(members=(AgentId("gone"),))] * 3))
+    await company.start(idle("lead"), ScriptedBrain(teams=[TeamLaunch(members=(AgentId("gone"),))] * 3))
 
     result = await company.has_done()
 
@@ -686,7 +686,7 @@ async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> No
     await company.result()
     brain = company.members["lead"].brain
     assert isinstance(brain, ScriptedBrain)
-    brain._teams.append(Team(members=()))
+    brain._teams.append(TeamLaunch(members=()))
 
     await company.network.offer(GOAL)
     await eventually(lambda: len(brain.missions) == 2)

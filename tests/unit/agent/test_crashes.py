@@ -10,7 +10,7 @@ from typing import Literal, ParamSpec, TypeVar
 import pytest
 
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Alone, GroupView, Mission, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -51,9 +51,9 @@ T = TypeVar("T")
 class _Planner:
     """Have one task done and conclude, whichever process asks."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
         """Take the worker."""
-        return Team(members=(AgentId("worker"),))
+        return TeamLaunch(members=(AgentId("worker"),))
 
     async def speak(self, view: GroupView) -> Utterance:
         """Give out the task if that was not done."""

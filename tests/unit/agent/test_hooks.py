@@ -19,7 +19,7 @@ from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.workspace import GroupFiles
-from ioa.ports.agent_store import Observation
+from ioa.ports.agent_store import StoredObservation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
@@ -75,7 +75,7 @@ async def test_what_is_seen_reaches_the_speaker_and_the_memory_alone(tmp_path: P
         agent.observe(look_on_the_loop if is_async else look)
         rig = _Rig(agent, tmp_path)
         assert await rig.observed() == f"ann: {CANARY}"
-        assert await rig.store.observation(_view().charter.comm_id) == Observation(_view().state.turn, f"ann: {CANARY}")
+        assert await rig.store.observation(_view().charter.comm_id) == StoredObservation(_view().state.turn, f"ann: {CANARY}")
     assert threads == [False, True]
 
 

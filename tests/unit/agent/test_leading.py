@@ -16,7 +16,7 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools, UndecidedError
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
@@ -38,11 +38,11 @@ ROOM = comm_id_of_goal(GOAL.goal_id)
 class Costly(ScriptedBrain):
     """Spends five thousand tokens on each formation, and raises what it is told to."""
 
-    def __init__(self, *teams: Team | NobodyFits, errors: Sequence[Exception] = ()) -> None:
+    def __init__(self, *teams: TeamLaunch | NobodyFits, errors: Sequence[Exception] = ()) -> None:
         super().__init__(teams=teams)
         self._errors = list(errors)
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Spend, then raise or play the next team."""
         mission.meter.add(SPENT)
         self.missions.append(mission)
@@ -101,20 +101,20 @@ class Desk:
         return event
 
 
-def too_many() -> Team:
+def too_many() -> TeamLaunch:
     """More members than any group takes."""
-    return Team(members=tuple(AgentId(f"agent-{number}") for number in range(70)))
+    return TeamLaunch(members=tuple(AgentId(f"agent-{number}") for number in range(70)))
 
 
-def too_long() -> Team:
+def too_long() -> TeamLaunch:
     """A plan that fits into no message."""
     tasks = [PlannedTask(task_id=TaskId(f"t{number}"), assignee=WORKER, task_desc="d" * 20_000) for number in range(60)]
-    return Team(members=(WORKER,), plan=tuple(tasks))
+    return TeamLaunch(members=(WORKER,), plan=tuple(tasks))
 
 
-def nearly_too_long() -> Team:
+def nearly_too_long() -> TeamLaunch:
     """A plan that fits into the request and not into the group's first entry."""
-    return Team(members=(WORKER,), plan=too_long().plan[:47])
+    return TeamLaunch(members=(WORKER,), plan=too_long().plan[:47])
 
 
 @pytest.mark.parametrize("team", [too_many, too_long, nearly_too_long])
@@ -131,7 +131,7 @@ async def test_a_launch_that_never_can_be_ends_the_goal(team: object) -> None:
 
 async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None:
     """An error of our own in launching is tried again, with the same team, and then told; each formation is paid for."""
-    desk = Desk(Costly(Team(members=(WORKER,))))
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
 
     async def fail(_request: LaunchGroup) -> GroupSnapshot:
@@ -150,7 +150,7 @@ async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None
 
 async def test_an_outage_launches_the_same_team_again() -> None:
     """While the system, or a member for a moment, is away, nothing is asked of the brain."""
-    desk = Desk(Costly(Team(members=(WORKER,))))
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     launch, refusals = desk.network.launch, [UnavailableError("Away for a moment.")] * 3
 
@@ -166,7 +166,7 @@ async def test_an_outage_launches_the_same_team_again() -> None:
 
 async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> None:
     """An agent that is given the goal again launches the team that it has formed."""
-    desk = Desk(Costly(Team(members=(WORKER,))))
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     launch, asked = desk.network.launch, asyncio.Event()
 
@@ -187,8 +187,8 @@ async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> No
 
 async def test_formations_that_came_to_nothing_are_paid_for() -> None:
     """The group that is launched in the end bears the cost of all."""
-    gone = Team(members=(AgentId("gone"),))
-    desk = Desk(Costly(gone, gone, Team(members=(WORKER,))))
+    gone = TeamLaunch(members=(AgentId("gone"),))
+    desk = Desk(Costly(gone, gone, TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     assert await desk.deliver() is None
     assert (await desk.launched()).usage == SPENT.plus(SPENT).plus(SPENT)
@@ -196,7 +196,7 @@ async def test_formations_that_came_to_nothing_are_paid_for() -> None:
 
 async def test_no_goal_has_more_than_three_formations() -> None:
     """A team that never holds is given up, with what it has cost."""
-    desk = Desk(Costly(*[Team(members=(AgentId("gone"),))] * 4))
+    desk = Desk(Costly(*[TeamLaunch(members=(AgentId("gone"),))] * 4))
     await desk.open()
     assert await desk.deliver() is None
     result = await desk.result()
@@ -225,7 +225,7 @@ async def test_nothing_is_asked_after_the_deadline() -> None:
 
 async def test_forming_ends_with_the_goal() -> None:
     """A brain that thinks beyond the deadline is stopped, and so is a launch that nobody answers."""
-    desk = Desk(Costly(Team(members=(WORKER,))))
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.network.reachable = False
     soon = GoalOffer(GOAL, desk.clock.now() + timedelta(milliseconds=50), 1)
@@ -283,7 +283,7 @@ async def test_an_error_of_the_system_in_abandoning_comes_back() -> None:
 @pytest.mark.parametrize(("age", "reason", "formations"), [(0, None, 2), (4, None, 2), (6, Reason.NO_AGENT, 1)])
 async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Reason | None, formations: int) -> None:
     """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
-    desk = Desk(Costly(NobodyFits(needs=("a poem",)), Team(members=(WORKER,))))
+    desk = Desk(Costly(NobodyFits(needs=("a poem",)), TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
@@ -294,7 +294,7 @@ async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Re
 @pytest.mark.parametrize(("age", "formations"), [(0, 2), (6, 1)])
 async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int) -> None:
     """Whoever has only just come looks again before it asks those who are near."""
-    desk = Desk(Costly(Team(members=(WORKER,), in_doubt=True), Team(members=(WORKER,))))
+    desk = Desk(Costly(TeamLaunch(members=(WORKER,), in_doubt=True), TeamLaunch(members=(WORKER,))))
     await desk.open(card(WORKER))
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
@@ -307,7 +307,7 @@ async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile() -
     await desk.open(card(WORKER, pool=LEAD))
     form, ticket = desk.brain.form_team, await desk.ticket()
 
-    async def form_while_another_launches(mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_while_another_launches(mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         await desk.network.launch(LaunchGroup(owner=WORKER, members=(), goal_id=GOAL.goal_id, ticket=ticket))
         return await form(mission, tools)
 

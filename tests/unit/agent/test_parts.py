@@ -9,7 +9,7 @@ from ioa import Agent
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.group.events import Said
-from ioa.ports.brain import Mission, Team, TeamTools
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -194,6 +194,6 @@ async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: Syst
 class Everybody(ModelBrain):
     """A model's brain that takes everybody into the team."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
         """Ask nobody."""
-        return Team(members=(AgentId("guest"), AgentId("flora")))
+        return TeamLaunch(members=(AgentId("guest"), AgentId("flora")))

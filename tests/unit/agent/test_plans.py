@@ -8,7 +8,7 @@ from ioa import TaskContext
 from ioa.agent.model import ModelBrain
 from ioa.group.events import GroupLaunched
 from ioa.group.state import GroupState
-from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task, task_id_of_turn
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome, TaskSpec
@@ -25,9 +25,9 @@ from tests.unit.agent.model.situations import decision, speech
 class Editor(ModelBrain):
     """A leader whose team is known, and that speaks as its model says."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Take the colleagues."""
-        return Team(members=tuple(AgentId(name) for name in ("researcher", "writer", "critic")))
+        return TeamLaunch(members=tuple(AgentId(name) for name in ("researcher", "writer", "critic")))
 
 
 def _given(name: str, assignee: str, *uses: str) -> dict[str, object]:
@@ -117,7 +117,7 @@ async def test_a_chain_whose_second_agent_dies_goes_on_with_another_one(company:
     for name in ("first", "spare", "third"):
         await company.start(working(do, name))
     lead = ScriptedBrain(
-        teams=[Team(members=tuple(AgentId(name) for name in ("first", "second", "third", "spare")))],
+        teams=[TeamLaunch(members=tuple(AgentId(name) for name in ("first", "second", "third", "spare")))],
         utterances=[
             _chain(1, "second", "a", "b", "c"),
             _chain(2, "spare", "b", "c"),
@@ -158,7 +158,7 @@ async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> N
         return "drawn"
 
     nested = ScriptedBrain(
-        approaches=[Team(members=(AgentId("artist"),))],
+        approaches=[TeamLaunch(members=(AgentId("artist"),))],
         utterances=[
             SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-s"), assignee=AgentId("artist"), task_desc="draw"),)),
             ConcludeGroupDiscussion(conclusion=Conclusion(content="The chart is drawn.")),
@@ -168,7 +168,7 @@ async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> N
     await company.start(working(draw, "artist"))
     await company.start(idle("second"), nested)
     lead = ScriptedBrain(
-        teams=[Team(members=(AgentId("first"), AgentId("second")))],
+        teams=[TeamLaunch(members=(AgentId("first"), AgentId("second")))],
         utterances=[_chain(1, "second", "a", "b"), ConcludeGroupDiscussion(conclusion=Conclusion(content="Here it is."))],
     )
     await company.start(idle("lead"), lead)

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import Mission, Team, TeamTools, WholeConclusion
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, comm_id_of_goal
@@ -320,7 +320,7 @@ async def test_a_million_characters_are_concluded_whole(company: Company, at_onc
     whole = "figures of a long report\n" * 40_000
     conclusion = WholeConclusion(content=whole)
     brain = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))],
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
         utterances=[ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)],
         conclusions=[conclusion],
     )
@@ -336,9 +336,9 @@ async def test_a_million_characters_are_concluded_whole(company: Company, at_onc
 class _LeadingModel(ModelBrain):
     """A model that leads the worker, and is not asked whom to lead."""
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
         """Take the worker."""
-        return Team(members=(WORKER,))
+        return TeamLaunch(members=(WORKER,))
 
 
 async def test_what_an_agent_thought_survives_its_process(company: Company) -> None:

@@ -10,7 +10,7 @@ from ioa.agent.definition import TaskContext
 from ioa.client.calls import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -36,10 +36,10 @@ class DearBrain(ScriptedBrain):
     """A scripted brain each of whose decisions costs the same."""
 
     def __init__(self, *utterances: Utterance) -> None:
-        team = Team(members=(AgentId("worker"),))
+        team = TeamLaunch(members=(AgentId("worker"),))
         super().__init__(teams=[team], utterances=utterances, conclusions=[Conclusion(content="All done.")])
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Play the next team, at a price."""
         mission.meter.add(THOUGHT)
         mission.meter.note(ModelCall(purpose="form", usage=THOUGHT))
@@ -56,7 +56,7 @@ class DearBrain(ScriptedBrain):
         view.meter.add(THOUGHT)
         return await super().conclude(view)
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task alone, at a price."""
         task.group.meter.add(THOUGHT)
         task.group.meter.note(ModelCall(purpose="approach", usage=THOUGHT))

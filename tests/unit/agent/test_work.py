@@ -16,7 +16,7 @@ from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Team
+from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.load import Load
@@ -374,7 +374,7 @@ async def test_files_arrive_with_what_builds_on_them(company: Company) -> None:
 
     second = task("t2", turn=2).model_copy(update={"uses": (T1,)})
     brain = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))],
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
         utterances=[SyncTaskAssignment(tasks=(task(),)), SyncTaskAssignment(tasks=(second,)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )
@@ -404,7 +404,7 @@ async def test_a_brain_that_cannot_say_how_leaves_the_task_to_the_function(compa
 def _delegating() -> tuple[ScriptedBrain, ScriptedBrain]:
     """A worker that has its task done by a helper in a nested team, and the helper."""
     worker = ScriptedBrain(
-        approaches=[Team(members=(AgentId("helper"),))],
+        approaches=[TeamLaunch(members=(AgentId("helper"),))],
         utterances=[SyncTaskAssignment(tasks=(task("s1", "helper"),)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="The helper did it.")],
     )
@@ -439,7 +439,7 @@ async def test_a_nested_team_does_a_task(company: Company) -> None:
 async def test_a_nested_team_that_was_announced_but_never_opened_is_opened_after_all(company: Company) -> None:
     """An agent that died between the parent's entry and the nested group opens it after its restart."""
     worker, helper = _delegating()
-    worker._approaches.append(Team(members=(AgentId("helper"),)))
+    worker._approaches.append(TeamLaunch(members=(AgentId("helper"),)))
     append, announced = company.network.log.append, asyncio.Event()
 
     async def fail_to_open(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
@@ -481,7 +481,9 @@ async def test_a_restart_leaves_a_nested_team_to_its_work(company: Company) -> N
 
 async def test_a_refused_nested_team_leaves_the_task_to_its_assignee(company: Company) -> None:
     """When no team can be opened the function does the task."""
-    await company.start(working(lambda words: f"alone: {words}"), ScriptedBrain(approaches=[Team(members=(AgentId("gone"),))]))
+    await company.start(
+        working(lambda words: f"alone: {words}"), ScriptedBrain(approaches=[TeamLaunch(members=(AgentId("gone"),))])
+    )
     await company.start(idle("lead"), one_task())
     await company.network.offer(GOAL)
 
@@ -596,7 +598,7 @@ async def test_functions_run_at_most_as_many_at_once_as_allowed(company: Company
 
     tasks = tuple(task(f"t{number}") for number in range(1, 21))
     brain = ScriptedBrain(
-        teams=[Team(members=(AgentId("worker"),))],
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
         utterances=[SyncTaskAssignment(tasks=tasks), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )

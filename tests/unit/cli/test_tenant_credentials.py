@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.authorization import Limits, read_callout, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, read_callout, read_tenants
 from ioa.cli.credentials import create_credentials, parse_tenant, plan_of, upgrade_credentials
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
@@ -50,7 +50,7 @@ def test_a_tenant_is_added_beside_others(tmp_path: Path) -> None:
     assert {name: _let_in(tmp_path, name) for name in before} == before
     assert [len(_let_in(tmp_path, name)) for name in ("IOA_acme", "IOA_acme_AGENTS", "IOA_umbra_AGENTS")] == [4, 2, 1]
     assert read_callout(_rendered(tmp_path)) == callout is not None
-    assert read_tenants(_rendered(tmp_path)) == {ACME: Limits(max_file=1_000_000), UMBRA: Limits()}
+    assert read_tenants(_rendered(tmp_path)) == {ACME: AccountLimits(max_file=1_000_000), UMBRA: AccountLimits()}
 
 
 def test_naming_everybody_is_naming_everybody_of_one_tenant(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_naming_everybody_is_naming_everybody_of_one_tenant(tmp_path: Path) -> N
     _create(tmp_path, ACME, ["writer:1"], ("agent_connections=6",))
     upgrade_credentials(tmp_path, _QUIET)
     assert (len(_let_in(tmp_path, "IOA_acme_AGENTS")), _let_in(tmp_path, "IOA_umbra_AGENTS")) == (1, umbra)
-    assert read_tenants(_rendered(tmp_path))[ACME] == Limits(agent_connections=6)
+    assert read_tenants(_rendered(tmp_path))[ACME] == AccountLimits(agent_connections=6)
 
 
 async def test_keys_of_a_tenant_are_replaced_and_revoked_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError, TaskError
-from ioa.sandbox import Limits
+from ioa.sandbox import SandboxLimits
 from ioa.testing.task_context import RecordingContext, upstream
 from python_runner import agent, run_code
 from tests.unit.examples.agent_run import Run
@@ -67,19 +67,19 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("code", "limits", "said"),
     [
-        ("while True: pass", Limits(cpu=timedelta(seconds=1)), "more than 1 seconds of processor time"),
+        ("while True: pass", SandboxLimits(cpu=timedelta(seconds=1)), "more than 1 seconds of processor time"),
         (
             "input_never = __import__('threading').Event().wait()",
-            Limits(wall_clock=timedelta(seconds=0.3)),
+            SandboxLimits(wall_clock=timedelta(seconds=0.3)),
             "did not end within 0.3 seconds",
         ),
-        ("x = bytearray(900_000_000)", Limits(memory_bytes=400_000_000), "MemoryError"),
-        ("open('big', 'wb').write(b'x' * 200_000)", Limits(file_bytes=100_000), "File too large"),
-        ("1 / 0", Limits(), "ZeroDivisionError"),
-        ("raise SystemExit(3)", Limits(), "status 3"),
+        ("x = bytearray(900_000_000)", SandboxLimits(memory_bytes=400_000_000), "MemoryError"),
+        ("open('big', 'wb').write(b'x' * 200_000)", SandboxLimits(file_bytes=100_000), "File too large"),
+        ("1 / 0", SandboxLimits(), "ZeroDivisionError"),
+        ("raise SystemExit(3)", SandboxLimits(), "status 3"),
     ],
 )
-def test_limits(code: str, limits: Limits, said: str, tmp_path: Path) -> None:
+def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
     """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
     with pytest.raises(TaskError) as error:
         run_code(code, RecordingContext(tmp_path), limits)

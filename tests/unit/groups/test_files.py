@@ -26,8 +26,8 @@ from ioa.protocol.files import (
     GetFile,
     GetUpload,
     PutFile,
+    PutStanding,
     PutUpload,
-    Standing,
     Stored,
     get_in_pieces,
     put_in_pieces,
@@ -46,10 +46,10 @@ TWO_PIECES = b"x" * (PIECE_BYTES + 100)
 
 def putting(
     plane: Plane, agent_id: AgentId, comm_id: CommId = ROOM, place: str = PLACE
-) -> Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]:
+) -> Callable[[Announced, PutStanding | None, bytes], Awaitable[Stored]]:
     """How an agent puts pieces."""
 
-    async def put(file: Announced, standing: Standing | None, data: bytes) -> Stored:
+    async def put(file: Announced, standing: PutStanding | None, data: bytes) -> Stored:
         return await plane.files.put(
             PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=data)
         )
@@ -65,7 +65,7 @@ async def put(plane: Plane, agent_id: AgentId, data: bytes = b"chart", place: st
 async def upload(plane: Plane, data: bytes, place: str = "0/a") -> Artifact:
     """Put a user's file."""
 
-    async def one(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+    async def one(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
         return await plane.files.put_upload(
             PutUpload(user=ANNA, goal_id=GOAL, place=place, file=file, standing=standing, data=piece)
         )

@@ -16,7 +16,7 @@ from ioa.protocol.ids import LOCAL, CommId, GoalName
 from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.unreadable import UnreadableEntries
-from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters
+from ioa.testing.memory_delivery import MemoryDeadLetters, RefusedMessage
 from ioa_router.standstill import Standstill
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
@@ -82,7 +82,7 @@ async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:
             await noting.note(error)
     await UnreadableEntries(dead).note(error)
     assert (dead.letters, unreadable._value.get() - before, len(lines)) == (
-        [DeadLetter(DeadReason.UNREADABLE_ENTRY, "Entry 7 cannot be read.", f"ioa.v1.comm.{ROOM}.log", b"garbage")],
+        [RefusedMessage(DeadReason.UNREADABLE_ENTRY, "Entry 7 cannot be read.", f"ioa.v1.comm.{ROOM}.log", b"garbage")],
         4,
         1,
     )

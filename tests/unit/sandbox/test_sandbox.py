@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.sandbox import Level, Limits, run
+from ioa.sandbox import Level, SandboxLimits, run
 from ioa.sandbox.box_folder import unpack
 from ioa.sandbox.landlock import Abi, this_kernel
 from ioa.sandbox.levels import missing
@@ -51,7 +51,7 @@ def level(request: pytest.FixtureRequest) -> Level:
 def runs(level: Level, tmp_path: Path) -> Runs:
     """A function that runs Python code in a sandbox with a box of its own, and gives how it failed and what it printed."""
 
-    def in_sandbox(code: str, limits: Limits = Limits(), network: Sequence[int] = ()) -> tuple[str, str]:
+    def in_sandbox(code: str, limits: SandboxLimits = SandboxLimits(), network: Sequence[int] = ()) -> tuple[str, str]:
         box, output = tmp_path / "box", tmp_path / "output"
         box.mkdir(exist_ok=True)
         reason = run([held(level)[0], "-I", "-S", "-c", code], box, limits, level, network, output=output)
@@ -92,7 +92,7 @@ try:
 except OSError:
     print(count)
 """
-    reason, printed = runs(code, Limits(processes=12))
+    reason, printed = runs(code, SandboxLimits(processes=12))
     assert (reason, 1 <= int(printed) <= 24) == ("", True)
 
 
@@ -121,7 +121,7 @@ def test_memory_and_large_files(code: str, said: str, runs: Runs) -> None:
 )
 def test_a_full_box(code: str, said: str, level: Level, runs: Runs, tmp_path: Path) -> None:
     """Thousands of files or folders, or many large ones, end the code, and what is beyond the limits does not stay on the disk."""
-    reason, printed = runs(code, Limits(files=100, box_bytes=5_000_000))
+    reason, printed = runs(code, SandboxLimits(files=100, box_bytes=5_000_000))
     full = level is Level.BWRAP and "No space left on device" in printed
     left = list((tmp_path / "box").rglob("*"))
     assert (reason == said or full, len(left) <= 101) == (True, True), (reason, printed)
@@ -140,7 +140,7 @@ if not os.fork():
     signal.pause()
 signal.pause()
 """
-    reason, _ = runs(code, Limits(wall_clock=timedelta(seconds=1)))
+    reason, _ = runs(code, SandboxLimits(wall_clock=timedelta(seconds=1)))
     with (tmp_path / "output").open() as output:  # locked as long as anybody lives who inherited it
         fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert reason == "did not end within 1 seconds"
@@ -175,7 +175,7 @@ except PermissionError:
 def test_ports_on_an_older_kernel(tmp_path: Path) -> None:
     """Where connections cannot be confined to ports, none is allowed rather than all of them."""
     with pytest.raises(InvalidInputError, match="cannot confine connections to ports"):
-        run(["true"], tmp_path, Limits(), Level.LANDLOCK, [80], output=tmp_path / "output", kernel=Abi(3))
+        run(["true"], tmp_path, SandboxLimits(), Level.LANDLOCK, [80], output=tmp_path / "output", kernel=Abi(3))
 
 
 def test_what_comes_out(runs: Runs, tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_hostile_archive(tmp_path: Path) -> None:
         archive.addfile(_member("link/through", size=1), io.BytesIO(b"x"))
         archive.addfile(_member("hard", tarfile.LNKTYPE, "/etc/passwd"))
         archive.addfile(_member("device", tarfile.CHRTYPE))
-    assert unpack(packed, box, Limits()) == ""
+    assert unpack(packed, box, SandboxLimits()) == ""
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
         "box",
         "box/good",
@@ -214,7 +214,7 @@ def test_a_hostile_archive(tmp_path: Path) -> None:
         "box/link/through",
     ]
     assert not (box / "link").is_symlink()
-    assert unpack(io.BytesIO(b"no archive"), box, Limits()) == "left a box that cannot be read"
+    assert unpack(io.BytesIO(b"no archive"), box, SandboxLimits()) == "left a box that cannot be read"
 
 
 def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:

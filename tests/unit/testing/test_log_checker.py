@@ -20,7 +20,7 @@ from ioa.testing.log_checker import (
     Absence,
     Acceptance,
     Evidence,
-    Run,
+    TaskRun,
     check,
     check_answers,
     check_courses,
@@ -34,7 +34,7 @@ from tests.unit.group.scenario import COMM, launched, launched_under, rejected, 
 from tests.unit.protocol.policies import SHIPPED
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
-_RUNS = [Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)]
+_RUNS = [TaskRun(BOB, f"work {ROOM}/t1", 1, returned=False), TaskRun(BOB, f"work {ROOM}/t1", 1, returned=True)]
 
 
 async def _whole() -> Evidence:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ioa import Agent, GoalOrder, TurnView
-from ioa.ports.brain import Team
+from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import team_of
@@ -70,7 +70,7 @@ async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -
     """Whoever leads asks the others, and concludes with what they chose."""
     colours = file("colours.py")
     order = GoalOrder(goal="Which colour shall the door have?", agent="asking")
-    plan = ScriptedBrain(teams=[Team(members=(AgentId("ann"), AgentId("bob")))])
+    plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("ann"), AgentId("bob")))])
     finished = await ioa_system.run(order, agents=[colours[name] for name in ("asking", "ann", "bob")], brain=plan)
     assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "{'red': 2, 'blue': 0}")
 
@@ -88,7 +88,7 @@ async def test_a_group_in_which_all_fail_ends_at_once(ioa_system: System) -> Non
     """As failed, with who failed and how; a team with a policy and a free group alike."""
     agents = [broken(name) for name in ("judge", "reviewer-1", "reviewer-2")]
     led = await ioa_system.run(team("panel", "Is it ready?"), agents=agents)
-    plan = ScriptedBrain(teams=[Team(members=(AgentId("reviewer-1"),))])
+    plan = ScriptedBrain(teams=[TeamLaunch(members=(AgentId("reviewer-1"),))])
     free = await ioa_system.run(GoalOrder(goal="Is it ready?", agent="judge"), agents=agents, brain=plan)
     assert (led.succeeded, free.result.reason) == (False, Reason.FAILED)
     assert "speak raised KeyError: 'no idea'" in led.transcript

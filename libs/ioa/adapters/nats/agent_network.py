@@ -38,7 +38,7 @@ from ioa.group.state import GroupState
 from ioa.ports.agent_network import GoalLeader, GoalOffer
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
-from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, Standing, Stored, get_in_pieces, put_in_pieces
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import TASK_REPORTS, Header, Message
@@ -255,7 +255,7 @@ class NatsAgentNetwork:
     async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""
 
-        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
             return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
 

@@ -50,7 +50,7 @@ _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
 
-class Limits(Model):
+class AccountLimits(Model):
     """What all of a tenant may have together: a hostile agent can use up its agents' share, and nobody else's."""
 
     model_config = ConfigDict(extra="forbid")
@@ -87,7 +87,7 @@ class Callout:
 
 
 def authorization(
-    users: Mapping[str, Permissions], callout: Callout | None = None, tenants: Mapping[TenantId, Limits] | None = None
+    users: Mapping[str, Permissions], callout: Callout | None = None, tenants: Mapping[TenantId, AccountLimits] | None = None
 ) -> str:
     """Render the accounts of a server, in JSON, which nats-server reads and includes like its own notation.
 
@@ -96,8 +96,8 @@ def authorization(
         callout: Who says what everybody else may do; nobody else is let in if None.
         tenants: What each may use up; those of `users` that are not named here have the usual limits.
     """
-    limits = {may.tenant: Limits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
-    accounts = _accounts(None, Limits(), users)
+    limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
+    accounts = _accounts(None, AccountLimits(), users)
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users)
     asked = ""
@@ -112,7 +112,7 @@ def authorization(
     return f'{{"accounts": {{\n{written}\n}}{asked}}}\n'
 
 
-def _accounts(tenant: TenantId | None, limits: Limits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
+def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
     """Return the three accounts of a tenant. They import from each other, and from nobody else."""
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     control_plane = account_of(CONTROL_PLANE, tenant)
@@ -131,7 +131,7 @@ def _accounts(tenant: TenantId | None, limits: Limits, users: Mapping[str, Permi
     return {account_of(side, tenant): account for side, account in accounts.items()}
 
 
-def read_tenants(rendered: str) -> dict[TenantId, Limits]:
+def read_tenants(rendered: str) -> dict[TenantId, AccountLimits]:
     """Tell from what was rendered which tenants with a name there are, and what each may use up; none if it was not rendered."""
     found: dict[TenantId, dict[str, object]] = defaultdict(dict)
     try:
@@ -141,7 +141,7 @@ def read_tenants(rendered: str) -> dict[TenantId, Limits]:
                 found[tenant] |= {field: account["limits"][limit] for limit, field in _LIMITED[side].items()}
                 if isinstance(account.get("jetstream"), dict):
                     found[tenant]["max_file"] = account["jetstream"]["max_file"]
-        return {tenant: Limits.model_validate(limits) for tenant, limits in found.items()}
+        return {tenant: AccountLimits.model_validate(limits) for tenant, limits in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
 

@@ -25,14 +25,14 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Stored:
+class FollowedMessage:
     """A message of the stream and its sequence there."""
 
     seq: int
     data: bytes
 
 
-async def follow_subject(client: Client, stream: str, subject: str, *, after: int = 0) -> AsyncGenerator[Stored, None]:
+async def follow_subject(client: Client, stream: str, subject: str, *, after: int = 0) -> AsyncGenerator[FollowedMessage, None]:
     """Yield the stored messages of a subject behind a sequence and then each new one, once each and in order, for ever."""
     attention = Attention()
 
@@ -56,7 +56,7 @@ async def follow_subject(client: Client, stream: str, subject: str, *, after: in
             await subscription.unsubscribe()
 
 
-async def _next(client: Client, stream: str, subject: str, after: int) -> Stored | None:
+async def _next(client: Client, stream: str, subject: str, after: int) -> FollowedMessage | None:
     try:
         with unavailable_unless_answered(f"The stream {stream}"):
             try:
@@ -66,4 +66,4 @@ async def _next(client: Client, stream: str, subject: str, after: int) -> Stored
     except UnavailableError as error:
         _log.warning("stream_out_of_reach", stream=stream, error=error.message)
         return None
-    return Stored(message.seq or 0, message.data or b"")
+    return FollowedMessage(message.seq or 0, message.data or b"")

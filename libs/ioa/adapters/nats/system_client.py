@@ -44,8 +44,8 @@ from ioa.protocol.files import (
     FilePiece,
     GetUpload,
     PutPiece,
+    PutStanding,
     PutUpload,
-    Standing,
     Stored,
     StoredBytes,
     stream_in_pieces,
@@ -318,7 +318,7 @@ class NatsSystemClient:
     async def _putting(self, goal_id: GoalId, place: str) -> PutPiece:
         user = await self.user()
 
-        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             request = PutUpload(user=user, goal_id=goal_id, place=place, file=file, standing=standing, data=piece)
             return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
 

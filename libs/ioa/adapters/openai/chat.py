@@ -26,8 +26,8 @@ from pydantic import BaseModel
 from ioa.adapters.openai.completion import read_calls, read_completion
 from ioa.adapters.openai.dialect import (
     AnswerFormat,
+    ChatRequest,
     Dialect,
-    Request,
     context_in_models,
     context_in_props,
     context_told,
@@ -130,14 +130,14 @@ class OpenAiChat:
         try:
             async with asyncio.timeout(limits.timeout.total_seconds()), self._concurrent:
                 is_heard = hear is not None and self._settings.stream
-                return await self._ask(Request(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
+                return await self._ask(ChatRequest(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
         except TimeoutError:
             raise UnavailableError(
                 f"The language model at {self._where} gave no answer within {limits.timeout.total_seconds():g} s.",
                 hint="Use a faster model or a longer timeout.",
             ) from None
 
-    async def _ask(self, request: Request, hear: Hear | None) -> ModelAnswer:
+    async def _ask(self, request: ChatRequest, hear: Hear | None) -> ModelAnswer:
         dialect, limits = self._dialect, request.limits
         while True:
             body = chat_body(self._settings, request, dialect)

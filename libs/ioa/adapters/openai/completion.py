@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from ioa.adapters.openai.dialect import Dialect, Request, ToolFormat
+from ioa.adapters.openai.dialect import ChatRequest, Dialect, ToolFormat
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
@@ -111,7 +111,7 @@ def _completion(text: str) -> _Completion | None:
     return completion if completion.choices else None
 
 
-def read_calls(answer: ModelAnswer, request: Request, dialect: Dialect) -> ModelAnswer:
+def read_calls(answer: ModelAnswer, request: ChatRequest, dialect: Dialect) -> ModelAnswer:
     """Give each call an id of its own, and find those that are written in the text where the server knows no tools."""
     if request.tools and dialect.tools is not ToolFormat.NATIVE and answer.finish != "length":
         answer = _unwrapped(answer)

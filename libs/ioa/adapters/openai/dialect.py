@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"(?<![0-9.,])[0-9]{2,9}(?![0-9.])")
 
 
 @dataclass(frozen=True)
-class Request:
+class ChatRequest:
     """What a model is asked; see `ChatModel.answer`."""
 
     messages: tuple[ChatMessage, ...]
@@ -84,7 +84,7 @@ class Dialect:
     given_up: frozenset[str] = frozenset()
     most_answer_tokens: int | None = None
 
-    def without(self, refusal: str, request: Request) -> Dialect | None:
+    def without(self, refusal: str, request: ChatRequest) -> Dialect | None:
         """Give up what the refusal names, or else one degree of strictness; None if nothing is left to give up.
 
         Args:
@@ -108,7 +108,7 @@ class Dialect:
         simpler = None if request.shape is None else _weaker(self.format)
         return None if simpler is None else replace(self, format=simpler)
 
-    def streams(self, request: Request) -> bool:
+    def streams(self, request: ChatRequest) -> bool:
         """Whether an answer comes piece by piece: one in words that somebody wants to hear. Half of a JSON object tells nothing."""
         in_words = request.shape is None and (not request.tools or self.tools is ToolFormat.NATIVE)
         return request.is_heard and in_words and _STREAM not in self.given_up

@@ -15,14 +15,14 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ioa.adapters.openai.dialect import AnswerFormat, Dialect, Request, ToolFormat
+from ioa.adapters.openai.dialect import AnswerFormat, ChatRequest, Dialect, ToolFormat
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.ports.chat_model import ChatMessage
 
 _LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
 
 
-def chat_body(settings: ModelSettings, request: Request, dialect: Dialect) -> dict[str, Any]:
+def chat_body(settings: ModelSettings, request: ChatRequest, dialect: Dialect) -> dict[str, Any]:
     """Build the request. Without a schema of its own the shape is described at the end of the system message.
 
     There it stands before all that changes, so that servers which keep the beginnings of prompts keep it too.
@@ -102,13 +102,13 @@ def _in_words(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
     return said
 
 
-def _tools_in_words(request: Request) -> str:
+def _tools_in_words(request: ChatRequest) -> str:
     told = [f"- {one.name}: {one.description} Arguments: {json.dumps(one.parameters)}" for one in request.tools]
     rule = "Either ask for one tool, whose result you get, or answer." if request.may_call else "No tool is left: answer."
     return "\n".join(["Tools:", *told, rule])
 
 
-def _call_or_answer(request: Request) -> dict[str, Any]:
+def _call_or_answer(request: ChatRequest) -> dict[str, Any]:
     """Return the schema of `{tool, arguments}` for each tool, or `{answer}`."""
     ways, definitions = list[dict[str, Any]](), dict[str, Any]()
     for one in request.tools if request.may_call else ():

@@ -2,6 +2,6 @@
 
 from ioa.agent.model.brain import ModelBrain
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.tally import Cause, Tally
+from ioa.agent.model.tally import Cause, ModelTally
 
-__all__ = ["Budget", "Cause", "ModelBrain", "Tally"]
+__all__ = ["Budget", "Cause", "ModelBrain", "ModelTally"]

@@ -31,7 +31,7 @@ class Typed(Protocol):
         """The word for what is decided."""
 
 
-class Answer(BaseModel):
+class ShapedAnswer(BaseModel):
     """What each answer begins with, and the decision that it takes."""
 
     thought: Text = ""
@@ -62,7 +62,7 @@ class ReportNobodyFits(BaseModel):
     why: Text
 
 
-class Formation(Answer):
+class Formation(ShapedAnswer):
     """A step of team formation."""
 
     decision: Annotated[SearchClient | LaunchGroupChat | ReportNobodyFits, Field(discriminator="type")]
@@ -80,7 +80,7 @@ class TeamUp(BaseModel):
     type: Literal["team"]
 
 
-class Approach(Answer):
+class Approach(ShapedAnswer):
     """How an assignee does its task."""
 
     decision: Annotated[DoAlone | TeamUp, Field(discriminator="type")]
@@ -184,7 +184,7 @@ class PassOn(BaseModel):
 Decision = Discuss | Assign | PauseOn | Read | Conclude | PassOn
 
 
-class Speech(Answer):
+class Speech(ShapedAnswer):
     """What a floor holder says, or wants to read first, and which results it rejects."""
 
     rejects: list[Reject] = []
@@ -205,7 +205,7 @@ class Decide(BaseModel):
     content: Text = ""
 
 
-class Ruling(Answer):
+class Ruling(ShapedAnswer):
     """What somebody decides who is asked to, or wants to read first."""
 
     decision: Annotated[Decide | Read, Field(discriminator="type")]

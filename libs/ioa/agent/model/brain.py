@@ -29,7 +29,7 @@ from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
-from ioa.agent.model.tally import Cause, Decision, Tally
+from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.group.events import name_of
 from ioa.ports.brain import (
     Alone,
@@ -38,7 +38,7 @@ from ioa.ports.brain import (
     Mission,
     NobodyFits,
     TaskView,
-    Team,
+    TeamLaunch,
     TeamTools,
     UndecidedError,
     Utterance,
@@ -79,10 +79,10 @@ class ModelBrain:
         *,
         name: str = "model",
         budget: Budget | None = None,
-        tally: Tally | None = None,
+        tally: ModelTally | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self.tally = tally or Tally()
+        self.tally = tally or ModelTally()
         self.model = name
         self._fallback = fallback
         self._budget = budget or Budget()
@@ -107,7 +107,7 @@ class ModelBrain:
         """How long a decision may take."""
         return self._budget.decision_timeout
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Search and launch as the model says. If it fails, with the best hits or by the rules where there is a fallback.
 
         Raises:
@@ -199,7 +199,7 @@ class ModelBrain:
         assert isinstance(said.decision, Decide)
         return ToDecide(choice=said.decision.choice, content=said.decision.content.strip()[:_MAX_WHY_CHARS])
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
 
         The model is asked only where there is a choice. If it fails, the task is done alone.
@@ -234,7 +234,7 @@ class ModelBrain:
             team = await self.form_team(mission, tools)
         except UndecidedError:
             return alone
-        return team if isinstance(team, Team) and team.members else alone
+        return team if isinstance(team, TeamLaunch) and team.members else alone
 
     async def _speech(self, view: GroupView, floor: timedelta) -> Speech:
         await self._pace(view)

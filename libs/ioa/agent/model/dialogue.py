@@ -12,11 +12,11 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from ioa.agent.model.answers import Answer, Read
+from ioa.agent.model.answers import Read, ShapedAnswer
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.prompts import VERSION, Prompts, cut
 from ioa.agent.model.reading import Reader
-from ioa.agent.model.tally import Cause, Tally
+from ioa.agent.model.tally import Cause, ModelTally
 from ioa.errors import ModelError, UnavailableError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
@@ -34,7 +34,7 @@ _MAX_TOLD_ERRORS = 3
 _MAX_LEARNED = 8
 """How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=ShapedAnswer)
 S = TypeVar("S", bound=BaseModel)
 
 
@@ -78,7 +78,7 @@ Sleep = Callable[[float], Awaitable[None]]
 class Dialogue:
     """Ask one model for decisions and check its answers. `sleep` waits for seconds before one that is away is asked again."""
 
-    def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: Tally, sleep: Sleep = asyncio.sleep) -> None:
+    def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: ModelTally, sleep: Sleep = asyncio.sleep) -> None:
         self._sleep = sleep
         self._model = model
         self._prompts = prompts
@@ -157,7 +157,7 @@ class _Asking:
         prompts: Prompts,
         question: Question,
         budget: Budget,
-        tally: Tally,
+        tally: ModelTally,
         patience: timedelta,
         sleep: Sleep,
     ) -> None:

@@ -14,7 +14,7 @@ from ioa.agent.model.legality import objection_to_step
 from ioa.agent.model.prompts import Prompts, cut, fenced, in_one_line
 from ioa.errors import ForbiddenError
 from ioa.group.state import MAX_MEMBERS
-from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
+from ioa.ports.brain import Contact, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits, SearchResult
@@ -48,12 +48,12 @@ class Findings:
         """Take in what one search found."""
         self.found += result.by_need
 
-    def team(self, members: Sequence[str], me: AgentId) -> Team:
+    def team(self, members: Sequence[str], me: AgentId) -> TeamLaunch:
         """Return the team of these agents without their owner, who belongs to it unnamed."""
         found = [agent for agent in self.cards if agent in set(members) and agent != me]
-        return Team(members=tuple(found[: MAX_MEMBERS - 1]))
+        return TeamLaunch(members=tuple(found[: MAX_MEMBERS - 1]))
 
-    def best_team(self, me: AgentId) -> Team:
+    def best_team(self, me: AgentId) -> TeamLaunch:
         """Return the team of the best hit for each need."""
         return self.team([hits.hits[0].card.agent_id for hits in self.found if hits.hits], me)
 
@@ -75,7 +75,7 @@ class TeamFormation:
         self._prompts = prompts
         self._budget = budget
 
-    async def form(self, mission: Mission, tools: TeamTools, findings: Findings) -> Team | NobodyFits:
+    async def form(self, mission: Mission, tools: TeamTools, findings: Findings) -> TeamLaunch | NobodyFits:
         """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
 
         The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what

@@ -41,7 +41,7 @@ _MAX_FILES = 20
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """One line of the log; `opening` and `closing` are never cut.
 
     Attributes:
@@ -64,9 +64,9 @@ class Line:
         return "\n".join(filter(None, (self.opening, body, self.closing)))
 
 
-def lines_of(view: GroupView, thoughts: Mapping[int, str]) -> list[Line]:
+def lines_of(view: GroupView, thoughts: Mapping[int, str]) -> list[LogLine]:
     """All lines of a group's log; `thoughts` are the reader's own, by turn."""
-    lines: list[Line] = []
+    lines: list[LogLine] = []
     for item in view.log:
         name = f"m{len(lines) + 1}"
         if isinstance(item, TaskRecord):
@@ -112,7 +112,7 @@ def described(name: str, file: Artifact) -> str:
     return f"{name} ({in_one_line(file.media_type)}, {file.size_bytes:,} bytes)"
 
 
-def fitting(lines: Sequence[Line], room: int) -> str:
+def fitting(lines: Sequence[LogLine], room: int) -> str:
     """Return the lines in at most about `room` tokens: whole while they fit, else cut in steps (see above)."""
     sizes = [tokens_of(line.shown()) + 1 for line in lines]
     shown: list[int] = []  # how many tokens each line so far has in the prompt; with 0 it is left out
@@ -126,7 +126,7 @@ def fitting(lines: Sequence[Line], room: int) -> str:
     return "\n".join(_told(lines, shown, sizes))
 
 
-def _told(lines: Sequence[Line], shown: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
+def _told(lines: Sequence[LogLine], shown: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
     """Return the lines as they are shown, with a mark wherever some are left out."""
     first_left_out: int | None = None
     for number, (line, most, size) in enumerate(zip(lines, shown, sizes, strict=True), start=1):
@@ -139,7 +139,7 @@ def _told(lines: Sequence[Line], shown: Sequence[int], sizes: Sequence[int]) -> 
         yield line.shown(None if most >= size else most)
 
 
-def _levels(lines: Sequence[Line], sizes: Sequence[int], room: int) -> list[int]:
+def _levels(lines: Sequence[LogLine], sizes: Sequence[int], room: int) -> list[int]:
     """How many tokens each line gets when the room is full: open tasks and the last lines whole, the others up to one level."""
     target = int(room * FILLED)
     still_open = {task_id for line in lines for task_id in line.gives} - {line.ends for line in lines}
@@ -175,7 +175,7 @@ def _level(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _message(name: str, message: Message, thought: str) -> Line:
+def _message(name: str, message: Message, thought: str) -> LogLine:
     payload, sender = message.payload, message.header.sender
     gives: tuple[TaskId, ...] = ()
     match payload:
@@ -197,13 +197,13 @@ def _message(name: str, message: Message, thought: str) -> Line:
         case _:
             kind = f"{payload.type} from {sender}"
     opening = "\n".join(filter(None, (f"<message {name} {kind}>", fenced("thought", defused(thought)))))
-    return Line(name, opening, text_of(message), "</message>", gives)
+    return LogLine(name, opening, text_of(message), "</message>", gives)
 
 
-def _result(name: str, spec: TaskSpec, outcome: str, text: str, files: Sequence[Artifact]) -> Line:
+def _result(name: str, spec: TaskSpec, outcome: str, text: str, files: Sequence[Artifact]) -> LogLine:
     closing = "\n".join(filter(None, (file_lines(spec.task_id, files), "</result>")))
     opening = f"<result {name} {spec.task_id} {outcome} by {spec.assignee}>"
-    return Line(spec.task_id, opening, defused(text), closing, ends=spec.task_id)
+    return LogLine(spec.task_id, opening, defused(text), closing, ends=spec.task_id)
 
 
 def _task(spec: TaskSpec) -> str:

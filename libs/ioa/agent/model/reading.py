@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
-from ioa.agent.model.log_lines import Line, lines_of
+from ioa.agent.model.log_lines import LogLine, lines_of
 from ioa.agent.model.prompts import defused, fenced, in_one_line
 from ioa.errors import IoaError
 from ioa.ports.brain import GroupView
@@ -118,7 +118,7 @@ async def whole_text(view: GroupView, task_id: TaskId) -> str:
         return task.conclusion
 
 
-def _named(what: str, lines: list[Line]) -> Line | None:
+def _named(what: str, lines: list[LogLine]) -> LogLine | None:
     by_number = next((line for at, line in enumerate(lines, start=1) if what == f"m{at}"), None)
     return by_number or next((line for line in lines if line.what == what), None)
 

@@ -34,7 +34,7 @@ class Cause(StrEnum):
 
 
 @dataclass
-class Tally:
+class ModelTally:
     """Count what the model was asked and what it did not decide. One object may serve many brains.
 
     `failures` counts how often the model did not answer since it last did.

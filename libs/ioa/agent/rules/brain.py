@@ -15,7 +15,7 @@ from ioa.agent.rules.planning import plan_goal, task_id_of
 from ioa.agent.rules.turns import next_utterance
 from ioa.errors import PayloadTooLargeError
 from ioa.group.state import Gathering, PlannedTask
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 
@@ -34,7 +34,7 @@ class RuleBrain:
     def __init__(self, threshold: float = DEFAULT_THRESHOLD) -> None:
         self._threshold = threshold
 
-    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+    async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch | NobodyFits:
         """Find agents for all needs of a goal with one search.
 
         Raises:
@@ -61,7 +61,7 @@ class RuleBrain:
         view.meter.decided_by = _RULES
         return conclude_course(view) if view.part is not None else conclude(_legible(view))
 
-    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do a task alone, or open a nested team for its parts. What is longer than what rules read is done alone."""
         task.group.meter.decided_by = _RULES
         if len(task.spec.task_desc) > MAX_READ_CHARS:

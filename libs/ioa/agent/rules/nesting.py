@@ -12,10 +12,10 @@ from ioa.agent.rules.planning import team_of
 from ioa.agent.rules.text.goal_splitting import GoalNeed
 from ioa.agent.rules.titles import same_words
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.ports.brain import Alone, TaskView, Team, TeamTools
+from ioa.ports.brain import Alone, TaskView, TeamLaunch, TeamTools
 
 
-async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone | Team:
+async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone | TeamLaunch:
     """Open a nested team for the parts that a task lists, if it is one's skill to hand them out and others serve them."""
     alone = Alone(task.spec.task_desc)
     parts = _parts(task)

@@ -9,7 +9,7 @@ from ioa.agent.rules.listed_parts import coordinates, listed_in
 from ioa.agent.rules.matching import Matcher, kind_attached, need_for
 from ioa.agent.rules.text.goal_splitting import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
-from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.search import Hit, NeedHits
 
@@ -17,7 +17,7 @@ WHOLE_IS_FAR_BETTER = 0.15
 """By how much one agent must serve the goal as a whole better than others its parts, for the goal to stay whole."""
 
 
-async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Team | NobodyFits:
+async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> TeamLaunch | NobodyFits:
     """Find agents for a goal with one search and plan who does what, in which order."""
     me = mission.me
     needs = split_goal(mission.text)
@@ -74,7 +74,7 @@ def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
     return bool(served) and whole.similarity >= max(served) + WHOLE_IS_FAR_BETTER
 
 
-def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: AgentId) -> Team:
+def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: AgentId) -> TeamLaunch:
     """Return the team that serves these needs, each by who fits best. The others who fit are members too, and stand by."""
     plan = tuple(
         PlannedTask(
@@ -87,7 +87,7 @@ def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: 
         for position, (need, hits) in enumerate(zip(needs, fitting, strict=True))
     )
     members = (*(task.assignee for task in plan), *(other for task in plan for other in task.others))
-    return Team(members=tuple(agent for agent in dict.fromkeys(members) if agent != owner), plan=plan)
+    return TeamLaunch(members=tuple(agent for agent in dict.fromkeys(members) if agent != owner), plan=plan)
 
 
 def task_id_of(position: int) -> TaskId:

@@ -19,7 +19,7 @@ from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, Team, UndecidedError
+from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
@@ -608,7 +608,7 @@ async def test_searches_and_launches_with_agents_that_were_found() -> None:
         decision(type="search_client", needs=["statistics of CSV files", "draws charts"]),
         decision(type="launch_group_chat", members=["bob", "ann"]),
     )
-    assert await ann.form_team(mission(), search) == Team(members=(BOB,))
+    assert await ann.form_team(mission(), search) == TeamLaunch(members=(BOB,))
     assert (search.searches, "carl: draws charts" in model.asked[1].prompt) == (2, True)
     assert "similarity 0.65 · not tried yet" in model.asked[1].prompt
 
@@ -620,7 +620,7 @@ async def test_launches_only_agents_that_were_found() -> None:
         decision(type="launch_group_chat", members=["mallory"]),
         decision(type="launch_group_chat", members=["carl"]),
     )
-    assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(CARL,))
+    assert await ann.form_team(mission(), WordSearch(CARDS)) == TeamLaunch(members=(CARL,))
     assert len(model.asked) == 3
 
 
@@ -636,7 +636,7 @@ async def test_forms_no_team_without_the_model() -> None:
 async def test_launches_with_the_best_if_the_model_fails_after_a_search_and_rules_were_asked_for() -> None:
     """What the searches brought is not thrown away."""
     ann, _ = with_rules(decision(type="search_client", needs=["statistics of CSV files"]), "?", "?", "?")
-    assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(CARL, BOB))
+    assert await ann.form_team(mission(), WordSearch(CARDS)) == TeamLaunch(members=(CARL, BOB))
     assert ann.tally.undecided == {("form_team", Cause.USELESS_ANSWER): 1}
 
 
@@ -646,7 +646,7 @@ async def test_acts_at_most_ten_times() -> None:
     model = ScriptedModel(lambda asked: decision(type="search_client", needs=[f"need number {next(number)}"]))
     search = WordSearch(CARDS)
     ann = ModelBrain(model, CurtBrain(), budget=SHORT)
-    assert isinstance(await ann.form_team(mission(), search), Team)
+    assert isinstance(await ann.form_team(mission(), search), TeamLaunch)
     assert (search.searches, ann.tally.undecided) == (9, {("form_team", Cause.USELESS_ANSWER): 1})
 
 
@@ -655,7 +655,7 @@ async def test_what_was_searched_is_not_searched_again() -> None:
     again = decision(type="search_client", needs=["draws charts"])
     search = WordSearch(CARDS)
     ann, model = brain(again, again, decision(type="launch_group_chat", members=["carl"]))
-    assert await ann.form_team(mission(), search) == Team(members=(CARL,))
+    assert await ann.form_team(mission(), search) == TeamLaunch(members=(CARL,))
     assert (search.searches, "searched already" in model.asked[2].prompt) == (2, True)
 
 
@@ -681,7 +681,7 @@ async def test_who_found_nobody_is_asked_again_only_when_somebody_has_come(come:
 async def test_leads_alone_if_nobody_else_is_needed() -> None:
     """A team of nobody else is one."""
     ann, _ = brain(decision(type="launch_group_chat", members=[]))
-    assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=())
+    assert await ann.form_team(mission(), WordSearch(CARDS)) == TeamLaunch(members=())
 
 
 def task_of_bob(*, may_team_up: bool, max_turns: int = 6) -> TaskView:
@@ -718,7 +718,7 @@ async def test_opens_a_nested_team() -> None:
         decision(type="search_client", needs=["draws charts"]),
         decision(type="launch_group_chat", members=["carl"]),
     )
-    assert await bob.approach(task_of_bob(may_team_up=True), WordSearch(CARDS)) == Team(members=(CARL,))
+    assert await bob.approach(task_of_bob(may_team_up=True), WordSearch(CARDS)) == TeamLaunch(members=(CARL,))
 
 
 async def test_what_each_answer_cost_is_counted() -> None:

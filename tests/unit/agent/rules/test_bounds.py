@@ -12,7 +12,7 @@ from ioa.agent.rules.brain import MAX_READ_CHARS
 from ioa.agent.rules.matching import DEFAULT_THRESHOLD
 from ioa.agent.rules.planning import plan_goal
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.ports.brain import Alone, Mission, NobodyFits, Team
+from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
 from ioa.protocol.search import Need, SearchResult
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import card
@@ -69,7 +69,7 @@ def test_the_longest_goal_that_is_read_is_decided_in_time(unit: str) -> None:
     text = ("Compute x " + unit * MAX_READ_CHARS)[: MAX_READ_CHARS - 2] + "\x01x"
     with bounded(0.25):
         answer = asyncio.run(plan_goal(_mission(text), _tools(), DEFAULT_THRESHOLD))
-    assert isinstance(answer, Team | NobodyFits)
+    assert isinstance(answer, TeamLaunch | NobodyFits)
 
 
 class Away(TabledTools):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, Brain, Team
+from ioa.ports.brain import Alone, Brain, TeamLaunch
 from ioa.protocol.ids import AgentId
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.unit.agent.rules.test_teams import CSV, mission, task_view, tools
@@ -13,10 +13,10 @@ from tests.unit.agent.rules.test_teams import CSV, mission, task_view, tools
 
 async def test_answers_are_played_in_order() -> None:
     """Teams come in the order given, and the missions are kept."""
-    brain = ScriptedBrain(teams=[Team((AgentId("a"),)), Team((AgentId("b"),))])
+    brain = ScriptedBrain(teams=[TeamLaunch((AgentId("a"),)), TeamLaunch((AgentId("b"),))])
     port: Brain = brain
     played = [await port.form_team(mission(goal), tools()) for goal in ("one", "two")]
-    assert [Team((AgentId("a"),)), Team((AgentId("b"),))] == played
+    assert [TeamLaunch((AgentId("a"),)), TeamLaunch((AgentId("b"),))] == played
     assert [asked.text for asked in brain.missions] == ["one", "two"]
 
 

@@ -15,7 +15,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits, ParentTask
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, TeamLaunch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -55,7 +55,7 @@ def mission(text: str, me: AgentCard = ME) -> Mission:
 
 def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
     """A team's plan as tuples."""
-    assert isinstance(team, Team), team
+    assert isinstance(team, TeamLaunch), team
     return [(task.task_id, task.assignee, task.uses) for task in team.plan]
 
 
@@ -97,7 +97,7 @@ async def test_the_kind_of_file_enters_a_need(goal: str, files: tuple[str, ...],
     """A need is asked for with the kind of file that came with it too, never with its name, and in the same search."""
     table = tools_of(CARDS, {"csv-analyst": {"csv": 0.7 if asked_again else 0.1}})
     team = await BRAIN.form_team(replace(mission(goal), inputs=attached(*files)), table)
-    assert (len(table.searches), table.searches[0][1:], isinstance(team, Team)) == (
+    assert (len(table.searches), table.searches[0][1:], isinstance(team, TeamLaunch)) == (
         1,
         [asked_again] if asked_again else [],
         asked_again is not None,
@@ -108,14 +108,14 @@ async def test_who_serves_a_need_by_itself_comes_before_who_reads_such_files() -
     """A sum beside a table is no question about the table."""
     found = tools_of(CARDS, {"csv-analyst": {"csv": 0.9}, "me": {"greet": 0.4}})
     team = await BRAIN.form_team(replace(mission("greet Ada"), inputs=attached("a.csv")), found)
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert [(task.assignee, task.others) for task in team.plan] == [("me", ("csv-analyst",))]
 
 
 async def test_the_owner_is_no_member_by_name() -> None:
     """What the owner does best it does itself, and the members are the others."""
     team = await BRAIN.form_team(mission("- Greet Ada\n- Summarise notes.txt"), tools())
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert team.members == ("text-analyst",)
     assert plan_of(team) == [("t1", "me", ()), ("t2", "text-analyst", ())]
 
@@ -212,7 +212,7 @@ async def test_who_else_fits_stands_by() -> None:
     """It is a member, so that it can be given the task if the best one fails it."""
     found = tools_of(CARDS, {**SKILLS, "report-writer": {"report": 0.9, "total": 0.5}, "text-analyst": {"total": 0.4}})
     team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert team.members == ("csv-analyst", "report-writer", "text-analyst")
     assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
 
@@ -221,7 +221,7 @@ async def test_who_is_near_stands_by_where_somebody_fits() -> None:
     """Who is a little less similar may be who can; who is far, or fits no better than for a goal that is nobody's, is not asked."""
     found = tools_of(CARDS, {"chart-maker": {"total": 0.4}, "csv-analyst": {"total": 0.3, "paint": 0.3}, "me": {"total": 0.2}})
     team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert [(task.assignee, task.others) for task in team.plan] == [("chart-maker", ("csv-analyst",))]
     assert isinstance(await BRAIN.form_team(mission("Paint the fence"), found), NobodyFits)
 
@@ -231,7 +231,7 @@ async def test_who_declines_is_asked_where_nobody_fits() -> None:
     careful = [one.model_copy(update={"declines": True}) for one in (CSV, CHART, REPORT)]
     found = tools_of((ME, TEXT, *careful), {"csv-analyst": {"22": 0.3}, "text-analyst": {"22": 0.34}, "chart-maker": {"22": 0.24}})
     team = await BRAIN.form_team(mission("22/7"), found)
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert ([(task.assignee, task.others) for task in team.plan], team.in_doubt) == ([("csv-analyst", ())], True)
     both = await BRAIN.form_team(mission("- 22/7\n- Paint the fence"), found)
     assert isinstance(both, NobodyFits)
@@ -263,7 +263,7 @@ async def test_a_briefing_becomes_a_nested_team() -> None:
     """The desk hands out the parts that its task lists, and takes none itself."""
     team = await BRAIN.approach(task_view(BRIEFING, DESK), tools())
     assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
-    assert isinstance(team, Team)
+    assert isinstance(team, TeamLaunch)
     assert team.plan[0].task_desc == "total revenue per region in sales.csv"
 
 
