@@ -127,7 +127,7 @@ def plan_of(  # noqa: PLR0913  # all that there is
         auditors: Who reads the audit log.
         callout: Whether third parties are let in by tokens, of all tenants.
         tenant: Whose they are.
-        limits: What it may use up, each as `NAME=NUMBER`; `Limits` has the names.
+        limits: What it may use up, each as `NAME=NUMBER`; `AccountLimits` has the names.
         gateways: Who lets in others by HTTP, and may do what any user may.
 
     Raises:
