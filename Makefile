@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check package-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,8 +15,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # environment says: else each of a dozen processes would compile it anew.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
-# What make test leaves out: what needs torch or a server with a language model's weights, and faults that take long.
-TESTS := not torch and not model and not chaos and not chart and not k8s
+# What make test leaves out: what needs torch, a server with a language model's weights, helm, a cluster or a package index, and faults
+# that take long.
+TESTS := not torch and not model and not chaos and not chart and not k8s and not package
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,9 @@ trespass: $(VENV)/.dev  ## Try what a stranger's key should not achieve, and thr
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
 	$(BIN)/helm lint --strict --quiet helm/ioa
 	$(BIN)/pytest -m chart tests/chart
+
+package-check: $(VENV)/.dev  ## Install the project into empty environments, each extra alone, and go through README.md and the tutorial there.
+	$(BIN)/pytest -n 2 --dist loadfile -m package tests/packaging
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s

@@ -112,6 +112,9 @@ COMMANDS: dict[str, list[str]] = {
     "credentials expire": ["--out", f"nowhere{HOSTILE}"],
     "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "audit": [],
+    "keys create": ["--name", f"ci{HOSTILE}"],
+    "keys list": [],
+    "keys revoke": [f"ci{HOSTILE}"],
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
@@ -127,7 +130,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {"keys create", "prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -8,7 +8,7 @@ Conventions, for whoever writes the page:
 - `git clone URL` clones the tree under test instead, into the folder that URL names.
 - A command that stays (`ioa up &`, `ioa agent run greeter.py:agent &`) ends in `&`. It must print a line that begins with `ready`,
   or log `agent_ready`, which the session waits for; it is ended with SIGTERM when the page is over, and must then exit 0.
-- `make test` and `make check` are not run, since they run this: `.ci/run` must hold the same line instead.
+- `make test` and `make check` are not run, since each takes minutes: `.ci/run` must hold the same line instead.
 - A `python` block that begins with a comment that names a file (`# greeter.py`) is saved there, and imported. Any other is run. The
   Python is that of the folder's `.venv`, if it has one.
 - `nats pub` and `nats sub` are NATS's own command line. Where it is not installed, `nats_command.py` stands in.

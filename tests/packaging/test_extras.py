@@ -11,7 +11,7 @@ import pytest
 
 from tests.packaging.environment import ROOT, Environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.package
 
 # What no agent should have to carry.
 _HEAVY = {

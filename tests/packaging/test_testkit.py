@@ -10,7 +10,7 @@ import pytest
 
 from tests.packaging.environment import Environment
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.package
 
 _TESTS = """
 import asyncio

@@ -25,6 +25,8 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 _TIMEOUT = timedelta(seconds=5)
 _NOT_FOUND = "404"
 _AT_ONCE = 64
+_ALL = "*.>"
+"""Every subject that streams hold. For `>` alone nats-server finds no last message where the one that came last was removed."""
 _WIDEST, _WIDEST_BYTES = 512, 4_000_000
 """How much one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
 
@@ -95,7 +97,7 @@ async def ends_of(client: Client, stream: str) -> tuple[int, int]:
     js = DirectReads(client)
     with unavailable_unless_answered(f"The stream {stream}"):
         try:
-            first, last = await js.get_msg(stream, seq=1, subject=">", next=True), await js.get_msg(stream, subject=">")
+            first, last = await js.get_msg(stream, seq=1, subject=">", next=True), await js.get_msg(stream, subject=_ALL)
             return first.seq or 0, (last.seq or 0) + 1
         except NotFoundError:
             return 1, 1
