@@ -26,7 +26,7 @@ demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, k
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
-	$(BIN)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
 
 cov: $(VENV)/.dev  ## Measure how much of the code the unit tests run, branches included; ARGS="tests/unit/group" asks of fewer.
 	$(BIN)/coverage run -m pytest -q -m "$(TESTS)" $(or $(ARGS),tests/unit)
@@ -58,7 +58,7 @@ chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kube
 	$(BIN)/pytest -m chart tests/chart
 
 package-check: $(VENV)/.dev  ## Install the project into empty environments, each extra alone, and go through README.md and the tutorial there.
-	$(BIN)/pytest -n 2 --dist loadfile -m package tests/packaging
+	$(BIN)/pytest -n 2 --dist loadfile -m "package and not torch" tests/packaging
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s

@@ -23,8 +23,6 @@ from ioa_gateway.callers import Caller
 COOKIE = "ioa_session"
 SESSION = timedelta(days=7)
 
-_LOOKED_UP_EVERY = timedelta(seconds=1)
-"""How often it is looked for keys because somebody has shown one that is not known."""
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
 _HOW = "Send `Authorization: Bearer ioa_…`; `ioa keys create` makes a key."
@@ -39,14 +37,23 @@ class Keyring:
         store: Where the keys are.
         now: The time.
         known_for: After how long a key that was revoked lets nobody in any more.
+        looked_up_every: How often it is looked for keys because somebody has shown one that is not known. It may be just made, so
+            that whoever shows it waits for that.
     """
 
-    def __init__(self, store: ApiKeyStore, now: Callable[[], datetime], known_for: timedelta = timedelta(seconds=5)) -> None:
+    def __init__(
+        self,
+        store: ApiKeyStore,
+        now: Callable[[], datetime],
+        known_for: timedelta = timedelta(seconds=5),
+        looked_up_every: timedelta = timedelta(seconds=1),
+    ) -> None:
         self._store = store
         self._now = now
         self._known_for = known_for
+        self._looked_up_every = looked_up_every
         self._keys: dict[KeyId, ApiKey] = {}
-        self._read_at = datetime.min.replace(tzinfo=UTC)
+        self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
         self._reading = asyncio.Lock()
 
@@ -152,15 +159,20 @@ class Keyring:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
-        if key_id not in self._keys and self._now() - self._read_at >= _LOOKED_UP_EVERY:
-            await self._read()
+        if key_id not in self._keys:
+            asked = self._now()
+            await asyncio.sleep((self._read_at + self._looked_up_every - asked).total_seconds())
+            await self._read(behind=asked)
         key = self._keys.get(key_id)
         return key if key is not None and key.stands(self._now()) else None
 
-    async def _read(self) -> None:
+    async def _read(self, behind: datetime | None = None) -> None:
+        """Read the keys, unless that was begun behind a time."""
         async with self._reading:
-            self._keys = {key.key_id: key for key in await self._store.keys()}
-            self._read_at = self._now()
+            if behind is None or self._read_at <= behind:
+                begun = self._now()
+                self._keys = {key.key_id: key for key in await self._store.keys()}
+                self._read_at = begun
 
 
 def _caller(key: ApiKey) -> Caller:

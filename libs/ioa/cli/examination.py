@@ -20,7 +20,7 @@ from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
-from ioa.hosting.brains import ModelStanding, ask_model, model_of
+from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.adapters.system_folder import make_private
-from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets
 from ioa.cli.options import DATA
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
-from ioa.hosting.brains import ask_model, model_of
-from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
@@ -94,6 +92,9 @@ def prepare_callout(data: Path) -> Path:
     """
     if find_spec("jwt") is None:
         raise MissingExtraError.of("The library for tokens", "authcallout")
+    from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets
+    from ioa.hosting.cluster_credentials import Plan, make_credentials
+
     make_private(data)
     kept = FolderSecrets(data / GUESTS)
     make_credentials(Plan(secrets={}, authorization=AUTHORIZATION, callout=CALLOUT), kept, datetime.now(UTC))

@@ -73,7 +73,7 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
     door = door or Door()
     await door.keys.put(key())
     keyring, limits = (
-        Keyring(door.keys, door.clock.now, timedelta(milliseconds=20)),
+        Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5)),
         CallerLimits(lambda: door.clock.now().timestamp()),
     )
     await keyring.open()

@@ -53,6 +53,13 @@ async def test_a_key_is_for_what_it_says(http: httpx.AsyncClient, door: Door) ->
             assert (await http.request(row.method, path, headers=lacking)).status_code == 403, row.path
 
 
+async def test_a_key_lets_in_as_soon_as_it_is_made(http: httpx.AsyncClient, door: Door) -> None:
+    """Also when somebody has shown one that is none a moment ago."""
+    refused = (await http.get("/goals", headers=bearer("new"))).status_code
+    await door.keys.put(key("new"))
+    assert (refused, (await http.get("/goals", headers=bearer("new"))).status_code) == (401, 200)
+
+
 async def test_a_revoked_key_ends_its_streams(http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """Soon after a key is revoked it lets nobody in, and what was opened with it ends."""
     launched = (await http.post("/goals", json=ORDER)).json()

@@ -11,7 +11,8 @@ from ioa.cli.examination import Health, model_finding, models_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import ask_model, budget_of, model_of
+from ioa.hosting.brains import budget_of
+from ioa.hosting.configured_model import ask_model, model_of
 from ioa.protocol.cards import AgentStatus, ModelReport
 from tests.unit.agent.model.http_script import Line, completion, serving
 from tests.unit.group.scenario import card

@@ -14,7 +14,8 @@ from ioa import Agent, ModelAgent
 from ioa.adapters.openai.settings import ModelSettings, models_named
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import check_models, model_of, open_minds
+from ioa.hosting.brains import check_models, open_minds
+from ioa.hosting.configured_model import model_of
 
 KEY = "sk-very-secret-indeed"
 URL = "https://models.example.com/v1"
