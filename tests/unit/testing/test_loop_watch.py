@@ -39,10 +39,10 @@ async def test_says_nothing_of_a_loop_that_waits() -> None:
 
 
 async def test_counts_computing_as_blocking() -> None:
-    """A callback that computes for too long blocks as well as one that sleeps."""
+    """A callback that computes for too long blocks as well as one that sleeps, also where others compute beside it."""
     with watch_loops(_THRESHOLD) as watch:
         await asyncio.sleep(0)
-        end = time.thread_time() + 0.1
+        end = time.thread_time() + 3 * _THRESHOLD.total_seconds()
         while time.thread_time() < end:
             pass
         await asyncio.sleep(0)
