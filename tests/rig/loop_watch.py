@@ -8,8 +8,6 @@ core either, somebody holds the GIL all the while, perhaps a library's call in a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
 time that any thread, such as the one with the GIL, had no core. The same holds for the callback's own calls that wait for the disk
 (a file that is closed, say, while another process writes much), which the onlooker counts by the thread's state.
-What computes takes up to twice as long where others compute beside it, since a core of a virtual machine is often half of one:
-while more want a core than there are, computing is reported from twice the threshold on.
 Garbage collections do not count either: how long one takes depends on all that the process holds, such as what two thousand tests
 have left, and not on the callback it happens to fall into. Nor does it count that a module's code is read, or compiled and written:
 it happens to whoever is first, on a new installation.
@@ -21,7 +19,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import sys
 import threading
 import time
@@ -35,7 +32,7 @@ from pathlib import Path
 from types import CodeType
 
 _STACK_FRAMES = 10
-_PATIENCE, _SHARED = 4, 2
+_PATIENCE = 4
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,6 @@ class Measured:
         starved: How long its thread was ready to run and had none.
         starved_new: The same of a thread that was started meanwhile.
         starved_all: The same, summed over all threads of the process.
-        is_crowded: Whether more wanted a core of the machine in the last minute than it has.
     """
 
     elapsed: float
@@ -73,15 +69,12 @@ class Measured:
     starved: float = 0.0
     starved_new: float = 0.0
     starved_all: float = 0.0
-    is_crowded: bool = False
 
     def blocked(self, threshold: timedelta) -> timedelta | None:
         """For how long the callback held its loop; None if that is no block."""
         if self.looks > 1 or self.computed > threshold.total_seconds():
             held = max(self.elapsed - self.starved - self.starved_new, self.computed)
             limit = threshold if held - self.disk > threshold.total_seconds() else threshold * _PATIENCE
-            if self.is_crowded and self.computed > held / 2:
-                limit = max(limit, threshold * _SHARED)
         else:  # hardly a look got through; a single one may have been let in by the end of what held the GIL
             held, limit = self.elapsed - self.starved_all, threshold * _PATIENCE
         return timedelta(seconds=held) if timedelta(seconds=held) > limit else None
@@ -160,8 +153,7 @@ class LoopWatch:
         known = {*running.delays, self._onlooker}
         started = max((delay for task, delay in starved.items() if task not in known), default=0.0)
         disk = running.disk_looks * self._pause
-        own, every = starved.get(thread, 0.0), sum(starved.values())
-        measured = Measured(elapsed, running.looks, disk, computed, own, started, every, _is_crowded())
+        measured = Measured(elapsed, running.looks, disk, computed, starved.get(thread, 0.0), started, sum(starved.values()))
         held = measured.blocked(self.threshold)
         if held is not None:
             self.blocks.append(Block(repr(handle), held, running.stack))
@@ -208,10 +200,6 @@ def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[
         gc.callbacks.remove(watch.note_collection)
         watch.close()
         onlooker.join()
-
-
-def _is_crowded() -> bool:
-    return os.getloadavg()[0] > (os.cpu_count() or 1)
 
 
 def _run_delays() -> dict[str, float]:

@@ -39,10 +39,10 @@ async def test_says_nothing_of_a_loop_that_waits() -> None:
 
 
 async def test_counts_computing_as_blocking() -> None:
-    """A callback that computes for too long blocks as well as one that sleeps, also where others compute beside it."""
+    """A callback that computes for too long blocks as well as one that sleeps."""
     with watch_loops(_THRESHOLD) as watch:
         await asyncio.sleep(0)
-        end = time.thread_time() + 3 * _THRESHOLD.total_seconds()
+        end = time.thread_time() + 0.1
         while time.thread_time() < end:
             pass
         await asyncio.sleep(0)
@@ -112,9 +112,6 @@ def test_knows_a_thread_that_waits_for_the_disk(tmp_path: Path, told: str, waits
             id="computed and had no core",
         ),
         pytest.param(Measured(elapsed=0.3, computed=0.3, looks=5), 300, id="computed"),
-        pytest.param(Measured(elapsed=0.4, computed=0.4, looks=5, is_crowded=True), None, id="computed where others did"),
-        pytest.param(Measured(elapsed=0.6, computed=0.6, looks=5, is_crowded=True), 600, id="computed long where others did"),
-        pytest.param(Measured(elapsed=0.3, computed=0.1, looks=5, is_crowded=True), 300, id="slept where others computed"),
         pytest.param(Measured(elapsed=0.4, looks=8, disk=0.3), None, id="waited for the disk"),
         pytest.param(Measured(elapsed=0.6, looks=12, disk=0.3), 600, id="waited for the disk and slept"),
         pytest.param(Measured(elapsed=1.1, looks=20, disk=1.1), 1100, id="waited long for the disk"),
