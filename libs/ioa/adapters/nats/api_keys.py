@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.keys import drawn_once, erase, last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import API_KEYS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.errors import NotFoundError, UnavailableError
+from ioa.errors import NotFoundError
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
 from ioa.protocol.codec import decode, encode
 
@@ -63,15 +62,7 @@ class NatsApiKeys:
 
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with."""
-        subject = subject_of(API_KEYS, _COOKIE)
-        with unavailable_unless_answered(_WHAT):
-            kept = await last_message(self._js, _STREAM, subject)
-            if kept is None:
-                await publish_onto(self._js, _STREAM, subject, secrets.token_bytes(_SECRET_BYTES))
-                kept = await last_message(self._js, _STREAM, subject)
-        if kept is None or not kept.data:
-            raise UnavailableError("What cookies are sealed with is gone.")
-        return kept.data
+        return await drawn_once(self._js, API_KEYS, _COOKIE, _SECRET_BYTES, "What cookies are sealed with")
 
 
 def _subject_of_token(digest: str) -> str:

@@ -5,13 +5,15 @@ A bucket of nats-py's is a stream like that. Its own handle reads from any repli
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 
 from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats.translated_errors import lost_race
+from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
+from ioa.errors import UnavailableError
 
 
 def stream_of(bucket: str) -> str:
@@ -48,6 +50,23 @@ async def publish_onto(
             return False
         raise
     return True
+
+
+async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:
+    """Return the secret under a key of a bucket; whichever replica comes first draws it.
+
+    Raises:
+        UnavailableError: The bucket does not answer, or the secret was removed.
+    """
+    stream, subject = stream_of(bucket), subject_of(bucket, key)
+    with unavailable_unless_answered(what):
+        kept = await last_message(js, stream, subject)
+        if kept is None:
+            await publish_onto(js, stream, subject, secrets.token_bytes(size_bytes))
+            kept = await last_message(js, stream, subject)
+    if kept is None or not kept.data:
+        raise UnavailableError(f"{what} is gone.")
+    return kept.data
 
 
 async def erase(js: JetStreamContext, bucket: str, key: str) -> None:

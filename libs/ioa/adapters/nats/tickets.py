@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
-
 from nats.js import JetStreamContext
 
-from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.keys import drawn_once
 from ioa.adapters.nats.topology import KEYS, LAUNCH_KEY
-from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.errors import UnavailableError
 from ioa.protocol.ids import GoalName
 from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
@@ -35,16 +31,5 @@ class NatsTickets:
 
     async def _known(self) -> bytes:
         if not self._key:
-            self._key = await self._read()
+            self._key = await drawn_once(self._js, KEYS, LAUNCH_KEY, KEY_BYTES, "The key of launch tickets")
         return self._key
-
-    async def _read(self) -> bytes:
-        stream, subject = stream_of(KEYS), subject_of(KEYS, LAUNCH_KEY)
-        with unavailable_unless_answered("The key of launch tickets"):
-            kept = await last_message(self._js, stream, subject)
-            if kept is None:
-                await publish_onto(self._js, stream, subject, secrets.token_bytes(KEY_BYTES))
-                kept = await last_message(self._js, stream, subject)
-        if kept is None or not kept.data:
-            raise UnavailableError("The key of launch tickets is gone.")
-        return kept.data
