@@ -97,8 +97,8 @@ async def ends_of(client: Client, stream: str) -> tuple[int, int]:
     js = DirectReads(client)
     with unavailable_unless_answered(f"The stream {stream}"):
         try:
-            first, last = await js.get_msg(stream, seq=1, subject=">", next=True), await js.get_msg(stream, subject=_ALL)
-            return first.seq or 0, (last.seq or 0) + 1
+            first, last = await js.get_msg(stream, seq=1, subject=_ALL, next=True), await js.get_msg(stream, subject=_ALL)
+            return first.seq or 1, (last.seq or 0) + 1
         except NotFoundError:
             return 1, 1
 
@@ -117,8 +117,8 @@ async def messages_before(client: Client, stream: str, subject: str, *, before: 
         page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
         return len(page.messages) + page.pending
 
-    first, end = await ends_of(client, stream)
-    low, high = max(first, 1), min(before, end)
+    low, end = await ends_of(client, stream)
+    high = min(before, end)
     if high <= low:
         return []
     beyond = await count_from(high)
