@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.cli.examination import Health, quotas_finding
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, PoolId
 from tests.integration.security.secured import flooding, open_intruder
-from tests.integration.security.town import BOB, MALLORY, SOON, Town
+from tests.integration.security.town import MALLORY, SLACK_SECONDS, SOON, Town
 from tests.rig.deadline import eventually
-
-_GOALS = 5
-"""Led one after the other, as long as one of real work takes."""
-_SLACK_SECONDS = 4.0
-"""What noticing a flood may take once, on a busy machine. Where nobody is closed out each of the requests here waits for 2 s, again
-and again."""
 
 
 async def test_asking_everybody_how_it_stands_stops_nobody(town: Town) -> None:
     """A user who asks the services for their statistics as fast as he can delays nobody's goals."""
-    usual = await _lead_some(town)
+    usual = await town.lead_some()
     async with open_intruder(town.secured, "eve") as eve, flooding(eve, "$SRV.STATS", bytes(10)):
-        took = await _lead_some(town)
-    assert took <= 3 * usual + _SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
+        took = await town.lead_some()
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
 async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:
     """Whatever one agent asks as fast as it can, another's goals take three times as long at most; the doctor names it."""
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
         await eventually(lambda: inspection.answers("ioa-router"), within=SOON)
-        usual = await _lead_some(town)
+        usual = await town.lead_some()
         took = {flood: await _lead_beside(town, *flood) for flood in _floods()}
         found = quotas_finding(await inspection.slowed())
-    slow = {flood: seconds for flood, seconds in took.items() if seconds > 3 * usual + _SLACK_SECONDS}
+    slow = {flood: seconds for flood, seconds in took.items() if seconds > 3 * usual + SLACK_SECONDS}
     assert slow == {}, f"undisturbed they take {usual:.3f} s"
     assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False)
 
@@ -53,13 +45,4 @@ def _floods() -> Sequence[tuple[str, int]]:
 
 async def _lead_beside(town: Town, subject: str, size: int) -> float:
     async with flooding(town.agents[MALLORY].client, subject, bytes(size)):
-        return await _lead_some(town)
-
-
-async def _lead_some(town: Town) -> float:
-    started = time.perf_counter()
-    for _ in range(_GOALS):
-        [goal_id] = await town.ask_for("Count to ten.")
-        await town.agents[BOB].lead(goal_id, "Ten.")
-        assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
-    return time.perf_counter() - started
+        return await town.lead_some()

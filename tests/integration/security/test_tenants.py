@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,7 +25,7 @@ from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from tests.integration.security.secured import flooding, open_intruder
 from tests.integration.security.tenants import ONE, TWO, open_tenants
-from tests.integration.security.town import BOB, MALLORY, SOON, USER, Agent, Town, open_town_on
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
 
 REPORT = GoalId("report")
@@ -34,9 +33,6 @@ SECRET, FORGED = "The merger is on Tuesday", b"forged by two"
 EVERYBODY = [*((name, "seed") for name in ("admin", "user", "observer", "auditor", "registry", "groups", "router")), (BOB, BOB)]
 EVERYTHING = (">", "ioa.v1.>", "_INBOX.>", "$JS.>", "$KV.>", "$SYS.>")
 _SMALL_STORE = 6_000_000
-_GOALS = 5
-_SLACK_SECONDS = 4.0
-"""What noticing a flood may take once, on a busy machine, as in test_flooding."""
 
 
 @pytest.fixture
@@ -98,9 +94,9 @@ async def test_what_one_tenant_does_is_not_there_for_another(towns: tuple[Town, 
 async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> None:
     """While another floods its routers and has filled its store, a tenant's goals take three times as long at most."""
     one, two = towns
-    usual = await _lead_some(one)
+    usual = await one.lead_some()
     async with flooding(two.agents[MALLORY].client, subjects.say(CommId("c1"), MALLORY), bytes(10_000)):
-        beside_flood = await _lead_some(one)
+        beside_flood = await one.lead_some()
     async with open_intruder(two.secured, "admin") as admin:
         for size in (500_000, 5_000, 50):
             with pytest.raises(APIError, match="resource limits exceeded for account"):
@@ -108,8 +104,8 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
                     await admin.jetstream().publish(subjects.log(CommId("c1")), bytes(size))
     with pytest.raises(StoreFullError):
         await two.user.launch(GoalOrder(goal="Count to ten.", agent=BOB))
-    beside_full = await _lead_some(one)
-    assert max(beside_flood, beside_full) <= 3 * usual + _SLACK_SECONDS, (
+    beside_full = await one.lead_some()
+    assert max(beside_flood, beside_full) <= 3 * usual + SLACK_SECONDS, (
         f"{beside_flood:.2f} s, {beside_full:.2f} s; usual {usual:.2f}"
     )
     for town, found in zip(towns, ((ONE, Health.OK), (TWO, Health.PROBLEM)), strict=True):
@@ -133,15 +129,6 @@ async def _report(bob: Agent, comm_id: CommId) -> Artifact:
     state = await bob.say(state, ConcludeGroupDiscussion(), 0)
     await bob.say(state, Conclusion(content=SECRET, artifacts=(made,)), 1)
     return made
-
-
-async def _lead_some(town: Town) -> float:
-    started = time.perf_counter()
-    for _ in range(_GOALS):
-        [goal_id] = await town.ask_for("Count to ten.")
-        await town.agents[BOB].lead(goal_id, "Ten.")
-        assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
-    return time.perf_counter() - started
 
 
 async def _examined(town: Town) -> tuple[TenantId | None, Health]:

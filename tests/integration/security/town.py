@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,11 @@ from tests.rig.deadline import eventually
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 SOON = timedelta(seconds=30)
+_SOME = 5
+"""Goals, led one after the other, as long as one of real work takes."""
+SLACK_SECONDS = 4.0
+"""What noticing a flood may take once, on a busy machine. Where nobody is closed out each of the requests here waits for 2 s, again
+and again."""
 USER, EVE = UserId("user"), UserId("eve")
 
 
@@ -115,6 +121,15 @@ class Town:
         async with asyncio.timeout(SOON.total_seconds()):
             result = await self.user.wait_for_result(goal_id)
         return result.reason, result.content
+
+    async def lead_some(self) -> float:
+        """Have bob lead some goals, one after the other, and return how many seconds that took."""
+        started = time.perf_counter()
+        for _ in range(_SOME):
+            [goal_id] = await self.ask_for("Count to ten.")
+            await self.agents[BOB].lead(goal_id, "Ten.")
+            assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+        return time.perf_counter() - started
 
 
 @asynccontextmanager
