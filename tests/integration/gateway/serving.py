@@ -103,7 +103,7 @@ async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncI
                 name, _, value = line.partition(": ")
                 fields[name] = value
             elif "data" in fields:
-                yield Event(fields["event"], int(fields["id"]), json.loads(fields["data"]))
+                yield Event(fields["event"], int(fields.get("id", 0)), json.loads(fields["data"]))
                 fields = {}
 
 
