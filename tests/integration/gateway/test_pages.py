@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import timedelta
 
 import httpx
+import pytest
 
 from ioa.client.documents import GoalRow, told
 from ioa.protocol.ids import CommId, GoalId
@@ -14,7 +16,14 @@ from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Event, followed
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
+SOON = timedelta(milliseconds=20)
 MARKDOWN = "# Sales\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) **bold**\n"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the list often enough that no test waits for it."""
+    monkeypatch.setattr("ioa_gateway.rooms._LOOK", SOON)
 
 
 async def _launched(http: httpx.AsyncClient, **besides: object) -> tuple[GoalId, CommId]:
