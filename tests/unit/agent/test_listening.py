@@ -154,7 +154,7 @@ def test_what_cannot_filter_or_listen_is_refused_at_once() -> None:
 
     for register in (agent.view, agent.listen):
         with pytest.raises(InvalidInputError):
-            register(lambda: True)  # type: ignore[arg-type, type-var, misc]
+            register(lambda: True)  # type: ignore[type-var]
     with pytest.raises(InvalidInputError, match="is async"):
         agent.view(late)  # type: ignore[type-var]
     agent.view(lambda heard: True)
