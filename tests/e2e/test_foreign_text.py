@@ -118,6 +118,7 @@ COMMANDS: dict[str, list[str]] = {
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
+    "team plan": [f"Greet Ada {HOSTILE}, and then say hello"],
     "team run": [f"team{HOSTILE}.toml"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],
