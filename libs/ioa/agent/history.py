@@ -69,8 +69,8 @@ class GroupHistory:
                 self.charter = charter
             case Said(message=message):
                 if not isinstance(message.payload, Thinking):  # nothing is said by it
-                    if not self._is_said_again(message):
-                        self._messages.append(message)
+                    self._forget_draft(message)
+                    self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
                         self._public.append(message)
                     self._note(message)
@@ -86,18 +86,20 @@ class GroupHistory:
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
 
-    def draft(self, me: AgentId, digest: str) -> Discussion | None:
-        """Return what a member has said that was passed by who reviews it, to be said again; None if it has not said so."""
-        own = (message.payload for message in reversed(self._messages) if message.header.sender == me)
-        return next((said for said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+    def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
+        """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
+        own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
+        return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
 
-    def _is_said_again(self, message: Message) -> bool:
-        """Whether who has heard a draft hears it once more, since it was passed."""
+    def _forget_draft(self, message: Message) -> None:
+        """Have a message that was passed take the place of its draft, for those that have heard both."""
         policy = None if self.charter is None else self.charter.policy
         if policy is None or not policy.reviews:
-            return False
-        before = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
-        return before is not None and isinstance(before.payload, Discussion) and before.payload == message.payload
+            return
+        draft = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
+        if draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
+            self._messages.remove(draft)
+            self._log.remove(draft)
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
@@ -181,7 +183,7 @@ class GroupHistory:
     def _record_in_order(self, event: Event, closed: Sequence[TaskId]) -> None:
         """Keep what was said, and what ended without a message, in the order of the log and as it was then."""
         reported = None
-        if isinstance(event, Said) and self._messages and event.message is self._messages[-1]:
+        if isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
             self._log.append(event.message)
             if isinstance(event.message.payload, InformTaskResult):
                 reported = event.message.payload.task_id

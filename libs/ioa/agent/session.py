@@ -393,9 +393,11 @@ class GroupSession:
 
     def _passed_draft(self, digest: str) -> Discussion:
         """Return what was said and passed; no brain is asked for it again."""
-        said = self._history.draft(self.me, digest)
-        if said is None:
+        draft = self._history.draft(self.me, digest)
+        if draft is None:
             raise ConflictError(f"The memory of {self.me} lacks the draft that was passed in group {self._history.comm_id}.")
+        turn, said = draft
+        self._meter.thought = self._history.thoughts.get(turn, "")
         return said
 
     async def _decide(self, view: GroupView, brain: Brain) -> Payload:
