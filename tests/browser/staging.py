@@ -67,6 +67,10 @@ class Stage:
         order = GoalOrder.model_validate({"goal": text, "agent": DESK, "inputs": [file.model_dump()], "max_tokens": 60_000})
         return await self._plane.client.launch(order)
 
+    async def goals(self) -> list[GoalId]:
+        """All goals, newest first."""
+        return [one.record.goal.goal_id for one in (await self._plane.client.goals()).goals]
+
     async def opened(self, goal_id: GoalId, *members: AgentId, owner: AgentId = DESK, parent: ParentTask | None = None) -> CommId:
         """Open a group for a goal, or a nested one."""
         ticket = None if parent else await eventually(lambda: self._ticket(goal_id))

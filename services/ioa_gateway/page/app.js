@@ -2,23 +2,21 @@
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { ask, now } from "./api.js";
-import { icon } from "./parts/words.js";
-import { goals } from "./views/goals.js";
-import { room } from "./views/room.js";
-import { agents } from "./views/agents.js";
-import { policy } from "./views/policy.js";
+import { icon, loading } from "./parts/words.js";
 
+const root = document.getElementById("app");
 const VIEWS = [
-  [/^\/$/, goals, "/"],
-  [/^\/goals\/([^/]+)$/, room, "/"],
-  [/^\/agents$/, agents, "/agents"],
-  [/^\/policies$/, policy, "/policies"],
-  [/^\/policies\/([^/]+)$/, policy, "/policies"],
+  [/^\/$/, "goals", "/"],
+  [/^\/goals\/([^/]+)$/, "room", "/"],
+  [/^\/agents$/, "agents", "/agents"],
+  [/^\/policies$/, "policy", "/policies"],
+  [/^\/policies\/([^/]+)$/, "policy", "/policies"],
 ];
+const NO_VIEW = { title: () => "IoA", enter: () => null, draw: () => html`<main id="main" class="page" tabindex="-1">${loading("the page")}</main>` };
 const AGENTS_MS = 10_000;
 
 const app = {
-  view: null,
+  view: NO_VIEW,
   section: "/",
   isIn: false,
   who: null, // {user, scopes} of the session
@@ -32,6 +30,7 @@ const app = {
 };
 
 let leave = () => {};
+let routed = 0; // counts, so that the last address wins
 let isDue = false;
 let denied = null; // why the last key or token was refused
 
@@ -51,12 +50,17 @@ function go(path, { replace = false } = {}) {
   route(!replace);
 }
 
-function route(isNew = true) {
+/** Show what the address says. A view is loaded when it is first looked at. */
+async function route(isNew = true) {
   const { pathname, searchParams } = new URL(location.href);
-  const [, view, section, match] = VIEWS.map(([shape, ...rest]) => [shape, ...rest, shape.exec(pathname)]).find((one) => one[3]) ?? [null, goals, "/", []];
+  const [, name, section, match] = VIEWS.map(([shape, ...rest]) => [shape, ...rest, shape.exec(pathname)]).find((one) => one[3]) ?? [null, "goals", "/", []];
   leave();
-  app.view = view;
+  leave = () => {};
+  const number = ++routed;
   app.section = section;
+  const view = (await import(`./views/${name}.js`))[name];
+  if (number !== routed || !app.isIn) return; // somebody has gone on meanwhile
+  app.view = view;
   leave = view.enter(app, { id: match[1] ? decodeURIComponent(match[1]) : "", query: searchParams }) ?? (() => {});
   draw();
   if (isNew) document.getElementById("main")?.focus({ preventScroll: false });
@@ -143,7 +147,7 @@ function top() {
 function draw() {
   if (app.isIn) app.view.before?.(app);
   document.title = app.isIn ? `${app.view.title(app)} · IoA` : "Sign in · IoA";
-  render(html`${top()}${app.isIn ? app.view.draw(app) : signing()}`, document.getElementById("app"));
+  render(html`${top()}${app.isIn ? app.view.draw(app) : signing()}`, root);
   if (app.isIn) app.view.after?.(app);
 }
 
@@ -191,6 +195,7 @@ addEventListener("popstate", () => {
 setInterval(() => document.hidden || changed(), 1000);
 setInterval(lookAround, AGENTS_MS);
 
+root.replaceChildren(); // what stood there until the scripts came
 const shown = new URL(location.href);
 const token = shown.searchParams.get("token");
 if (token) {

@@ -1,10 +1,9 @@
 // All goals: what there is to launch, and how each stands.
-import { ask, query, token, Problem } from "../api.js";
-import { ago, avatar, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, several, trouble } from "../parts/words.js";
+import { ask, query, token } from "../api.js";
+import { ago, avatar, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 const EVERY_MS = 3000;
-const INLINE_BYTES = 200_000;
 
 let rows = null;
 let next = null;
@@ -72,7 +71,7 @@ const isOpen = (row) => row.result === null;
 function summary() {
   if (!rows?.length) return "";
   const open = rows.filter(isOpen).length;
-  return open ? `${several(open, "runs", "run")}` : "none runs now";
+  return open ? `${open} ${open === 1 ? "runs" : "run"}` : "none runs now";
 }
 
 function list(app) {
@@ -91,8 +90,8 @@ function list(app) {
 
 const line = (row, app) => html`<tr><td class="what"><a href=${hrefOf(row)}>${cut(row.goal)}</a><small>${told(row)}</small></td><td>${phasePill(row.status)}</td>
   <td>${row.members.length ? html`<div class="stack" role="img" aria-label=${row.members.join(", ")}>${row.members.slice(0, 5).map((agent) => avatar(agent))}</div>` : html`<span class="muted">–</span>`}</td>
-  <td class="num">${row.turns_taken} <span class="muted">of ${row.max_turns}</span></td><td class="num">${count(row.usage.tokens_in + row.usage.tokens_out)}</td>
-  <td class="num">${cost(row.usage.cost_micros)}</td><td class="num" title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</td></tr>`;
+  <td class="num nowrap">${row.turns_taken} <span class="muted">of ${row.max_turns}</span></td><td class="num">${count(row.usage.tokens_in + row.usage.tokens_out)}</td>
+  <td class="num">${cost(row.usage.cost_micros)}</td><td class="num nowrap" title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</td></tr>`;
 
 export const hrefOf = (row) => `/goals/${encodeURIComponent(row.goal_id)}${query({ user: row.user })}`;
 
@@ -148,7 +147,7 @@ async function launch(app) {
   try {
     const order = {
       goal: draft.goal,
-      inputs: await Promise.all(draft.files.map(written)),
+      inputs: await Promise.all(draft.files.map(stored)),
       ...(draft.agent ? { agent: draft.agent } : {}),
       ...(draft.turns ? { max_turns: Number(draft.turns) } : {}),
       ...(draft.minutes ? { timeout: Number(draft.minutes) * 60 } : {}),
@@ -165,12 +164,5 @@ async function launch(app) {
   }
 }
 
-/** Write a file as an input of a goal: text travels within it. */
-async function written(file) {
-  if (file.size > INLINE_BYTES) throw new Problem(413, `${file.name} is too large to travel with a goal (${bytes(file.size)}).`, "ioa run --input takes files of any size.");
-  try {
-    return { name: file.name, text: new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer()) };
-  } catch {
-    throw new Problem(415, `${file.name} is no text.`, "ioa run --input takes files of any kind.");
-  }
-}
+/** Store a file, and return how an order names it. */
+const stored = (file) => ask(`/uploads/${encodeURIComponent(file.name)}`, { method: "PUT", body: file });
