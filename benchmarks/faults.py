@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import shutil
-import signal
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -28,6 +26,7 @@ from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName
 from tests.rig.fleet import WORKERS, Fleet
 from tests.rig.nats_server import crash
 from tests.rig.small_volume import SmallVolume
+from tests.rig.standstill import freeze, thaw
 
 
 @dataclass(frozen=True)
@@ -231,11 +230,11 @@ class NatsFrozen:
 
     async def begin(self, site: Site) -> None:
         """Stop it."""
-        os.kill(site.server.pid, signal.SIGSTOP)
+        freeze(site.server.pid)
 
     async def end(self, site: Site) -> None:
         """Let it go on."""
-        os.kill(site.server.pid, signal.SIGCONT)
+        thaw(site.server.pid)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ from ioa_testkit.oracle import PUZZLES, QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
+from tests.rig.standstill import freeze, thaw
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
@@ -86,12 +87,12 @@ class Fleet:
     def freeze(self, name: str) -> None:
         """Stop a process without ending it: to the others it is cut off, while its connections stay open."""
         self._left(name)
-        os.kill(self.pid(name), signal.SIGSTOP)
+        freeze(self.pid(name))
 
     def thaw(self, name: str) -> None:
         """Let a frozen process go on; one that was killed meanwhile stays dead."""
         if self.is_running(name):
-            os.kill(self.pid(name), signal.SIGCONT)
+            thaw(self.pid(name))
             self._returned(name)
 
     def set_clock(self, name: str, ahead: timedelta) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
@@ -17,6 +15,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import ClusterNode, NatsServer, open_nats_server
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
+from tests.rig.standstill import freeze, thaw
 
 _NODES = 3
 
@@ -54,11 +53,11 @@ class NatsCluster:
 
     def freeze(self, name: str) -> None:
         """Stop a node's process without ending it: to the others it is cut off, while its connections stay open."""
-        os.kill(self.nodes[name].pid, signal.SIGSTOP)
+        freeze(self.nodes[name].pid)
 
     def thaw(self, name: str) -> None:
         """Let a frozen node go on."""
-        os.kill(self.nodes[name].pid, signal.SIGCONT)
+        thaw(self.nodes[name].pid)
 
 
 @asynccontextmanager

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -30,6 +28,7 @@ from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 from tests.rig.processes import ServiceProcesses, open_services
+from tests.rig.standstill import freeze, thaw
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session
 
@@ -51,9 +50,9 @@ async def _pass(leases: float) -> None:
 
 async def nats_frozen(_services: ServiceProcesses, server: NatsServer) -> None:
     """nats-server stands still, and goes on."""
-    os.kill(server.pid, signal.SIGSTOP)
+    freeze(server.pid)
     await _pass(1.5)
-    os.kill(server.pid, signal.SIGCONT)
+    thaw(server.pid)
 
 
 async def nats_dead(_services: ServiceProcesses, server: NatsServer) -> None:
@@ -74,17 +73,17 @@ async def every_registry_dead(services: ServiceProcesses, _server: NatsServer) -
 async def one_registry_frozen(services: ServiceProcesses, _server: NatsServer) -> None:
     """One of two registries stands still, and goes on."""
     frozen = services.running("ioa_registry")[0].pid
-    os.kill(frozen, signal.SIGSTOP)
+    freeze(frozen)
     await _pass(2.5)
-    os.kill(frozen, signal.SIGCONT)
+    thaw(frozen)
 
 
 async def group_setup_frozen(services: ServiceProcesses, _server: NatsServer) -> None:
     """The only group setup, which tells groups who is lost, stands still, and goes on."""
     frozen = services.running("ioa_groups")[0].pid
-    os.kill(frozen, signal.SIGSTOP)
+    freeze(frozen)
     await _pass(1.5)
-    os.kill(frozen, signal.SIGCONT)
+    thaw(frozen)
 
 
 @pytest.fixture

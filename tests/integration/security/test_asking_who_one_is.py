@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from ioa.adapters.nats.whoami import ask_user
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.ids import UserId
 from tests.integration.security.secured import open_intruder, open_secured
+from tests.rig.standstill import freeze, thaw
 
 
 async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,9 +25,9 @@ async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypat
         assert await ask_user(user) == UserId("user")
         with pytest.raises(ForbiddenError, match="is no user's"):
             await ask_user(agent)
-        os.kill(secured.server.pid, signal.SIGSTOP)
+        freeze(secured.server.pid)
         try:
             with pytest.raises(UnavailableError, match="NATS does not answer"):
                 await ask_user(user)
         finally:
-            os.kill(secured.server.pid, signal.SIGCONT)
+            thaw(secured.server.pid)
