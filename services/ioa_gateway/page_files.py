@@ -1,6 +1,7 @@
 """The web page as it is served: files of this package, which hold no secret and let nobody in.
 
-They are read once. Scripts travel without comments and indentation, a tenth of them; lines stay where they are. A browser asks each time whether they are still the same, so that a page never mixes two releases.
+They are read once. Scripts travel without comments and indentation, a tenth of them; lines stay where they are. A browser asks each
+time whether they are still the same, so that a page never mixes two releases.
 """
 
 from __future__ import annotations

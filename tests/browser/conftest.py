@@ -41,13 +41,20 @@ def _quiet() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Where pictures are kept."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return SCREENSHOTS
+
+
 @pytest.fixture
-async def looking() -> AsyncIterator[object]:
+async def looking(screenshots: Path) -> AsyncIterator[object]:
     """A browser, for one test."""
     from tests.browser.looking import open_looking
 
     assert CHROMIUM is not None, "it is skipped without"
-    async with open_looking(CHROMIUM, SCREENSHOTS) as looking:
+    async with open_looking(CHROMIUM, screenshots) as looking:
         yield looking
 
 

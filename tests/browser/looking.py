@@ -6,8 +6,9 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from playwright.async_api import Browser, Page, async_playwright
 
@@ -15,9 +16,17 @@ from tests.integration.gateway.serving import BEARER
 
 KEY = BEARER["Authorization"].removeprefix("Bearer ")
 DESKTOP, PHONE = (1440, 900), (390, 844)
-LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in ("light", "dark")]
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]
 AXE = Path(os.environ.get("IOA_AXE", ".venv/axe.min.js"))
 _SERIOUS = ("serious", "critical")
+
+
+@lru_cache
+def axe() -> str:
+    """The script of axe-core, which `make browser-check` fetches."""
+    return AXE.read_text(encoding="utf-8")
 
 
 @dataclass
@@ -32,17 +41,17 @@ class Looking:
     screenshots: Path
     complaints: list[str] = field(default_factory=list)
 
-    async def open(self, size: tuple[int, int] = DESKTOP, scheme: str = "light", motion: str = "reduce") -> Page:
+    async def open(self, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
         """Open a page of its own, with nothing remembered."""
         context = await self.browser.new_context(
-            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion=motion, locale="en-GB"
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce", locale="en-GB"
         )
         page = await context.new_page()
         page.on("console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         return page
 
-    async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: str = "light") -> Page:
+    async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
         """Open a page of somebody who has shown a key."""
         page = await self.open(size, scheme)
         await page.request.post(f"{url}/v1/session", data={"key": KEY})
@@ -55,7 +64,7 @@ class Looking:
     async def findings(self, page: Page) -> list[str]:
         """Return what axe finds that is serious, with where it is."""
         run = "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-        found = await page.evaluate(f"{AXE.read_text(encoding='utf-8')};{run}")
+        found = await page.evaluate(f"{axe()};{run}")
         return [
             f"{one['id']}: {node['target']} {node['failureSummary']}"
             for one in found["violations"]
@@ -72,8 +81,8 @@ class Looking:
 @asynccontextmanager
 async def open_looking(chromium: str, screenshots: Path) -> AsyncIterator[Looking]:
     """Run a browser for as long as the block."""
-    screenshots.mkdir(parents=True, exist_ok=True)
     async with async_playwright() as playwright:
+        # as root, in a container, Chromium's own sandbox cannot be had
         options = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = await playwright.chromium.launch(executable_path=chromium, args=options)
         try:

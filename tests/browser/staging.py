@@ -32,9 +32,7 @@ from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
 from tests.rig.deadline import eventually
 
-DESK, ANALYST, CHARTS, WRITER, READER = map(
-    AgentId, ("analyst-desk", "csv-analyst", "chart-maker", "report-writer", "web-reader")
-)
+DESK, ANALYST, CHARTS, WRITER, READER = map(AgentId, ("analyst-desk", "csv-analyst", "chart-maker", "report-writer", "web-reader"))
 GOAL = "Prepare a briefing on sales.csv with the average units per product, a chart of it and a report"
 _CARDS = {
     DESK: ("Coordinates full briefings on data files", ("prepare a briefing on these figures",)),

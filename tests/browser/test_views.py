@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.async_api import expect
+from playwright.async_api import FilePayload, expect
 
 from tests.browser.looking import KEY, LOOKS, PHONE, Looking
 from tests.browser.staging import GOAL, Stage
-from tests.integration.gateway.serving import Door
+
+SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,units\nPen,3\n")
 
 
 async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stage, url: str) -> None:
@@ -18,7 +19,7 @@ async def test_who_shows_a_key_is_let_in_and_stays(looking: Looking, stage: Stag
     assert await looking.findings(page) == []
     await page.get_by_label("Key").fill(KEY)
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="Goals")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Goals", exact=True)).to_be_visible()
     await page.reload()
     await expect(page.get_by_text("No goals yet")).to_be_visible()
     await looking.keep(page, "goals-empty")
@@ -36,7 +37,7 @@ async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url
     await page.goto(url)
     await page.get_by_label("What do you want done?").fill(GOAL)
     await page.get_by_label("Who leads").select_option("analyst-desk")
-    await page.set_input_files("input[type=file]", [{"name": "sales.csv", "mimeType": "text/csv", "buffer": b"product,units\nPen,3\n"}])
+    await page.set_input_files("input[type=file]", SALES)
     await looking.keep(page, "launch")
     await page.get_by_role("button", name="Launch").click()
     await expect(page.get_by_text("No team yet")).to_be_visible()

@@ -25,7 +25,7 @@ from ioa.protocol.ids import LOCAL, UserId, parse_agent_id
 
 _ID_BYTES, _SECRET_BYTES = 6, 32
 _OWN = KeyId("ioa-up")
-"""The key behind the links that `ioa up --web` prints. Nobody knows its secret; it is replaced each time, and stays the same key."""
+"""The key behind the links that `ioa up --web` prints. Nobody knows its secret; replaced each time, it keeps its sessions."""
 _LINK = timedelta(hours=1)
 
 

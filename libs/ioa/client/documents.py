@@ -246,7 +246,7 @@ class GoalRow(GoalTerms):
     Attributes:
         status: Why it ended, or the phase of its group, or `waiting`.
         turns_taken: In its group and the nested teams that have ended.
-        members: Who works at it, while it does.
+        members: Who works at it, until it has ended.
         floor: Who of them may speak now.
     """
 
@@ -266,7 +266,7 @@ class GoalRow(GoalTerms):
 
 
 class GoalDocument(GoalRow):
-    """A goal with its tasks."""
+    """A goal with its team, after its end too, and its tasks."""
 
     tasks_given: int
     tasks: tuple[TaskDocument, ...]
@@ -279,6 +279,7 @@ class GoalDocument(GoalRow):
         return cls.model_validate(
             {
                 **_row(status),
+                "members": [member.agent_id for member in state.members] if state else [],
                 "tasks_given": state.tasks_given if state else 0,
                 "tasks": [TaskDocument.of(task) for task in known],
             }
@@ -287,7 +288,7 @@ class GoalDocument(GoalRow):
 
 def _row(status: GoalStatus) -> Mapping[str, object]:
     goal = status.record.goal
-    state = status.standing.state if status.standing else None
+    state = status.standing.state if status.standing and status.result is None else None
     return {
         **dict(goal),
         "accepted_at": status.record.accepted_at,

@@ -127,10 +127,10 @@ function launchBox(app) {
     event.target.value = "";
     app.changed();
   }}></label>
-    <label class="opt">led by <select aria-label="Who leads" @change=${set("agent")}><option value="" ?selected=${!draft.agent}>any agent</option>
+    <label class="field">led by <select aria-label="Who leads" @change=${set("agent")}><option value="" ?selected=${!draft.agent}>any agent</option>
       ${[...app.agents.values()].filter((agent) => agent.online).slice(0, 500).map((agent) => html`<option value=${agent.agent_id} ?selected=${draft.agent === agent.agent_id}>${agent.agent_id}</option>`)}</select></label>
-    <label class="opt"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
-    <label class="opt"><input type="number" min="1" max="43200" placeholder="60" aria-label="Minutes at most" .value=${draft.minutes} @input=${set("minutes")}> min</label></div>
+    <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
+    <label class="field"><input type="number" min="1" max="43200" placeholder="60" aria-label="Minutes at most" .value=${draft.minutes} @input=${set("minutes")}> min</label></div>
   <button class="btn main" ?disabled=${draft.isSending}>${draft.isSending ? "Launching …" : "Launch"}</button></form>`;
 }
 
