@@ -23,6 +23,7 @@ from ioa_gateway.callers import NOBODY
 from ioa_gateway.calls import MAX_BODY_BYTES, MAX_FILE_BYTES, ApiCall, ApiRow, Nothing
 from ioa_gateway.guard import Guard
 from ioa_gateway.openapi import description
+from ioa_gateway.page_files import page_routes
 from ioa_gateway.problems import answer_to, problem, tell
 from ioa_gateway.reach import Reach
 
@@ -49,7 +50,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     for route in routes:
         if route.methods is not None:
             route.methods.discard("HEAD")  # of a stream it would never end
-    routes.append(Route(f"{PREFIX}/openapi.json", describe))
+    routes += [Route(f"{PREFIX}/openapi.json", describe), *page_routes()]
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 
