@@ -118,7 +118,7 @@ COMMANDS: dict[str, list[str]] = {
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
-    "team plan": [f"Greet Ada {HOSTILE}, and then say hello"],
+    "team plan": [f"Count the words in a.txt, and then draw a chart '{HOSTILE}'"],
     "team run": [f"team{HOSTILE}.toml"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],

@@ -58,7 +58,6 @@ def _plan(*nodes: dict[str, Any], **fields: Any) -> ModelAnswer:
 async def _planned(*script: Line, goal: str = GOAL) -> tuple[TeamSpec | None, ScriptedModel, Meter]:
     meter, model = Meter(), ScriptedModel(script)
     brain = ModelBrain(model, budget=Budget())
-    assert isinstance(brain, Plans) and isinstance(RuleBrain(), Plans)
     return await brain.plan(Mission(goal, (), CARD, depth=0, meter=meter), _Tools()), model, meter
 
 
@@ -118,6 +117,8 @@ async def _gives_up(_seconds: float) -> None:
 
 async def test_a_single_need_is_free() -> None:
     """Neither rules nor a model make a policy where there is nothing to order."""
-    assert await RuleBrain().plan(Mission("Greet Ada.", (), CARD, depth=0), _Tools()) is None
+    rules: object = RuleBrain()
+    assert isinstance(rules, Plans)
+    assert await rules.plan(Mission("Greet Ada.", (), CARD, depth=0), _Tools()) is None
     free = json.dumps({"decision": {"type": "free", "why": "It is one agent's work."}})
     assert (await _planned(free, goal="Greet Ada."))[0] is None

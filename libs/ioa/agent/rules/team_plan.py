@@ -23,12 +23,14 @@ def team_of_needs(goal: str) -> TeamSpec | None:
         return None
     in_order = sorted(range(len(needs)), key=lambda at: (_depth(needs, at), at))
     parts = {f"part-{number}": needs[at].text for number, at in enumerate(in_order, 1)}
-    roles = {name: {"need": text[:MAX_NEED_CHARS], "prompt": f"Your part: {text}"} for name, text in parts.items()}
-    leader = {"need": goal[:MAX_NEED_CHARS], "prompt": "State the result from what the others have said."}
+    roles: dict[str, object] = {
+        name: {"need": text[:MAX_NEED_CHARS], "prompt": f"Your part: {text}"} for name, text in parts.items()
+    }
+    roles[LEADER] = {"need": goal[:MAX_NEED_CHARS], "prompt": "State the result from what the others have said."}
     names = [*parts, "result"]
     nodes = [{"name": name, "roles": [name], "then": after} for name, after in itertools.pairwise(names)]
     last = {"name": "result", "roles": [LEADER]}
-    return team_of({"team": "planned", "goal": goal, "leader": LEADER, "roles": {**roles, LEADER: leader}, "nodes": [*nodes, last]})
+    return team_of({"team": "planned", "goal": goal, "leader": LEADER, "roles": roles, "nodes": [*nodes, last]})
 
 
 def _depth(needs: Sequence[GoalNeed], at: int) -> int:
