@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -59,6 +60,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
     readable: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
+    grace: timedelta = timedelta(0),
     kernel: landlock.Abi | None = None,
 ) -> str:
     """Run a command that can change nothing but its box; when this returns, no process of it is left.
@@ -75,6 +77,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
         readable: What else it may read.
         environment: All of its environment; nothing is passed on by itself.
         cancelled: Asked twenty times a second; once it says so, the command is killed.
+        grace: How long it has before that, from the signal SIGTERM on, to end by itself.
         kernel: What Landlock is asked for; all that this kernel has if nothing is said.
 
     Returns:
@@ -114,7 +117,7 @@ def run(  # noqa: PLR0913 - each is for the caller to say
             env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
-        reason = _watch(process, limits, cancelled, lambda: overfull(box, before, limits))
+        reason = _watch(process, limits, cancelled, grace, lambda: overfull(box, before, limits))
         if stdin is not None:
             return unpack(stdout, box, limits) or reason
         if overfull(box, before, limits):
@@ -228,7 +231,11 @@ def _threads_of(user: int) -> int:
 
 
 def _watch(
-    process: subprocess.Popen[bytes], limits: SandboxLimits, cancelled: Callable[[], bool], broken: Callable[[], str]
+    process: subprocess.Popen[bytes],
+    limits: SandboxLimits,
+    cancelled: Callable[[], bool],
+    grace: timedelta,
+    broken: Callable[[], str],
 ) -> str:
     """Wait for the end of a process or of what it is granted; kill what is left of its group; say how it failed, or nothing."""
     deadline = time.monotonic() + limits.wall_clock.total_seconds()
@@ -237,6 +244,8 @@ def _watch(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return _told(process.wait(timeout=_TICK_SECONDS), limits) or broken()
             if cancelled():
+                if grace:
+                    _ask_to_end(process, grace)
                 return "was cancelled"
             if time.monotonic() > deadline:
                 return f"did not end within {limits.wall_clock.total_seconds():g} seconds"
@@ -249,6 +258,13 @@ def _watch(
         until = time.monotonic() + _DYING_SECONDS
         while _lives(process.pid) and time.monotonic() < until:
             time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _ask_to_end(process: subprocess.Popen[bytes], grace: timedelta) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=grace.total_seconds())
 
 
 def _lives(group: int) -> bool:

@@ -1,0 +1,35 @@
+"""Agents of others, made members of a system by one expression each.
+
+agent = adopt.langgraph("italian", graph, description="Translates texts into Italian", examples=["say good morning in Italian"])
+
+A framework is spoken to by the names of its own methods and never imported: who uses it has imported it. Each function of this
+package gives an `ioa.Agent`; all take besides `description` what a card may say. What every adapter promises is
+`ioa.testing.conformance`. Each is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ioa.adopt.commands import command
+    from ioa.adopt.webhooks import webhook
+
+__all__ = ["command", "webhook"]
+
+_HOMES = {
+    "command": "ioa.adopt.commands",
+    "webhook": "ioa.adopt.webhooks",
+}
+"""Where each name is defined."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,196 @@
+"""A program that speaks JSON lines, whatever language it is written in, as an agent: one process for each task.
+
+It reads one line from stdin, and writes lines to stdout, of which the last says how it went. It works in a folder of its own, where
+the files of the task lie and its own are taken from, with an environment that holds nothing but what is named. It runs in
+`ioa.sandbox`, so that a program of somebody else can do no harm; one that is trusted, and wants the network, may do without.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any, Unpack
+
+import structlog
+
+from ioa.adopt.membership import Card, adopted, as_object, failure, hear
+from ioa.agent.definition import InputFile, TaskContext
+from ioa.errors import InvalidInputError, TaskError
+from ioa.foreign_text import shown_in_line
+from ioa.hosting.agent import Agent
+from ioa.sandbox import AUTO, SETTING, Level, SandboxLimits, level_here, run
+
+LIMITS = SandboxLimits(
+    cpu=timedelta(minutes=30),
+    wall_clock=timedelta(hours=2),
+    memory_bytes=4 << 30,
+    processes=256,
+    file_bytes=100_000_000,
+    box_bytes=1_000_000_000,
+    files=10_000,
+)
+"""What a command may use, unless its author says otherwise."""
+_TO_END = timedelta(seconds=5)
+"""How long it may take to end after its result, or after it was told to stop."""
+_MAX_LINE_BYTES = 8_000_000
+_MAX_SHOWN_CHARS = 2_000
+_ORDER = ".task.json"
+_READ_ORDER = ["/bin/sh", "-c", f'exec "$@" <{_ORDER}', "command"]
+
+_log = structlog.get_logger(__name__)
+
+
+def command(
+    agent_id: str,
+    argv: Sequence[str],
+    *,
+    description: str,
+    env: Sequence[str] = (),
+    network: Sequence[int] = (),
+    readable: Sequence[str | Path] = (),
+    limits: SandboxLimits = LIMITS,
+    sandbox: bool = True,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt a program, which is started for each task and speaks JSON lines.
+
+    On stdin it finds one object: `task, goal, goal_id, task_id, attempt, inputs, results, workspace`; files lie in its working
+    folder, where `path` says. It writes objects, one a line: `{"progress": …, "fraction": …}`,
+    `{"spend": {"tokens": …, "answer_tokens": …, "cost": …}}`, `{"artifact": {"name": …, "path": …}}`, and at last `{"result": …}`
+    or `{"error": …}`. Other output is ignored, and logged. Cancelling sends SIGTERM to all of its processes, and SIGKILL 5 s later.
+
+    Args:
+        agent_id: As of any agent.
+        argv: The program and its arguments. A task never is among them.
+        description: What it does.
+        env: Names of environment variables that it is given, such as the one with its key; it gets no other.
+        network: Ports to which it may open TCP connections from its sandbox, which has no name service.
+        readable: What else it may read in its sandbox, such as the environment that it is installed in.
+        limits: What it may use.
+        sandbox: Whether it is confined. False: it may do all that you may, but for the limits and the environment.
+        card: What else a card may say.
+
+    Raises:
+        InvalidInputError: There is no program, or the card cannot be valid.
+    """
+    if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
+        raise InvalidInputError(f"Agent {agent_id!r} has no command.", hint='Write it as a list: ["prog", "--option"].')
+    program = Path(argv[0]).name
+    runnable = [*_READ_ORDER, shutil.which(argv[0]) or argv[0], *argv[1:]]
+    also = [Path(path) for path in readable]
+
+    def start(task: str, ctx: TaskContext) -> str:
+        box, output = ctx.workspace / "box", ctx.workspace / "output.txt"
+        _furnish(box, task, ctx)
+        environment = {"HOME": str(box), "PATH": os.defpath, **{name: os.environ[name] for name in env if name in os.environ}}
+        level = level_here(os.environ.get(SETTING, AUTO)) if sandbox else Level.NONE
+        output.touch()
+        with output.open("rb") as printed:
+            heard = _Heard(printed, ctx)
+            reason = run(
+                runnable, box, limits, level, network, output=output, readable=also, environment=environment,
+                cancelled=lambda: heard.listen() or ctx.cancelled, grace=_TO_END,
+            )  # fmt: skip
+            heard.listen()
+        if ctx.cancelled:
+            raise TaskError(f"{program} was cancelled.")
+        return heard.result(program, reason, box)
+
+    card = {"needs_sandbox": sandbox, **card}
+    return adopted(agent_id, description, card, start)
+
+
+def _furnish(box: Path, task: str, ctx: TaskContext) -> None:
+    """Lay the files of a task into its folder, with the object that tells of them."""
+    box.mkdir()
+    places: dict[Path, str] = {}
+    for number, file in enumerate((*ctx.inputs, *(file for result in ctx.results for file in result.artifacts))):
+        if file.path not in places:
+            places[file.path] = f"files/{number}/{file.name}"
+            (box / places[file.path]).parent.mkdir(parents=True)
+            shutil.copyfile(file.path, box / places[file.path])
+
+    def shown(file: InputFile) -> dict[str, str]:
+        return {"path": places[file.path]}
+
+    line = json.dumps({**as_object(task, ctx, shown), "workspace": str(box)}, ensure_ascii=False)
+    (box / _ORDER).write_text(f"{line}\n", encoding="utf-8")
+
+
+@dataclass
+class _Heard:
+    """What a program says, line by line, while it runs."""
+
+    printed: IO[bytes]
+    ctx: TaskContext
+
+    def __post_init__(self) -> None:
+        self._rest = b""
+        self._said = ""
+        self._files: list[dict[str, Any]] = []
+        self._last: dict[str, Any] | None = None
+        self._answered_at = 0.0
+
+    def listen(self) -> bool:
+        """Take what was written since, and say whether the program has answered and should have ended since."""
+        while data := self.printed.read(_MAX_LINE_BYTES):
+            *lines, self._rest = (self._rest + data).split(b"\n")
+            for line in lines:
+                self._take(line)
+            self._rest = self._rest[:_MAX_LINE_BYTES]  # of a longer line nothing is JSON any more
+        return self._last is not None and time.monotonic() - self._answered_at > _TO_END.total_seconds()
+
+    def _take(self, line: bytes) -> None:
+        try:
+            said = json.loads(line)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            self._ignore(line.decode("utf-8", "replace").strip())
+        elif "result" in said or "error" in said:
+            self._last, self._answered_at = said, time.monotonic()
+        else:
+            hear(said, self.ctx)
+            if isinstance(made := said.get("artifact"), dict):
+                self._files.append(made)
+
+    def _ignore(self, text: str) -> None:
+        if text:
+            self._said = text[:_MAX_SHOWN_CHARS]
+            _log.info("command_output", task_id=self.ctx.task_id, content=self._said)
+
+    def result(self, program: str, reason: str, box: Path) -> str:
+        """Return what the program has answered, when it has ended, and attach its files.
+
+        Raises:
+            TaskError: It failed, or did not answer.
+        """
+        if self._rest:
+            self._take(self._rest)
+        if self._last is None:
+            raise TaskError(
+                f"{program} {reason or 'ended'} without a result{f': {shown_in_line(self._said)}' if self._said else '.'}",
+                hint='Its last line has to be {"result": "…"} or {"error": "…"}.',
+            )
+        if "error" in self._last:
+            raise failure(program, self._last["error"])
+        if not isinstance(self._last["result"], str):
+            raise TaskError(f"The result of {program} is {type(self._last['result']).__name__}, and not text.")
+        for made in self._files:
+            self._attach(program, made, box.resolve())
+        return self._last["result"]
+
+    def _attach(self, program: str, made: dict[str, Any], box: Path) -> None:
+        """Attach a file of the program's folder. A link out of it is followed nowhere."""
+        name = str(made.get("name", ""))
+        path = (box / str(made.get("path", name))).resolve()
+        if not path.is_relative_to(box) or not path.is_file():
+            raise TaskError(f"{program} has made no file {shown_in_line(name)!r} in its folder.")
+        media_type = made.get("media_type")
+        self.ctx.artifact(name, path.read_bytes(), media_type if isinstance(media_type, str) else None)

@@ -1,0 +1,125 @@
+"""Servers of somebody else, each a few lines over the standard library's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import select
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+
+Reply = tuple[int, object, dict[str, str]]
+Route = Callable[["Request"], Reply]
+
+
+class Request:
+    """What a server is asked."""
+
+    def __init__(self, handler: BaseHTTPRequestHandler) -> None:
+        self.method, self.path, self.headers = handler.command, handler.path, handler.headers
+        self.body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0))
+        self._connection = handler.connection
+
+    @property
+    def said(self) -> Any:
+        """Its JSON."""
+        return json.loads(self.body or b"{}")
+
+    def is_given_up(self) -> bool:
+        """Whether the client has closed its end."""
+        return bool(select.select([self._connection], [], [], 0)[0])
+
+
+@contextmanager
+def serving(route: Route) -> Iterator[str]:
+    """Serve for as long as the block, and give the address."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, route)) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def __init__(self, route: Route, *args: Any) -> None:
+        self._route = route
+        super().__init__(*args)
+
+    def _reply(self) -> None:
+        try:
+            status, said, headers = self._route(Request(self))
+        except Exception as error:  # noqa: BLE001 - as servers do
+            status, said, headers = 500, {"error": str(error)}, {}
+        body = said if isinstance(said, bytes) else json.dumps(said).encode()
+        try:
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:
+            return
+
+    do_GET = do_POST = do_DELETE = _reply  # noqa: N815 - as the standard library calls them
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+class WebhookServer:
+    """Takes tasks by one POST; what waits is asked after, and what is quick is answered at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._jobs: dict[str, _Job] = {}
+
+    def __call__(self, request: Request) -> Reply:
+        if request.method == "POST":
+            order, key = request.said, request.headers["Idempotency-Key"]
+            job = self._jobs[key] = _Job(self._folder, order["task"], key)
+            if order["task"].split()[0] in ("wait", "gate", "step"):
+                return 202, {}, {"Location": f"/jobs/{key}"}
+            job.thread.join()
+            return job.reply()
+        job = self._jobs[request.path.rpartition("/")[2]]
+        if request.method == "DELETE":
+            job.stop.set()
+        return job.reply()
+
+
+class _Job:
+    def __init__(self, folder: Path, task: str, key: str) -> None:
+        self.stop = threading.Event()
+        self._deeds = ForeignAgent(folder).play(task, key, self.stop.is_set)
+        self._told: dict[str, Any] = {}
+        self.thread = threading.Thread(target=self._work, daemon=True)
+        self.thread.start()
+
+    def _work(self) -> None:
+        try:
+            for deed in self._deeds:
+                match deed:
+                    case Step(text):
+                        self._told["progress"] = text
+                    case Spent(tokens, answer_tokens):
+                        self._told["spend"] = {"tokens": tokens, "answer_tokens": answer_tokens}
+                    case Made(name, data):
+                        self._told["artifacts"] = [{"name": name, "data": base64.b64encode(data).decode()}]
+                    case Answer(text):
+                        self._told["result"] = text
+        except RuntimeError as error:
+            self._told["error"] = str(error)
+
+    def reply(self) -> Reply:
+        """Say how far it is."""
+        return 202 if self.thread.is_alive() else 200, self._told, {}

@@ -1,0 +1,106 @@
+"""A program as an agent: what it is given, and what it may not do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ioa import InvalidInputError, TaskContext, TaskError, adopt
+from ioa.hosting.agent import Agent
+from ioa.testing import RecordingContext, input_file, upstream
+
+TELLS = """
+import json, os, sys
+order = json.loads(sys.stdin.readline())
+order["texts"] = [open(file["path"]).read() for file in order["inputs"] + order["results"][0]["files"]]
+order["environment"] = sorted(os.environ)
+print(json.dumps({"result": json.dumps(order)}))
+"""
+REACHES_OUT = """
+import json, os
+os.symlink("/etc/passwd", "link")
+print(json.dumps({"artifact": {"name": "passwd", "path": PATH}}))
+print(json.dumps({"result": "there"}))
+"""
+
+
+def _program(code: str, *, sandbox: bool = True) -> Agent:
+    return adopt.command("program", [sys.executable, "-c", code], description="Runs", sandbox=sandbox)
+
+
+def _run(agent: Agent, ctx: TaskContext) -> str:
+    answer = agent.function("do it", ctx)
+    assert isinstance(answer, str)
+    return answer
+
+
+def test_it_is_told_the_whole_task_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files are there by relative paths, whatever confines it, and of the environment only what its author has named."""
+    monkeypatch.setenv("GIVEN", "1")
+    monkeypatch.setenv("WITHHELD", "1")
+    (tmp_path / "cars.csv").write_text("a\nb\n")
+    (tmp_path / "note.txt").write_text("seven")
+    ctx = RecordingContext(
+        tmp_path,
+        goal="Count",
+        inputs=[input_file(tmp_path / "cars.csv")],
+        results=[upstream("count the cars", "Seven.", tmp_path / "note.txt")],
+        attempt=2,
+    )
+    agent = adopt.command("teller", [sys.executable, "-c", TELLS], description="Tells", env=["GIVEN", "NOT_THERE"])
+    told = json.loads(_run(agent, ctx))
+    assert (told["task"], told["goal"], told["goal_id"], told["task_id"], told["attempt"]) == (
+        "do it", "Count", "goal-1", "task-1", 2
+    )  # fmt: skip
+    assert told["texts"] == ["a\nb\n", "seven"]
+    assert told["results"][0] | {"files": []} == {
+        "task_id": "t0", "agent_id": "earlier-agent", "task": "count the cars", "content": "Seven.", "rejected": "", "files": []
+    }  # fmt: skip
+    assert (
+        {"GIVEN", "HOME", "PATH"}
+        <= set(told["environment"])
+        <= {"GIVEN", "HOME", "PATH", "LC_CTYPE", "PWD", "OLDPWD", "SHLVL", "_"}
+    )
+
+
+@pytest.mark.parametrize("path", ["link", "/etc/passwd", "../../etc/passwd", "missing"])
+def test_a_file_from_elsewhere_is_not_attached(path: str, tmp_path: Path) -> None:
+    """A program that is not trusted cannot make us read for it what it may not read."""
+    ctx = RecordingContext(tmp_path)
+    with pytest.raises(TaskError, match="has made no file 'passwd' in its folder"):
+        _run(_program(REACHES_OUT.replace("PATH", repr(path)), sandbox=False), ctx)
+    assert ctx.artifacts == []
+
+
+def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
+    """Its card says so, and an agent that cannot be confined does not start."""
+    assert (_program("").needs_sandbox, _program("", sandbox=False).needs_sandbox) == (True, False)
+    with pytest.raises(TaskError, match="without a result"):
+        _run(_program(f"open({str(tmp_path / 'outside')!r}, 'w')"), RecordingContext(tmp_path))
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("print('hello')", "ended without a result: hello"),
+        ("import sys; sys.exit('no \\x1b[2J vase')", "ended with status 1 without a result: no ␛[2J vase"),
+        ('print(\'{"error": "no vase"}\')', "failed: no vase"),
+        ("print('{\"result\": 7}')", "is int, and not text"),
+        ('print(\'{"progress": "x", "fraction": 7}\')', "A fraction lies between 0 and 1"),
+    ],
+)
+def test_it_is_said_how_it_failed(code: str, why: str, tmp_path: Path) -> None:
+    """In its own words, of which none is obeyed by a terminal."""
+    with pytest.raises((TaskError, InvalidInputError)) as raised:
+        _run(_program(code, sandbox=False), RecordingContext(tmp_path))
+    assert why in str(raised.value)
+
+
+def test_a_command_is_a_list() -> None:
+    """A text would be split at other places than a shell does."""
+    with pytest.raises(InvalidInputError, match="has no command"):
+        adopt.command("program", "ls -l", description="Runs")

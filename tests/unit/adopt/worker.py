@@ -1,0 +1,30 @@
+"""A program that speaks JSON lines, as somebody else would write it: `python worker.py FOLDER`."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+
+
+def tell(**said: object) -> None:
+    """Write a line."""
+    print(json.dumps(said), flush=True)
+
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+order = json.loads(sys.stdin.readline())
+for deed in ForeignAgent(Path(sys.argv[1])).play(order["task"], order["task_id"]):
+    match deed:
+        case Step(text):
+            tell(progress=text, fraction=0.5)
+        case Spent(tokens, answer_tokens):
+            tell(spend={"tokens": tokens, "answer_tokens": answer_tokens})
+        case Made(name, data):
+            Path("made").write_bytes(data)
+            tell(artifact={"name": name, "path": "made"})
+        case Answer(None):
+            print("this is no JSON")
+        case Answer(text):
+            tell(result=text)
