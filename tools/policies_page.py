@@ -20,6 +20,7 @@ from ioa.protocol.policy import (
     Exit,
     FormField,
     Guard,
+    Memory,
     Mode,
     Node,
     Opening,
@@ -56,6 +57,12 @@ _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
         """\
 Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several, `need` says in words whom discovery is to find;
 `count` is how many of a pool or for a need. A role that is only a text is the name of its agent.""",
+    ),
+    "`memory`": (
+        Memory,
+        """\
+Of a role, such as `memory = { window = 20, summary = 10 }`. It is kept by the member's own client, of what the member was shown, and
+changes nothing that others see. A summary needs a language model; without one, or where it is away, the turn goes on without.""",
     ),
     "A node": (
         Node,

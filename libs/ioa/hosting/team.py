@@ -44,6 +44,7 @@ class RoleFields(TypedDict, total=False):
     timeout: float
     secret: bool
     hears_all: bool
+    memory: Mapping[str, Any]
 
 
 class NodeFields(TypedDict, total=False):

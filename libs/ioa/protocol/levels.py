@@ -39,5 +39,8 @@ VISIBILITY = 5
 REVIEWS = 6
 """Under a policy messages may be held to guards, and be reviewed before others hear them."""
 
+MEMORIES = 6
+"""A policy may say what a member is shown of what it has heard."""
+
 LEVEL = 6
 """The level of this release."""

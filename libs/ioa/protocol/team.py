@@ -28,6 +28,7 @@ from ioa.protocol.policy import (
     FormField,
     Guard,
     Hearing,
+    Memory,
     Name,
     Node,
     Opening,
@@ -122,7 +123,7 @@ _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fi
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
     "top": frozenset({"watchers"}),
-    "role": frozenset({"human", "silent", "memory"}),
+    "role": frozenset({"human", "silent"}),
     "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
@@ -360,6 +361,8 @@ class _Reading:
             self._wrong(where, "is neither the name of an agent nor a table")
             given = {"agent": "nobody"}
         told = self._keys(where, given, _OF_ROLE, "role")
+        if isinstance(memory := told.get("memory"), Mapping):
+            told["memory"] = self._keys(where, memory, Memory.model_fields, "memory")
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
         named = [key for key in ("agent", "agents", "need") if key in told]
         if len(named) > 1:
