@@ -41,6 +41,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
 
     routes: list[BaseRoute] = [*_table(reach), Route(f"{PREFIX}/openapi.json", describe)]
     routes.append(Mount("/a2a", Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")))
+    routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp")))
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 
