@@ -22,6 +22,7 @@ from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, sent
 from ioa_gateway.entrances import Entrance
 from ioa_gateway.guard import Guard
 from ioa_gateway.openapi import description
+from ioa_gateway.page_files import page_routes
 from ioa_gateway.problems import answer_to, problem, tell
 from ioa_gateway.reach import Reach, requests
 
@@ -42,6 +43,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     routes: list[BaseRoute] = [*_table(reach), Route(f"{PREFIX}/openapi.json", describe)]
     routes.append(Mount("/a2a", Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")))
     routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp")))
+    routes += page_routes()
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 

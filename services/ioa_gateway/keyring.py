@@ -101,7 +101,7 @@ class Keyring:
         cookie = request.cookies.get(COOKIE)
         if cookie is None:
             raise UnauthenticatedError("Nobody says who asks.", hint=_HOW)
-        caller = await self._in_session(cookie)
+        caller = await self.in_session(cookie)
         if request.scope["method"] not in _SAFE and request.headers.get("sec-fetch-site") != "same-origin":
             raise ForbiddenError("A session does nothing for another page.", hint="Programs send a key.")
         return caller
@@ -143,7 +143,12 @@ class Keyring:
         until = int((self.now() + SESSION).timestamp())
         return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
 
-    async def _in_session(self, cookie: str) -> Caller:
+    async def in_session(self, cookie: str) -> Caller:
+        """Tell whose session a cookie stands for.
+
+        Raises:
+            UnauthenticatedError: Nobody's, or it is over.
+        """
         key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
         expired = UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
         if not (until.isascii() and until.isdecimal()) or not hmac.compare_digest(
