@@ -10,6 +10,7 @@ from ioa.errors import (
     ForbiddenError,
     InvalidInputError,
     NotFoundError,
+    OverQuotaError,
     PayloadTooLargeError,
     RateLimitedError,
     UnauthenticatedError,
@@ -108,6 +109,20 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         (InvalidInputError, NotFoundError, RateLimitedError),
         media_type=groups.EVENTS,
         headers=_LAST_EVENT_ID,
+    ),
+    ApiRow(
+        *("GET", "/events", Scope.GOALS_READ, "Follow what one page shows: the list of goals, a goal, or both", groups.follow_page),
+        *(groups.PageQuery, Nothing, {**_FOLLOWED, 200: f"{_FOLLOWED[200]} Of the list `goal`, for each row."}, _nothing),
+        (InvalidInputError, NotFoundError, RateLimitedError),
+        media_type=groups.EVENTS,
+        headers=_LAST_EVENT_ID,
+    ),
+    ApiRow(
+        *("PUT", "/uploads/{name}", Scope.GOALS_WRITE, "Store a file for the inputs of goals", files.upload),
+        *(Nothing, Nothing, {201: "It is stored; this is how `inputs` name it."}, _nothing),
+        (InvalidInputError, PayloadTooLargeError, OverQuotaError),
+        within=timedelta(minutes=30),
+        takes_bytes=True,
     ),
     ApiRow(
         *("GET", "/agents", Scope.AGENTS_READ, "List agents by id", agents.list_agents),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.protocol.codec import validate
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
-from ioa_gateway.calls import MAX_BODY_BYTES, ApiCall, ApiRow, Nothing
+from ioa_gateway.calls import MAX_BODY_BYTES, MAX_FILE_BYTES, ApiCall, ApiRow, Nothing
 from ioa_gateway.guard import Guard
 from ioa_gateway.openapi import description
 from ioa_gateway.problems import answer_to, problem, tell
@@ -58,6 +58,8 @@ async def _answer(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Resp
         response = await _answered(row, reach, request)
     except ClientDisconnect:
         response = Response(status_code=499)  # nobody reads it
+    except HTTPException as error:
+        response = await _refused(request, error)
     except Exception as error:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
         response = answer_to(error)
     requests.labels(f"{row.method} {row.path}", response.status_code).inc()
@@ -76,7 +78,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
     else:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
-        body = row.read(await _body(request))
+        body = row.read(b"".join([part async for part in _sent(request, MAX_BODY_BYTES)]))
     call = ApiCall(
         caller,
         reach.client_of(caller.user),
@@ -86,6 +88,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
         request.path_params,
         request.headers,
         is_secure=request.url.scheme == "https",
+        sent=_sent(request, MAX_FILE_BYTES),
     )
     if not reach.is_there():
         raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
@@ -96,8 +99,8 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
         raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
 
 
-async def _body(request: Request) -> bytes:
-    data, parts = bytearray(), request.stream()
+async def _sent(request: Request, most: int) -> AsyncIterator[bytes]:
+    size, parts = 0, request.stream()
     while True:
         try:
             async with asyncio.timeout(BODY_SILENCE.total_seconds()):
@@ -105,12 +108,13 @@ async def _body(request: Request) -> bytes:
         except TimeoutError:
             raise HTTPException(408, "The body did not come.") from None
         if part is None:
-            return bytes(data)
-        data += part
-        if len(data) > MAX_BODY_BYTES:
+            return
+        size += len(part)
+        if size > most:
             raise PayloadTooLargeError(
-                f"The body has more than {MAX_BODY_BYTES:,} bytes.", hint="Send large content as a file: it travels by reference."
+                f"The body has more than {most:,} bytes.", hint="Files go to /v1/uploads, up to 100 MB each."
             )
+        yield part
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -23,7 +23,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
 
-MAX_BODY_BYTES = 256_000
+MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
 Q = TypeVar("Q", bound=Model)
 B = TypeVar("B", bound=BaseModel)
@@ -49,6 +49,7 @@ class ApiCall:
         limits: What a key may use up.
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
+        sent: The body as it comes, of a route that takes one of bytes.
     """
 
     caller: Caller
@@ -59,10 +60,11 @@ class ApiCall:
     path: Mapping[str, str]
     headers: Headers
     is_secure: bool
+    sent: AsyncIterator[bytes]
 
-    def goal(self, user: UserId | None) -> GoalName:
-        """Name the goal of the path: the caller's own, unless it is said whose."""
-        return GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"]))
+    def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
+        """Name a goal, that of the path by default: the caller's own, unless it is said whose."""
+        return GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"] if goal_id is None else goal_id))
 
     def group(self) -> CommId:
         """Name the group of the path."""
@@ -88,6 +90,7 @@ class ApiRow(Generic[Q, B]):
         errors: What may go wrong besides what every route may answer.
         within: In which the answer has to begin.
         media_type: Of the answer.
+        takes_bytes: Whether `ApiCall.sent` is read, in place of a body of JSON.
     """
 
     method: str
@@ -102,6 +105,7 @@ class ApiRow(Generic[Q, B]):
     errors: tuple[type[IoaError], ...] = ()
     within: timedelta = WITHIN
     media_type: str = "application/json"
+    takes_bytes: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,8 +11,6 @@ from ioa.errors import RateLimitedError
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
 LAUNCHES_A_MINUTE, STREAMS = 60, 50
-FETCHES = 4
-"""How many files are handed out side by side, whoever asks: each is in memory meanwhile."""
 _A_MINUTE = 60
 
 
@@ -27,7 +24,6 @@ class CallerLimits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches = Buckets({Family.OTHERS: Rate(LAUNCHES_A_MINUTE / _A_MINUTE, LAUNCHES_A_MINUTE)})
-        self.fetches = asyncio.Semaphore(FETCHES)
         self._streams: Counter[str] = Counter()
 
     def check_launch(self, key_id: str) -> None:
@@ -48,7 +44,7 @@ class CallerLimits:
             RateLimitedError: There is none.
         """
         if self._streams[key_id] >= STREAMS:
-            raise RateLimitedError(f"This key follows {STREAMS} goals and groups here already.", hint="End some of them.")
+            raise RateLimitedError(f"This key follows and fetches {STREAMS} things here already.", hint="End some of them.")
 
     @contextmanager
     def stream(self, key_id: str) -> Iterator[None]:

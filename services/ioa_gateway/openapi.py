@@ -53,6 +53,8 @@ def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any]) -> dict[str, A
     }
     if row.scope is not None:
         told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}
+    if row.takes_bytes:
+        told["requestBody"] = {"content": {"application/octet-stream": {}}, "required": True}
     if row.body is not Nothing:
         schema = {"$ref": _REFERENCES.format(model=row.body.__name__)}
         told["requestBody"] = {"content": {"application/json": {"schema": schema}}, "required": True}

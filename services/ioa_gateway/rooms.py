@@ -1,7 +1,7 @@
-"""Groups as those see them who follow them by HTTP: each is read once, however many follow it.
+"""Groups and lists of goals as those see them who follow them by HTTP: each is read once, however many follow it.
 
-A room keeps the last entries of a group and its nested teams, encoded. A follower takes them at its own pace and has no queue: one
-that is behind what the room keeps reads the log by itself until it has caught up.
+A room keeps the last entries of a group and its nested teams, encoded, and a list the rows of the newest goals. A follower takes
+them at its own pace and has no queue: one that is behind what the room keeps reads the log by itself until it has caught up.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import TypeVar
 
 import structlog
 from prometheus_client import Gauge
 
-from ioa.client.documents import EntryDocument, told
+from ioa.client.documents import EntryDocument, GoalRow, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError
-from ioa.ports.group_client import GroupClient
+from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.limits import CallerLimits
@@ -31,10 +33,15 @@ _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
+_LOOK = timedelta(seconds=1)
+"""How often the list of goals is read while somebody follows it."""
 HEARTBEAT = b":\n\n"
 _RETRY = b"retry: 1000\n\n"
 
 streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
+
+K = TypeVar("K")
+F = TypeVar("F", bound="_Followed")
 
 _log = structlog.get_logger(__name__)
 
@@ -44,12 +51,26 @@ def encoded(stored: StoredEntry) -> bytes:
     return _event("entry", told(EntryDocument.of(stored)), stored.seq)
 
 
-def _event(kind: str, data: object, seq: int) -> bytes:
-    return f"event: {kind}\nid: {seq}\ndata: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+def _event(kind: str, data: object, seq: int | None = None) -> bytes:
+    place = "" if seq is None else f"id: {seq}\n"
+    return f"event: {kind}\n{place}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
 
 
 @dataclass
-class _Room:
+class _Followed:
+    """What several follow. Each of them waits for an event of its own, which may be that of something else, too."""
+
+    followers: set[asyncio.Event] = field(default_factory=set)
+    reader: asyncio.Task[None] = field(init=False)
+
+    def wake(self) -> None:
+        """Have everybody look."""
+        for heard in self.followers:
+            heard.set()
+
+
+@dataclass
+class _Room(_Followed):
     """The last entries of a group and its nested teams.
 
     Attributes:
@@ -57,15 +78,11 @@ class _Room:
         end: The last event, when nothing comes behind what is kept.
     """
 
-    comm_id: CommId
-    reader: asyncio.Task[None] = field(init=False)
     floor: int = 0
-    followers: int = 0
     end: bytes | None = None
     _seqs: list[int] = field(default_factory=list)
     _events: list[bytes] = field(default_factory=list)
     _bytes: int = 0
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, stored: StoredEntry) -> None:
         """Keep an entry, and let go of the oldest if there are too many."""
@@ -80,11 +97,6 @@ class _Room:
             del self._seqs[:gone], self._events[:gone]
         self.wake()
 
-    def wake(self) -> None:
-        """Have everybody look."""
-        self._news.set()
-        self._news = asyncio.Event()
-
     def has_more(self, seq: int) -> bool:
         """Whether anything that is kept, or was, lies behind a sequence."""
         return seq < self.floor or bool(self._seqs and self._seqs[-1] > seq)
@@ -95,27 +107,77 @@ class _Room:
         events = self._events[first : first + _AT_ONCE]
         return (self._seqs[first + len(events) - 1] if events else seq), b"".join(events)
 
-    async def is_heard(self) -> bool:
-        """Wait until there is something to look at; False after a silence."""
-        try:
-            async with asyncio.timeout(SILENCE.total_seconds()):
-                await self._news.wait()
-        except TimeoutError:
-            return False
-        return True
+
+@dataclass
+class _List(_Followed):
+    """The rows of the newest goals, and in which look each was found changed."""
+
+    looks: int = 0
+    _rows: dict[CommId, tuple[int, bytes]] = field(default_factory=dict)
+
+    def take(self, goals: Sequence[GoalStatus]) -> None:
+        """Take the newest goals, newest first."""
+        rows = {one.record.goal.comm_id: _event("goal", told(GoalRow.of(one))) for one in reversed(goals)}
+        known, look = self._rows, self.looks + 1
+        self._rows = {one: known[one] if one in known and known[one][1] == row else (look, row) for one, row in rows.items()}
+        if self._rows != known:
+            self.looks = look
+            self.wake()
+
+    def behind(self, look: int) -> bytes:
+        """Return the rows that were found changed since a look, oldest goals first."""
+        return b"".join(row for at, row in self._rows.values() if at > look)
+
+
+@dataclass
+class _InRoom:
+    """Where a follower of a group is."""
+
+    comm_id: CommId
+    room: _Room
+    after: int
+    is_over: bool = False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the room has let go of what comes next."""
+        return self.after < self.room.floor
+
+    def take(self) -> bytes:
+        """Return what comes next, and at the end that it is one."""
+        self.after, found = self.room.behind(self.after)
+        if not found and not self.is_over and self.room.end is not None:
+            self.is_over = True
+            return self.room.end
+        return found
+
+
+@dataclass
+class _InList:
+    """Where a follower of a list is."""
+
+    rows: _List
+    looks: int = 0
+    is_over = False
+
+    def take(self) -> bytes:
+        """Return what has changed."""
+        found, self.looks = self.rows.behind(self.looks), self.rows.looks
+        return found
 
 
 class Rooms:
-    """All groups that are followed. Made by `open_rooms`."""
+    """All that is followed. Made by `open_rooms`."""
 
     def __init__(
-        self, groups: GroupClient, readers: asyncio.TaskGroup, limits: CallerLimits, stands: Callable[[Caller], bool]
+        self, system: SystemClient, readers: asyncio.TaskGroup, limits: CallerLimits, stands: Callable[[Caller], bool]
     ) -> None:
-        self._groups = groups
+        self._system = system
         self._readers = readers
         self._limits = limits
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
+        self._lists: dict[frozenset[tuple[str, str]], _List] = {}
         self._is_closing = False
 
     def close(self) -> None:
@@ -125,8 +187,8 @@ class Rooms:
 
     def look(self) -> None:
         """Have every stream look whether it still may go on."""
-        for room in self._rooms.values():
-            room.wake()
+        for followed in (*self._rooms.values(), *self._lists.values()):
+            followed.wake()
 
     def is_followed(self, comm_id: CommId) -> bool:
         """Whether anybody follows a group now, so that there is one."""
@@ -137,78 +199,131 @@ class Rooms:
         room = self._rooms[comm_id]
         return room.end is not None and not room.has_more(after)
 
-    async def follow(self, comm_id: CommId, after: int, caller: Caller) -> AsyncIterator[bytes]:
-        """Yield the events of a group and its nested teams behind a sequence, until its end, or until the stream has to end."""
-        with self._in_room(comm_id) as room, self._limits.stream(caller.key_id), streams.track_inprogress():
+    async def follow(
+        self, caller: Caller, comm_id: CommId | None, after: int = 0, listed: Mapping[str, str] | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield events until the group has ended, or with a list until the stream has to end.
+
+        Args:
+            caller: Who follows.
+            comm_id: The group that is followed with its nested teams, if any.
+            after: The sequence behind which to begin there.
+            listed: Besides, the rows of the newest goals that bear these labels, and each that changes; none if None.
+        """
+        heard, now = asyncio.Event(), asyncio.get_running_loop().time
+        room, places = None, list[_InRoom | _InList]()
+        with ExitStack() as stack:
+            if comm_id is not None:
+                found = stack.enter_context(_following(self._rooms, comm_id, lambda: self._begin_room(comm_id), heard))
+                room = _InRoom(comm_id, found, after)
+                places.append(room)
+            if listed is not None:
+                of = frozenset(listed.items())
+                rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard))
+                places.append(_InList(rows))
+            stack.enter_context(self._limits.stream(caller.key_id))
+            stack.enter_context(streams.track_inprogress())
             yield _RETRY
+            until = now() + SILENCE.total_seconds()
             while self._may_go_on(caller):
-                if after < room.floor:
-                    async with aclosing(self._caught_up(room, after, caller)) as events:
-                        async for seq, event in events:
-                            after = seq
+                heard.clear()
+                if room is not None and room.is_behind:
+                    async with aclosing(self._caught_up(room, caller)) as events:
+                        async for event in events:
                             yield event
                     continue
-                after, found = room.behind(after)
-                if found:
-                    yield found
-                elif room.end is not None:
-                    yield room.end
+                if news := b"".join(place.take() for place in places):
+                    yield news
+                elif all(place.is_over for place in places):
                     return
-                elif not await room.is_heard():
+                elif not await _is_heard(heard, until):
                     yield HEARTBEAT
+                else:
+                    continue
+                until = now() + SILENCE.total_seconds()
 
-    async def _caught_up(self, room: _Room, after: int, caller: Caller) -> AsyncGenerator[tuple[int, bytes], None]:
-        """Read the log from a sequence on until the room keeps all that comes behind."""
-        async with watch(self._groups, room.comm_id, after=after) as coming:
+    async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
+        """Read the log on until the room keeps all that comes behind."""
+        async with watch(self._system, place.comm_id, after=place.after) as coming:
             async for one in coming:
                 if isinstance(one, StoredEntry):
-                    yield one.seq, encoded(one)
-                    if one.seq >= room.floor or not self._may_go_on(caller):
+                    place.after = one.seq
+                    yield encoded(one)
+                    if not (place.is_behind and self._may_go_on(caller)):
                         return
 
     def _may_go_on(self, caller: Caller) -> bool:
         return not self._is_closing and self._stands(caller)
 
-    @contextmanager
-    def _in_room(self, comm_id: CommId) -> Iterator[_Room]:
-        room = self._rooms.get(comm_id)
-        if room is None:
-            room = self._rooms[comm_id] = _Room(comm_id)
-            room.reader = self._readers.create_task(self._read(room))
-        room.followers += 1
-        try:
-            yield room
-        finally:
-            room.followers -= 1
-            if not room.followers:
-                del self._rooms[comm_id]
-                room.reader.cancel()
+    def _begin_room(self, comm_id: CommId) -> _Room:
+        room = _Room()
+        room.reader = self._readers.create_task(self._read(comm_id, room))
+        return room
 
-    async def _read(self, room: _Room) -> None:
+    def _begin_list(self, labels: Mapping[str, str]) -> _List:
+        rows = _List()
+        rows.reader = self._readers.create_task(self._look(labels, rows))
+        return rows
+
+    async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
+        while True:
+            try:
+                rows.take((await self._system.goals(only=GoalFilter(labels=labels))).goals)
+            except IoaError as error:
+                _log.warning("goals_unreadable", error=error.message)
+            await asyncio.sleep(_LOOK.total_seconds())
+
+    async def _read(self, comm_id: CommId, room: _Room) -> None:
         seq = 0
         try:
-            async with watch(self._groups, room.comm_id) as coming:
+            async with watch(self._system, comm_id) as coming:
                 async for one in coming:
                     if isinstance(one, StoredEntry):
                         room.add(one)
                         seq, phase = one.seq, one.entry.state.phase
             room.end = _event("end", {"seq": seq, "phase": str(phase)}, seq)
         except IoaError as error:
-            _log.warning("group_unreadable", comm_id=room.comm_id, error=error.message)
+            _log.warning("group_unreadable", comm_id=comm_id, error=error.message)
             room.end = _event("end", {"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, seq)
         room.wake()
 
 
+@contextmanager
+def _following(kept: dict[K, F], key: K, begin: Callable[[], F], heard: asyncio.Event) -> Iterator[F]:
+    """Follow something for as long as the block; it is kept while anybody does."""
+    if key not in kept:
+        kept[key] = begin()
+    followed = kept[key]
+    followed.followers.add(heard)
+    try:
+        yield followed
+    finally:
+        followed.followers.remove(heard)
+        if not followed.followers:
+            del kept[key]
+            followed.reader.cancel()
+
+
+async def _is_heard(heard: asyncio.Event, until: float) -> bool:
+    """Wait until there is something to look at; False if there is nothing until then."""
+    try:
+        async with asyncio.timeout_at(until):
+            await heard.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
 @asynccontextmanager
-async def open_rooms(groups: GroupClient, limits: CallerLimits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
+async def open_rooms(system: SystemClient, limits: CallerLimits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:
-        groups: Where it is read.
+        system: Where it is read.
         limits: What a key may use up.
         stands: Whether a caller's key still lets in.
     """
     async with asyncio.TaskGroup() as readers:
-        rooms = Rooms(groups, readers, limits, stands)
+        rooms = Rooms(system, readers, limits, stands)
         yield rooms
         rooms.close()

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
-from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
-
-MAX_BYTES = 100_000_000
-"""How large a file may be that is handed out."""
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
@@ -27,26 +26,48 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 class FileQuery(WhoseQuery):
     """Whose goal, and whether a file of text is to be shown."""
 
-    view: Annotated[bool, Field(description="show text in the page, in a sandbox, instead of saving it")] = False
+    view: Annotated[bool, Field(description="show text, Markdown and tables in the page, in a sandbox")] = False
+
+
+async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Store a file as it comes, for the inputs of goals."""
+    said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
+    artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
+    return document(artifact.model_dump(mode="json"), 201)
 
 
 async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
-    """Hand out a file that an entry of a goal's log tells of, or a range of it."""
+    """Hand out a file that an entry of a goal's log tells of, or a range of it, or what it looks like."""
     artifact = await _told(call, query)
-    if call.headers.get("if-none-match") == _tag(artifact):
+    known = _tag(artifact, query)
+    if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
-    if artifact.size_bytes > MAX_BYTES:
-        raise InvalidInputError(f"{artifact.name!r} has more than {MAX_BYTES:,} bytes.", hint="`ioa goal show --out` writes it.")
+    if query.view and is_drawn(artifact):
+        drawn = await drawing(artifact, await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES))
+        return Response(drawn, 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
     if wanted is not None and not wanted:
         return Response(status_code=416, headers={**heads, "Content-Range": f"bytes */{artifact.size_bytes}"})
-    async with call.limits.fetches:
-        data = await call.client.fetch(artifact)
-    if wanted is None:
-        return Response(data, 200, heads)
-    heads["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{artifact.size_bytes}"
-    return Response(data[wanted.start : wanted.stop], 206, heads)
+    part = range(artifact.size_bytes) if wanted is None else wanted
+    if wanted is not None:
+        heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
+    call.limits.check_stream(call.caller.key_id)
+    pieces = call.client.stream(artifact, part.start, part.stop)
+    first = await anext(pieces, b"")  # what is wrong with it is told by the status
+    sent = _held_back(first, pieces, call)
+    return StreamingResponse(sent, 200 if wanted is None else 206, {**heads, "Content-Length": str(len(part))})
+
+
+async def _held_back(first: bytes, pieces: AsyncGenerator[bytes, None], call: ApiCall) -> AsyncIterator[bytes]:
+    """Hand on each piece when the next one is there, so that the last one only comes if the whole was what it is to be."""
+    with call.limits.stream(call.caller.key_id):
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield first
+                first = piece
+        yield first
 
 
 async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
@@ -65,24 +86,21 @@ async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     """Say what a file is: a picture is drawn, text is shown where that is asked, and all else is saved."""
     name = quote(artifact.name, safe="")
-    kept = {"ETag": _tag(artifact), "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+    kept = {"ETag": _tag(artifact, query), "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
     if query.view and artifact.media_type.startswith("text/"):
         policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
-        return {**kept, "Content-Type": _plain(artifact), "Content-Disposition": "inline", "Content-Security-Policy": policy}
-    is_drawn = artifact.media_type in _SHOWN
-    media_type = artifact.media_type if is_drawn else "application/octet-stream"
-    how = "inline" if is_drawn else f"attachment; filename*=UTF-8''{name}"
+        shown_as = "text/html" if is_drawn(artifact) or artifact.media_type == "text/html" else "text/plain"
+        kind = f"{shown_as}; charset=utf-8"
+        return {**kept, "Content-Type": kind, "Content-Disposition": "inline", "Content-Security-Policy": policy}
+    is_shown = artifact.media_type in _SHOWN
+    media_type = artifact.media_type if is_shown else "application/octet-stream"
+    how = "inline" if is_shown else f"attachment; filename*=UTF-8''{name}"
     policy = "sandbox; default-src 'none'; frame-ancestors 'self'"
     return {**kept, "Content-Type": media_type, "Content-Disposition": how, "Content-Security-Policy": policy}
 
 
-def _plain(artifact: Artifact) -> str:
-    """Return as what a text is shown: HTML as it is, since nothing of it runs in its sandbox, and all else as plain text."""
-    return "text/html; charset=utf-8" if artifact.media_type == "text/html" else "text/plain; charset=utf-8"
-
-
-def _tag(artifact: Artifact) -> str:
-    return f'"{artifact.sha256}"'
+def _tag(artifact: Artifact, query: FileQuery) -> str:
+    return f'"{artifact.sha256}{"-view" if query.view and is_drawn(artifact) else ""}"'
 
 
 def _range(asked: str | None, size: int) -> range | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 from pydantic import Field
@@ -12,7 +12,7 @@ from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
@@ -48,6 +48,13 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
     """Whose goal, and from where on it is followed."""
 
 
+class PageQuery(GoalEventsQuery):
+    """What a page follows by one stream: the list of goals, one goal, or both."""
+
+    list: Annotated[bool, Field(description="the rows of the newest goals, and each that changes")] = False
+    goal: Annotated[GoalIdField, Field(description="a goal, with its nested teams")] | None = None
+
+
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
     return document(told(GroupDocument.of(await call.client.system.group(call.group()))))
@@ -67,21 +74,35 @@ async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
     """Follow a goal's group and the teams nested in it."""
-    name = call.goal(query.user)
-
-    async def look() -> GroupSnapshot | None:
-        return (await call.client.goal(name)).standing
-
-    return await _stream(call, name.comm_id, query, look)
+    return await _follow_goal(call, call.goal(query.user), query)
 
 
 async def follow_group(call: ApiCall, query: EventsQuery, _body: Nothing) -> Response:
     """Follow a group and the teams nested in it."""
     comm_id = call.group()
-    return await _stream(call, comm_id, query, lambda: call.client.system.group(comm_id))
+    return await _follow(call, comm_id, query, lambda: call.client.system.group(comm_id))
 
 
-async def _stream(
+async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Response:
+    """Follow what one page shows."""
+    name = None if query.goal is None else call.goal(query.user, query.goal)
+    if query.list:
+        if name is not None and not call.rooms.is_followed(name.comm_id):
+            await call.client.goal(name)
+        return _events(call, None if name is None else name.comm_id, _after(call, query), listed={})
+    if name is None:
+        raise InvalidInputError("It is not said what to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
+    return await _follow_goal(call, name, query)
+
+
+async def _follow_goal(call: ApiCall, name: GoalName, query: EventsQuery) -> Response:
+    async def look() -> GroupSnapshot | None:
+        return (await call.client.goal(name)).standing
+
+    return await _follow(call, name.comm_id, query, look)
+
+
+async def _follow(
     call: ApiCall, comm_id: CommId, query: EventsQuery, look: Callable[[], Awaitable[GroupSnapshot | None]]
 ) -> Response:
     """Answer with events, or with nothing behind the end: that alone stops a browser from coming back.
@@ -96,21 +117,26 @@ async def _stream(
         NotFoundError: There is no such group.
         RateLimitedError: The key follows too much already.
     """
-    after = _resumed(call.headers.get(LAST_EVENT_ID), query.after)
+    after = _after(call, query)
     if not call.rooms.is_followed(comm_id):
         standing = await look()
         if standing is not None and standing.state.phase.is_terminal and after >= standing.seq:
             return Response(status_code=204)
     elif call.rooms.is_over(comm_id, after):
         return Response(status_code=204)
+    return _events(call, comm_id, after)
+
+
+def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
     call.limits.check_stream(call.caller.key_id)
-    events = call.rooms.follow(comm_id, after, call.caller)
+    events = call.rooms.follow(call.caller, comm_id, after, listed)
     return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
 
 
-def _resumed(last: str | None, after: int) -> int:
+def _after(call: ApiCall, query: EventsQuery) -> int:
+    last = call.headers.get(LAST_EVENT_ID)
     if last is None:
-        return after
+        return query.after
     if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
     return int(last)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -91,7 +91,7 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
                 rooms.close()
 
 
-async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncIterator[Event]:
+async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[Event, None]:
     """Follow a stream to where the gateway ends it; behind the end of a goal there is none."""
     async with http.stream("GET", path, headers=headers) as response:
         if response.status_code == 204:
@@ -103,7 +103,7 @@ async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncI
                 name, _, value = line.partition(": ")
                 fields[name] = value
             elif "data" in fields:
-                yield Event(fields["event"], int(fields["id"]), json.loads(fields["data"]))
+                yield Event(fields["event"], int(fields.get("id", 0)), json.loads(fields["data"]))
                 fields = {}
 
 

@@ -1,0 +1,106 @@
+"""What one page of a browser needs: one stream for the list and a room, files as they come, and what they look like."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from ioa.client.documents import GoalRow, told
+from ioa.protocol.ids import CommId, GoalId
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, Members
+from tests.integration.gateway.serving import Event, followed
+
+ORDER = {"goal": "Count to ten.", "agent": "ada"}
+SOON = timedelta(milliseconds=20)
+MARKDOWN = "# Sales\n\n<script>alert(1)</script>\n\n[x](javascript:alert(1)) **bold**\n"
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at the list often enough that no test waits for it."""
+    monkeypatch.setattr("ioa_gateway.rooms._LOOK", SOON)
+
+
+async def _launched(http: httpx.AsyncClient, **besides: object) -> tuple[GoalId, CommId]:
+    launched = (await http.post("/goals", json={**ORDER, **besides})).json()
+    return GoalId(launched["goal_id"]), CommId(launched["comm_id"])
+
+
+async def _until(events: AsyncIterator[Event], kind: str, **fields: object) -> list[Event]:
+    """Collect events up to the first of a kind whose data has these fields."""
+    seen = []
+    async for event in events:
+        seen.append(event)
+        if event.kind == kind and fields.items() <= event.data.items():
+            return seen
+    raise AssertionError("the stream has ended")
+
+
+async def test_one_stream_tells_of_the_list_and_of_a_room(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:
+    """A page hears by one connection what it shows: each row of its list that changes, and all that happens in one room."""
+    goal_id, room = await _launched(http)
+    await members.launch(goal_id)
+    async with aclosing(followed(http, f"/events?list=true&goal={goal_id}")) as events:
+        first = await _until(events, "goal", goal_id=goal_id)
+        other, _ = await _launched(http, goal="Count to nine.")
+        later = await _until(events, "goal", goal_id=other)
+        await members.conclude(ADA, "Ten.", room)
+        seen = [*first, *later, *await _until(events, "goal", goal_id=goal_id, status="concluded")]
+    log = [entry["seq"] for entry in (await http.get(f"/goals/{goal_id}/entries")).json()["entries"]]
+    assert [event.seq for event in seen if event.kind == "entry"] == log
+    assert seen[-1].data == told(GoalRow.of(await plane.client.goal(goal_id)))
+    assert (await http.get("/events")).status_code == 422
+
+
+async def test_a_list_goes_on_behind_the_end_of_a_room(http: httpx.AsyncClient, members: Members) -> None:
+    """A page that comes back to a goal that has ended still hears of other goals by the same stream."""
+    goal_id, room = await _launched(http)
+    await members.launch(goal_id)
+    await members.conclude(ADA, "Ten.", room)
+    async with aclosing(followed(http, f"/events?list=true&goal={goal_id}", **{"Last-Event-ID": "1"})) as events:
+        await _until(events, "end", phase="concluded")
+        other, _ = await _launched(http, goal="Count to nine.")
+        assert (await _until(events, "goal", goal_id=other))[-1].data["goal"] == "Count to nine."
+    alone = [event async for event in followed(http, f"/events?goal={goal_id}")]
+    assert (alone[-1].kind, (await http.get(f"/events?goal={goal_id}&after={alone[-1].seq}")).status_code) == ("end", 204)
+    assert (await http.get("/events?list=true&goal=none")).status_code == 404
+
+
+async def test_a_file_is_sent_as_it_comes_and_given_to_a_goal(http: httpx.AsyncClient, members: Members) -> None:
+    """What a program uploads is an input of the goal that names it, byte for byte."""
+    data = bytes(range(256)) * 5_000
+
+    async def parts() -> AsyncIterator[bytes]:
+        for start in range(0, len(data), 100_000):
+            yield data[start : start + 100_000]
+
+    stored = await http.put("/uploads/all%20bytes.bin", content=parts())
+    goal_id, _ = await _launched(http, inputs=[stored.json()])
+    seq = (await members.launch(goal_id)).seq
+    path = f"/artifacts/{goal_id}/{seq}/0/all%20bytes.bin"
+    fetched, part = await http.get(path), await http.get(path, headers={"Range": "bytes=600000-600009"})
+    assert (stored.status_code, stored.json()["media_type"], fetched.content == data) == (201, "application/octet-stream", True)
+    assert (part.status_code, part.content) == (206, data[600_000:600_010])
+    assert (await http.put("/uploads/..", content=b"x")).status_code in (404, 422)
+
+
+async def test_markdown_and_tables_are_drawn(http: httpx.AsyncClient, members: Members) -> None:
+    """A page shows Markdown as it is meant and a table as one, and nothing that stands in them is markup or runs."""
+    table = "name,count\n" + "".join(f"<b>{number}</b>,1\n" for number in range(300))
+    inputs = [{"name": "a.md", "text": MARKDOWN}, {"name": "b.csv", "text": table}]
+    goal_id, _ = await _launched(http, inputs=inputs)
+    seq = (await members.launch(goal_id)).seq
+    drawn = [await http.get(f"/artifacts/{goal_id}/{seq}/{name}?view=1") for name in ("0/a.md", "1/b.csv")]
+    saved = await http.get(f"/artifacts/{goal_id}/{seq}/0/a.md")
+    for one in drawn:
+        assert one.headers["content-type"] == "text/html; charset=utf-8"
+        assert one.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
+    text, rows = drawn[0].text, drawn[1].text
+    assert ("<h1>Sales</h1>" in text, "<script" in text, 'href="javascript' in text, saved.text) == (True, False, False, MARKDOWN)
+    assert (rows.count("<tr>"), "<b>" in rows, "not shown" in rows) == (200, False, True)
+    assert drawn[0].headers["etag"] != saved.headers["etag"]
