@@ -11,6 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
+from ioa.protocol.levels import REVIEWS, VISIBILITY
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -18,11 +19,13 @@ from ioa.protocol.policy import (
     Condition,
     Exit,
     FormField,
+    Guard,
     Mode,
     Node,
     Opening,
     Policy,
     Removal,
+    Review,
     Role,
     Turns,
 )
@@ -69,6 +72,13 @@ By the name of the field, as a table or in short: `text`, `number`, `1..10`, `ye
 role, of which the member is; with `?` behind it the field may be left out. Prose is never read: what an exit depends on is a field.
 Under `form = { vote = "player", score = "1..10", done = "yes/no?" }` each message of the node carries these values.""",
     ),
+    "`guards`": (
+        Guard,
+        """\
+A list; in short `"not_empty"`, `{ longest = 500 }` and `{ without = ["apple"] }`. What is refused is told to who has said it, as
+`guarded`, and to nobody else; after the third refusal in a turn its client passes.""",
+    ),
+    "`review`": (Review, "A text is short for `{ by = … }`."),
     "An exit": (
         Exit,
         """\
@@ -126,6 +136,13 @@ used turns of the group. If fewer turns are left than there are seats, the leade
 `message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
 has a turn number, and uses up none of `max_turns`. What has only one option is not asked.
 
+**Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
+holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
+for the author; if it does not choose, it has rejected. When a draft is passed its author's client says it again, word for word and
+without asking a model, and all hear it; nothing else is taken. What was rejected the author says anew, as long as it has `tries`
+left. Each draft and the message itself use up a turn of the group; of the node only the message does, or the turn that is dropped.
+The words that open a node are not reviewed, and a reviewed speaker names one next speaker at most and ends the group by `go`.
+
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` the last message is the
 result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md). Under a policy nobody gives
@@ -138,7 +155,7 @@ that it names for any of the speaker's. A role that a table does not name, and a
 own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
 All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
-hears all. The entry that removes a member reaches it, and nothing after it.
+hears all; whether a draft is passed who has heard the draft. The entry that removes a member reaches it, and nothing after it.
 
 **Who does not hear something** and has the floor by it, or has it no more, or is removed, or whose group ends, is shown that
 something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is `elsewhere`,
@@ -149,7 +166,8 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level 5; a policy with `heard_by`, `secret` or `peers = "never"` is cast with no others. A
+All this needs agents and routers of level {VISIBILITY}, guards and reviews of level {REVIEWS}; a policy with `heard_by`, `secret`,
+`peers = "never"`, `guards` or `review` is cast with no others. A
 group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 

@@ -42,6 +42,7 @@ class Heard:
         task_id: Of a task, its result, and its rejection.
         assignee: Who was given the task.
         fields: What a message fills in.
+        why: Of a decision, its reason, if it has one.
     """
 
     turn: int
@@ -51,6 +52,7 @@ class Heard:
     task_id: TaskId | None = None
     assignee: AgentId | None = None
     fields: Mapping[str, FieldValue] = field(default_factory=dict)
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,8 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             return
         case Conclusion(content=content) | ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
             yield Heard(turn, sender, "conclusion", content)
-        case Decision(choice=choice):
-            yield Heard(turn, sender, "decision", choice)
+        case Decision(choice=choice, content=why):
+            yield Heard(turn, sender, "decision", choice, why=why)
         case Discussion(content=content, fields=fields):
             yield Heard(turn, sender, "message", content, fields=fields)
         case _ if payload.content:

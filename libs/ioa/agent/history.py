@@ -10,6 +10,7 @@ from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
+from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
@@ -68,6 +69,7 @@ class GroupHistory:
                 self.charter = charter
             case Said(message=message):
                 if not isinstance(message.payload, Thinking):  # nothing is said by it
+                    self._forget_draft(message)
                     self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
                         self._public.append(message)
@@ -83,6 +85,21 @@ class GroupHistory:
             self._granted = event.at
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
+
+    def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
+        """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
+        own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
+        return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+
+    def _forget_draft(self, message: Message) -> None:
+        """Have a message that was passed take the place of its draft, for those that have heard both."""
+        policy = None if self.charter is None else self.charter.policy
+        if policy is None or not policy.reviews:
+            return
+        draft = next((one for one in reversed(self._messages) if one.header.sender == message.header.sender), None)
+        if draft is not None and isinstance(draft.payload, Discussion) and draft.payload == message.payload:
+            self._messages.remove(draft)
+            self._log.remove(draft)
 
     def view(
         self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None

@@ -393,6 +393,9 @@ class GroupSession:
             if view.offer is not None and view.offer.say is not None:
                 self._meter.decided_by = DecidedBy(kind="rules")
                 return Discussion(content=view.offer.say)
+            if view.offer is not None and view.offer.again:
+                self._meter.decided_by = DecidedBy(kind="rules")
+                return self._passed_draft(view.offer.again)
             with timed_decision("speak"):
                 if hooks.speaks:
                     deciding = hooks.speak(view, self._files)
@@ -410,6 +413,15 @@ class GroupSession:
             said = await self._keeping_floor(view, concluding)
         count_decision("conclude", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
         return said if isinstance(said, Pass) else await self._fitting(said, view)
+
+    def _passed_draft(self, digest: str) -> Discussion:
+        """Return what was said and passed; no brain is asked for it again."""
+        draft = self._history.draft(self.me, digest)
+        if draft is None:
+            raise ConflictError(f"The memory of {self.me} lacks the draft that was passed in group {self._history.comm_id}.")
+        turn, said = draft
+        self._meter.thought = self._history.thoughts.get(turn, "")
+        return said
 
     async def _decide(self, view: GroupView, brain: Brain) -> Payload:
         """Choose what a policy asks for; without anything that decides the default stands, which a member says at once."""

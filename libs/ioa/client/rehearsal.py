@@ -21,6 +21,7 @@ from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, S
 from ioa.group.forms import Blank
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.review import PASS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
@@ -152,18 +153,22 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     members = [card.agent_id for card in charter.team_members]
     _check_names(script, [*members, *team.policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
+    drafts: dict[AgentId, Discussion] = {}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
     refusals = 0
     while state.course is not None and state.phase in _LED:
         speaker = state.floor[0]
         offered = offer(team.policy, state, speaker)
         assert offered is not None
-        line = _line(left, team, state, speaker, offered)
+        line = ScriptLine() if offered.again else _line(left, team, state, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
         words, refused = _FALLS_SILENT[line.does] if line.does else _words(line, speaker, offered), ""
         heard_by: Sequence[AgentId] | None = None
         try:
-            after = step(state, _event(state, speaker, line, offered), team.policy)
+            event = _event(state, speaker, line, offered) if not offered.again else _said(state, speaker, drafts[speaker])
+            if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
+                drafts[speaker] = event.message.payload
+            after = step(state, event, team.policy)
             if after.audience != state.hearing:
                 heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
             state = after.state
@@ -217,7 +222,7 @@ def _refused(state: GroupState, by: AgentId, number: int) -> Event:
 def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | Decision:
     """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
     if offered.options:
-        return Decision(choice=line.go or line.to or offered.default, content=line.words)
+        return Decision(choice=_choice(line, offered), content=line.words)
     to = [AgentId(name) for name in line.to.split(",")] if line.to else []
     return Discussion(
         content=line.words or f"({speaker} speaks)",
@@ -226,6 +231,11 @@ def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | 
         go=line.go,
         fields=_filled_in(line, offered),
     )
+
+
+def _choice(line: ScriptLine, offered: Offer) -> str:
+    """Say what is chosen: by default what the policy does, and of drafts that they are passed."""
+    return line.go or line.to or (PASS if offered.about == "review" else offered.default)
 
 
 def _filled_in(line: ScriptLine, offered: Offer) -> dict[str, FieldValue]:
@@ -252,7 +262,9 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
     if offered.options:
-        return f"decides: {line.go or line.to or offered.default}"
+        return f"decides: {_choice(line, offered)}"
+    if offered.again:
+        return "(says it again)"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}
     filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in told.items())
     words = line.words or f"({speaker} speaks)"

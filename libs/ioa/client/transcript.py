@@ -25,7 +25,7 @@ from ioa.group.events import (
     TimerFired,
     Unheard,
 )
-from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
+from ioa.group.state import Asking, Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
@@ -171,7 +171,10 @@ class Transcript:
         match entry.event:
             case Said(message=message):
                 header = message.header
-                return [*_of_message(message), *_by_rules(header.sender, header.decided_by, _usage_of(message))]
+                said = _of_message(message)
+                if _is_draft(entry.state, message):
+                    said = [(speaker, "draft", text, Tone.QUIET, files) for speaker, _, text, _, files in said]
+                return [*said, *_by_rules(header.sender, header.decided_by, _usage_of(message))]
             case GroupLaunched(charter=charter, decided_by=by, usage=usage):
                 return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, by, usage)]
             case LaunchAbandoned(by=by, reason=reason):
@@ -255,6 +258,12 @@ class Transcript:
 
 
 _Words = tuple[str, str, str, Tone, tuple[Artifact, ...]]
+
+
+def _is_draft(after: GroupState, message: Message) -> bool:
+    """Whether a message was told only to those that review it."""
+    is_asked = isinstance(after.stage, Asking) and after.stage.about == "review"
+    return is_asked and isinstance(message.payload, Discussion)
 
 
 def _of_message(message: Message) -> list[_Words]:

@@ -38,6 +38,7 @@ class RejectionCode(StrEnum):
     BAD_EXIT = "bad_exit"
     BAD_ADDRESSEE = "bad_addressee"
     OFF_COURSE = "off_course"
+    GUARDED = "guarded"
     TASKS_OPEN = "tasks_open"
     SUBGROUP_EXISTS = "subgroup_exists"
     TOO_DEEP = "too_deep"

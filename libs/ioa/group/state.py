@@ -350,11 +350,15 @@ class Gathering(Model):
         return min([seat.until for seat in self.seats])
 
 
+Ask = Literal["exit", "speaker", "review"]
+"""What somebody is asked to decide."""
+
+
 class Asking(Model):
     """A member is to choose one of the options.
 
     Attributes:
-        about: Whether it chooses the way out of a node, or who speaks next.
+        about: Whether it chooses the way out of a node, who speaks next, or whether a draft is passed.
         default: What stands if it does not choose.
         tries: How many wrong choices it has left; the last of them leaves the default.
         refused: The wrong choice that was counted last.
@@ -362,7 +366,7 @@ class Asking(Model):
 
     phase: Literal[Phase.DECIDING] = Phase.DECIDING
     asked: AgentIdField
-    about: Literal["exit", "speaker"]
+    about: Ask
     options: tuple[str, ...]
     default: str
     tries: Count
@@ -471,6 +475,22 @@ class Choices(NamedTuple):
     go: tuple[str, ...]
 
 
+class Draft(Model):
+    """What the next speaker has said, and only those that review it have heard.
+
+    Attributes:
+        by: The number of the speaker.
+        digest: Tells it from all else that could be said.
+        tries: How many drafts of this turn may still be rejected.
+        passed: Whether it is to be said now, as it is, to everybody.
+    """
+
+    by: Count
+    digest: str
+    tries: Count
+    passed: bool = False
+
+
 class Course(Model):
     """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
 
@@ -490,6 +510,8 @@ class Course(Model):
         nominated: Whom the last speaker named, while somebody is asked.
         offered: What the floor holder may choose, as the router found it: the members that it may name, and the ways out. Only what
             members are shown holds it, where what they see does not tell.
+        draft: What was said and is not passed yet, or not said again.
+        level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
     policy: str
@@ -505,6 +527,8 @@ class Course(Model):
     told: Annotated[tuple[tuple[tuple[Count, FieldValue], ...], ...], Field(max_length=MAX_FIELDS, exclude_if=operator.not_)] = ()
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
     offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
+    draft: Annotated[Draft | None, Field(exclude_if=operator.not_)] = None
+    level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 
 class GroupState(Model):

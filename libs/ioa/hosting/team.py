@@ -61,6 +61,8 @@ class NodeFields(TypedDict, total=False):
     form: Mapping[str, str | Mapping[str, Any]]
     asked: Literal["round", "turn"]
     heard_by: str | Sequence[str] | Mapping[str, str | Sequence[str]]
+    guards: Sequence[str | Mapping[str, Any]]
+    review: str | Mapping[str, Any]
 
 
 class TeamNode:

@@ -139,6 +139,7 @@ class Reason(StrEnum):
     FAILED = "failed"
     MODEL_UNAVAILABLE = "model_unavailable"
     NO_SPEAKER = "no_speaker"
+    REFUSED = "refused"
 
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]

@@ -36,5 +36,8 @@ RESERVES = 4
 VISIBILITY = 5
 """Not all members of a group under a policy hear all: routers show each what it may see, and nothing else."""
 
-LEVEL = 5
+REVIEWS = 6
+"""Under a policy messages may be held to guards, and be reviewed before others hear them."""
+
+LEVEL = 6
 """The level of this release."""

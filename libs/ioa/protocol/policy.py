@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES, VISIBILITY
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES, REVIEWS, VISIBILITY
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -227,6 +227,35 @@ class Exit(PolicyPart):
         return self.by == "rule" and self.when is None
 
 
+class Guard(PolicyPart):
+    """What a message must be like to be taken. Else it is refused, and said anew by who has said it.
+
+    Attributes:
+        kind: It must say something, be no longer than `most`, or do without the `words`.
+        most: How many characters it has at most.
+        words: What it must not hold, also within other words; case does not count. Texts of its form are held to it too.
+    """
+
+    kind: Literal["not_empty", "longest", "without"]
+    most: Annotated[int | None, Field(strict=True, ge=1, le=200_000, exclude_if=_is_none)] = None
+    words: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=64)] = ()
+
+
+class Review(PolicyPart):
+    """Who passes a message before others hear it.
+
+    Attributes:
+        by: The role that does, whose own messages are not reviewed.
+        tries: How many drafts of one turn may be rejected.
+        then: What follows then, or if nobody is there to review: the turn is over without a word, the last draft is passed, or the
+            group ends, as `refused`.
+    """
+
+    by: Name
+    tries: Annotated[int, Field(strict=True, ge=1, le=5)] = 3
+    then: Literal["drop", "pass", "end"] = "drop"
+
+
 class Node(PolicyPart):
     """A stretch of the discussion.
 
@@ -246,6 +275,8 @@ class Node(PolicyPart):
             how many are present then.
         heard_by: Who hears what is said here, besides its speaker and who hears all: roles, or `all`; or for roles that speak here
             those that hear them. None: as the policy says.
+        guards: What each message here must be like.
+        review: Who passes each message here before others hear it.
     """
 
     name: Name
@@ -260,6 +291,8 @@ class Node(PolicyPart):
     form: Annotated[Form, Field(exclude_if=operator.not_)] = ()
     asked: Annotated[Literal["round", "turn"], Field(exclude_if=_unless("round"))] = "round"
     heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
+    guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
+    review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
 
     @property
     def sits_apart(self) -> bool:
@@ -324,6 +357,8 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        if any(node.guards or node.review for node in self.nodes):
+            return REVIEWS
         if self.hides:
             return VISIBILITY
         asks = any(
@@ -340,7 +375,12 @@ class Policy(PolicyPart):
         """Whether something is kept from members for good."""
         heard = [hearers for of_role in self._hearing for hearers in of_role.values()]
         never = any(node.sits_apart and node.turns.peers == "never" for node in self.nodes)
-        return never or bool(self.secrets) or any(hearers is not None for hearers in heard)
+        return never or bool(self.secrets) or self.reviews or any(hearers is not None for hearers in heard)
+
+    @cached_property
+    def reviews(self) -> bool:
+        """Whether drafts are kept from those that do not review them."""
+        return any(node.review for node in self.nodes)
 
     @cached_property
     def is_scoped(self) -> bool:

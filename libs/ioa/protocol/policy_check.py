@@ -126,6 +126,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         for what in faults_of(node.form):
             yield _error(_at(node), what)
         yield from _of_form(node, roles)
+        yield from _of_feedback(node, roles)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -174,6 +175,25 @@ def _of_form(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
             meant = nearest(one.role, [*roles, "member", "number", "text", "yes/no"])
             there = f"it may be {SHORT_FORMS}, and there are {listed(roles)}{meant}"
             yield _error(_at(node), f"the field {one.name!r} is {one.role!r}, which is no role; {there}")
+
+
+def _of_feedback(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
+    """Say what is wrong with the guards and the review of a node."""
+    where, lacks = _at(node), {"longest": "most", "without": "words"}
+    for guard in node.guards:
+        needed = lacks.get(guard.kind)
+        for name, given in (("most", guard.most is not None), ("words", bool(guard.words))):
+            if given and name != needed:
+                yield _error(where, f"the guard {guard.kind!r} takes no `{name}`")
+            elif name == needed and not given:
+                yield _error(where, f"the guard {guard.kind!r} needs `{name}`")
+    if node.review is None:
+        return
+    yield from _of_role(where, node.review.by, roles)
+    if node.turns.mode == "together":
+        yield _error(where, "`review` needs one speaker at a time, and here all speak side by side")
+    if {*node.roles} == {node.review.by}:
+        yield _error(where, f"only {node.review.by} speaks here, whose own words are not reviewed: leave `review` out")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -361,7 +381,7 @@ def _of_size(policy: Policy) -> Iterator[PolicyFinding]:
 def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name: node for node in policy.nodes for name in _asked_in(node)}
-    named = {one.role for node in policy.nodes for one in node.form}
+    named = {one.role for node in policy.nodes for one in node.form} | {node.review.by for node in policy.nodes if node.review}
     for role in policy.roles:
         is_told = role.secret and role.prompt  # it may be there for its words
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:

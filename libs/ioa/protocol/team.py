@@ -26,6 +26,7 @@ from ioa.protocol.policy import (
     Condition,
     Exit,
     FormField,
+    Guard,
     Hearing,
     Name,
     Node,
@@ -33,6 +34,7 @@ from ioa.protocol.policy import (
     Policy,
     PolicyPart,
     Removal,
+    Review,
     Role,
     Turns,
     Whole,
@@ -121,7 +123,7 @@ _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
     "top": frozenset({"watchers"}),
     "role": frozenset({"human", "silent", "memory"}),
-    "node": frozenset({"join", "take", "review", "guards", "writes", "tasks", "asks", "invites"}),
+    "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""
@@ -392,7 +394,31 @@ class _Reading:
             node["heard_by"] = self._heard_by(where, given["heard_by"])
         if isinstance(opens := given.get("opens"), Mapping):
             node["opens"] = self._keys(where, opens, Opening.model_fields, "opens")
-        return node
+        return {**node, **self._feedback(where, given)}
+
+    def _feedback(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Read the guards of a node, and who reviews what is said in it."""
+        feedback: dict[str, Any] = {"review": self._review(where, given["review"])} if "review" in given else {}
+        if isinstance(guards := given.get("guards"), list | tuple):
+            feedback["guards"] = [self._guard(where, guard) for guard in guards]
+        return feedback
+
+    def _review(self, where: str, given: object) -> object:
+        """Read who reviews; in short a role alone."""
+        if isinstance(given, str):
+            given = {"by": given}
+        return self._keys(where, given, Review.model_fields, "review") if isinstance(given, Mapping) else given
+
+    def _guard(self, where: str, given: object) -> object:
+        """Read a guard; in short `"not_empty"`, `{ longest = 500 }` or `{ without = ["apple"] }`."""
+        if isinstance(given, str):
+            given = {"kind": given}
+        if not isinstance(given, Mapping):
+            return given
+        for kind, field in (("longest", "most"), ("without", "words")):
+            if given.keys() == {kind}:
+                given = {"kind": kind, field: given[kind]}
+        return self._keys(where, given, Guard.model_fields, "guard")
 
     def _field(self, where: str, name: str, given: object) -> dict[str, Any]:
         if isinstance(given, str):

@@ -185,6 +185,9 @@ def led_stories() -> dict[str, Scenario]:
         "judge": (group({**x, "max": 9, "asked": "turn", "exits": [{"to": "end", "by": "c"}]}),
                   "says decides:stay says silent says away decides:end"),
         "hub-gather": (group({**hub, "max": 7}), "says:bob,eve says@eve says@bob says:bob,eve silent says"),
+        "review": (group({**x, "roles": ["a", "b"], "review": {"by": "c", "tries": 2}, "guards": [{"longest": 99}], "max": 3}),
+                   "says decides:reject says decides:pass again says errs errs says silent says decides:pass silent"),
+        "review-end": (group({**x, "roles": ["a", "b"], "review": {"by": "c", "tries": 1, "then": "end"}}), "says decides:reject"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

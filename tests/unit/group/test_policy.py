@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.events import MessageRefused
+from ioa.group.events import MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import RejectionCode
@@ -36,15 +36,20 @@ from ioa.protocol.team import team_of
 from tests.unit.group.scenario import COMM, Scenario, launched_under, said, specs
 
 A, B, C = "ada", "bob", "eve"
-CAST: Mapping[str, Sequence[str]] = {"a": [A], "b": [B], "c": [C], "ab": [A, B], "all3": [A, B, C]}
+CAST: Mapping[str, Sequence[str]] = {"a": [A], "b": [B], "c": [C], "ab": [A, B], "bc": [B, C], "all3": [A, B, C]}
 
 
 def policy_of(*nodes: Mapping[str, Any], **top: Any) -> Policy:
     """A policy of these nodes, whose roles are those that they name; it has no error."""
     more = top.pop("roles", {})
-    named = dict.fromkeys([role for node in nodes for role in node["roles"]] + list(more))
+    named = dict.fromkeys([role for node in nodes for role in (*node["roles"], *_reviewers(node))] + list(more))
     roles = {name: {"agent": "any", **more.get(name, {})} for name in named}
     return team_of({"team": "t", "roles": roles, "nodes": list(nodes), **top}).policy
+
+
+def _reviewers(node: Mapping[str, Any]) -> Sequence[str]:
+    review = node.get("review")
+    return () if review is None else (review if isinstance(review, str) else review["by"],)
 
 
 def group(*nodes: Mapping[str, Any], max_turns: int = 100, **top: Any) -> Scenario:
@@ -57,9 +62,9 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `goes:x` leads to x; `opens:Go.` says the given words; `decides:x`; `errs` chooses what is no option; `silent` lets the
-    floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob`
-    is Bob's, else it is of the first who may speak.
+    form in; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words; `decides:x`; `errs` chooses what
+    is no option; `silent` lets the floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is
+    lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
@@ -83,6 +88,8 @@ class Told:
                 payload = Discussion(content=words, go=what, fields=fields)
             case "decides":
                 payload = Decision(choice=what)
+            case "again":
+                payload = last_draft(story)
             case "away":
                 payload = Pass(cause=PassCause.MODEL_UNAVAILABLE)
             case "errs":
@@ -116,6 +123,12 @@ class Told:
                 return f"concluding:{state.floor_holder}"
 
 
+def last_draft(story: Scenario) -> Discussion:
+    """What the floor holder said last."""
+    own = (event.message for event in reversed(story.log) if isinstance(event, Said))
+    return next(one.payload for one in own if isinstance(one.payload, Discussion) and one.header.sender == story.state.floor_holder)
+
+
 _WORD = re.compile(r"(?P<verb>[a-z]+)(?:@(?P<who>\w+))?(?:\{(?P<fields>[^}]*)\})?(?::(?P<what>.*))?")
 
 
@@ -140,6 +153,9 @@ X: Mapping[str, Any] = {"name": "x", "roles": ["a", "b", "c"]}
 Y: Mapping[str, Any] = {"name": "y", "roles": ["c"]}
 Z: Mapping[str, Any] = {"name": "z", "roles": ["b", "c"]}
 BY_SPEAKER: Mapping[str, Any] = {"max": 9, "exits": [{"to": "end", "by": "speaker"}]}
+
+LOOSE: Mapping[str, Any] = {"max": 9, "exits": [{"to": "y", "by": "speaker"}]}
+REVIEWED: Mapping[str, Any] = {"name": "x", "roles": ["a", "b"], "review": "c"}
 
 FORM: Mapping[str, Any] = {**X, "max": 9, "form": {"done": "yes/no?", "note": "text?", "pick": "this|that?"}}
 VOTE: Mapping[str, Any] = {
@@ -307,6 +323,34 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
                      {**Y, "roles": ["a"], "max": 1, "exits": [{"to": "end", "when": {"left": "c", "at_most": 0}}, {"to": "z"}]},
                      Z], {},
      "says{vote=eve} says{vote=eve} silent says", "x:ada+bob+eve x:bob+eve x:eve y:ada concluding:ada"),
+    ("a draft is reviewed, and said again when it is passed", [REVIEWED], {}, "says decides:pass again says decides:pass again",
+     "x:ada x?eve x:ada x:bob x?eve x:bob concluding:ada"),
+    ("what is rejected is said anew", [REVIEWED], {}, "says decides:reject says decides:pass again",
+     "x:ada x?eve x:ada x?eve x:ada x:bob"),
+    ("what is rejected too often is dropped", [{**REVIEWED, "review": {"by": "c", "tries": 2}}], {},
+     "says decides:reject says decides:reject", "x:ada x?eve x:ada x?eve x:bob"),
+    ("or passed", [{**REVIEWED, "review": {"by": "c", "tries": 1, "then": "pass"}}], {},
+     "says decides:reject again", "x:ada x?eve x:ada x:bob"),
+    ("or ends the group", [{**REVIEWED, "review": {"by": "c", "tries": 1, "then": "end"}}], {},
+     "says decides:reject", "x:ada x?eve ended:refused"),
+    ("a reviewer that does not answer has rejected", [{**REVIEWED, "review": {"by": "c", "tries": 2}}], {},
+     "says silent says errs errs", "x:ada x?eve x:ada x?eve x?eve x:bob"),
+    ("without a reviewer: as after the last try", [REVIEWED], {}, "-eve says says", "x:ada x:ada x:bob concluding:ada"),
+    ("a reviewer lost meanwhile: another one, or rejected", [{**REVIEWED, "review": "bc", "roles": ["a"], "max": 2}],
+     {"roles": {"bc": {}}}, "says -bob -eve silent", "x:ada x?bob x?eve x:ada x:ada"),
+    ("who rejects may say something itself", [{**REVIEWED, "roles": ["a", "c"]}], {}, "says decides:pass again says",
+     "x:ada x?eve x:ada x:eve concluding:ada"),
+    ("a lost author is passed over, uncounted", [REVIEWED], {}, "says -ada decides:reject says decides:pass again",
+     "x:ada x?eve x?eve x:bob x?eve x:bob concluding:bob"),
+    ("whose draft was passed and is silent has had its turn", [REVIEWED], {}, "says decides:pass silent says decides:reject passes",
+     "x:ada x?eve x:ada x:bob x?eve x:bob concluding:ada"),
+    ("a draft chooses the way out, once it is passed", [{**REVIEWED, **LOOSE}, Y], {}, "goes:y decides:pass again",
+     "x:ada x?eve x:ada y:eve"),
+    ("a draft names who is next, and may find it lost", [{**REVIEWED, "turns": "nominate", "roles": ["a", "b", "c"], "max": 9}], {},
+     "says:eve decides:pass -eve again", "x:ada x?eve x:ada x:ada x:bob"),
+    ("an opening is not reviewed", [{**REVIEWED, "opens": {"role": "b", "say": "Go."}}], {}, "opens:Go. says", "x:bob x:ada x?eve"),
+    ("a review that no turn is left for", [{**REVIEWED, "max": 9}], {"max_turns": 3}, "says decides:pass again says",
+     "x:ada x?eve x:ada x:bob concluding:ada"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip
@@ -329,8 +373,6 @@ def test_a_random_order_follows_from_the_seed_and_the_group(seed: int) -> None:
         expected.append(f"x:{last}")
     assert floors(group({**X, "turns": "random", "max": 9}, seed=seed), "says " * 5).split() == expected
 
-
-LOOSE: Mapping[str, Any] = {"max": 9, "exits": [{"to": "y", "by": "speaker"}]}
 
 REFUSED: list[tuple[str, Mapping[str, Any], str, Payload, RejectionCode]] = [
     ("other words", {**X, "opens": {"role": "a", "say": "Go."}}, "", Discussion(content="Hm."), RejectionCode.BAD_OPENING),
@@ -359,6 +401,18 @@ REFUSED: list[tuple[str, Mapping[str, Any], str, Payload, RejectionCode]] = [
     ("tasks", X, "", SyncTaskAssignment(tasks=specs(("t1-1:bob",))), RejectionCode.OFF_COURSE),
     ("tasks beside", X, "", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), RejectionCode.OFF_COURSE),
     ("a pause", X, "", Pause(triggers=(TaskId("t1-1"),)), RejectionCode.OFF_COURSE),
+    ("nothing", {**X, "guards": ["not_empty"]}, "", Discussion(content=" "), RejectionCode.GUARDED),
+    ("too much", {**X, "guards": [{"longest": 5}]}, "", Discussion(content="Hm, hm."), RejectionCode.GUARDED),
+    ("a word that is forbidden", {**X, "guards": [{"without": ["apple"]}]}, "", Discussion(content="PineApples"),
+     RejectionCode.GUARDED),
+    ("a word that is forbidden, in a field", {**X, "form": {"note": "text"}, "guards": [{"without": ["apple"]}]}, "",
+     Discussion(content="Hm.", fields={"note": "an apple"}), RejectionCode.GUARDED),
+    ("a word that is forbidden, side by side", {**X, "turns": "together", "guards": [{"without": ["hm"]}]}, "",
+     Discussion(content="Hm."), RejectionCode.GUARDED),
+    ("a word that is forbidden, at the end", {**X, **BY_SPEAKER, "guards": [{"without": ["hm"]}]}, "",
+     ConcludeGroupDiscussion(conclusion=Conclusion(content="Hm.")), RejectionCode.GUARDED),
+    ("another draft than was passed", REVIEWED, "says decides:pass", Discussion(content="Hm."), RejectionCode.OFF_COURSE),
+    ("an end without a review", {**REVIEWED, **BY_SPEAKER}, "", ConcludeGroupDiscussion(), RejectionCode.OFF_COURSE),
     ("more time without patience", X, "", Thinking(), RejectionCode.NO_CHANGE),
 ]  # fmt: skip
 
@@ -369,10 +423,20 @@ def test_what_is_not_offered_is_refused(node: Mapping[str, Any], story: str, pay
     told = Told(group(node, *([Y] if "'y'" in str([node.get("exits"), node.get("then")]) else [])))
     for word in story.split():
         told = told.word(word)
-    assert told.story.holder is not None
-    refused = told.story.refusal(said(told.story.holder, payload, told.story.state.turn, told.story.now))
+    speaker = told.story.state.floor[0]
+    refused = told.story.refusal(said(speaker, payload, told.story.state.turn, told.story.now))
     assert refused.code is code
     assert "DISCUSSION" in refused.legal and "SYNC_TASK_ASSIGNMENT" not in refused.legal
+
+
+def test_a_draft_is_told_to_its_author_and_to_who_reviews_it() -> None:
+    """What becomes of it as well; all hear it when it is said again."""
+    told, heard = Told(group(REVIEWED)), []
+    for word in "says decides:reject says decides:pass again".split():
+        before, told = told.story, told.word(word)
+        transition = step(before.state, told.story.log[-1], before.policy)
+        heard.append((transition.audience, transition.noticed))
+    assert heard == [*[((A, C), ())] * 4, ((A, B, C), ())]
 
 
 def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 
@@ -35,7 +36,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from ioa.protocol.policy import FormField, Node, Opening, Policy, Role, Turns
+from ioa.protocol.policy import FormField, Guard, Node, Opening, Policy, Role, Turns
 from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, launched_under, limits, rejected, said, specs
 
 ADA = AgentId("ada")
@@ -231,6 +232,7 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (_led(), said("ada", Discussion(content="…", to=_BOB), 1)),
     ],
     RejectionCode.BAD_OPENING: [lambda: (_led(say="Go."), said("ada", Discussion(content="…"), 1))],
+    RejectionCode.GUARDED: [lambda: (_led(guards=("not_empty",)), said("ada", Discussion(content=" "), 1))],
     RejectionCode.OFF_COURSE: [lambda: (_led(), said("ada", ConcludeGroupDiscussion(), 1))],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
@@ -253,8 +255,9 @@ def _deciding() -> Scenario:
     return launched_under(Policy(roles=(Role(name="a"),), nodes=(node,)), {"a": ["ada", "bob"]}, "ada", "bob")
 
 
-def _led(say: str = "") -> Scenario:
-    node = Node(name="x", roles=("a",), opens=Opening(role="a", say=say))
+def _led(say: str = "", guards: Sequence[Literal["not_empty"]] = ()) -> Scenario:
+    held_to = tuple([Guard(kind=kind) for kind in guards])
+    node = Node(name="x", roles=("a",), opens=Opening(role="a", say=say), guards=held_to)
     return launched_under(Policy(roles=(Role(name="a"),), nodes=(node,)), {"a": ["ada"]}, "ada")
 
 

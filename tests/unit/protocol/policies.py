@@ -17,6 +17,9 @@ _ROLES = ("red", "blue", "green")
 _NODES = ("plan", "talk", "vote", "close")
 
 
+GUARDS: Sequence[Any] = ({"kind": "not_empty"}, {"kind": "longest", "most": 200}, {"kind": "without", "words": ["canaries"]})
+
+
 class Choose(Protocol):
     """Choose one of several."""
 
@@ -116,6 +119,10 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "asked": choose(("round", "turn")),
         "again": choose(("anew", "continue")),
         "visits": choose((None, None, 1, 2)),
+        "guards": choose(((), (), (), GUARDS)),
+        "review": choose(
+            (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
+        ),
     }
 
 

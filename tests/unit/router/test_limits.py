@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -113,16 +115,27 @@ async def _model_unavailable(plane: Plane) -> None:
     await plane.says(ADA, Pass(cause=PassCause.MODEL_UNAVAILABLE))
 
 
-async def _no_speaker(plane: Plane) -> None:
-    node = {"name": "talk", "roles": ["both"], "max": 99}
-    team = team_of({"team": "t", "roles": {"both": {"agents": [ADA, BOB]}}, "nodes": [node]})
+async def _open_team(plane: Plane, roles: Mapping[str, Any], node: Mapping[str, Any]) -> None:
+    team = team_of({"team": "t", "roles": roles, "nodes": [node]})
     await plane.join(ADA, BOB, level=LEVEL)
     await plane.accept(team=team)
     launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest)
     await plane.setup.launch(launch)
+
+
+async def _no_speaker(plane: Plane) -> None:
+    await _open_team(plane, {"both": {"agents": [ADA, BOB]}}, {"name": "talk", "roles": ["both"], "max": 99})
     await plane.says(ADA, Discussion(content=WORDS[0]))
     await plane.says(BOB, Discussion(content=WORDS[1]))
     await plane.run_timers()
+
+
+async def _refused(plane: Plane) -> None:
+    node = {"name": "talk", "roles": ["a"], "review": {"by": "b", "tries": 2, "then": "end"}}
+    await _open_team(plane, {"a": ADA, "b": BOB}, node)
+    for words in WORDS[:2]:
+        await plane.says(ADA, Discussion(content=words))
+        await plane.says(BOB, Decision(choice="reject"))
 
 
 ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
@@ -136,6 +149,7 @@ ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
     Reason.CANCELLED: (_cancelled, Phase.CANCELLED),
     Reason.MODEL_UNAVAILABLE: (_model_unavailable, Phase.FAILED),
     Reason.NO_SPEAKER: (_no_speaker, Phase.FAILED),
+    Reason.REFUSED: (_refused, Phase.FAILED),
 }
 
 

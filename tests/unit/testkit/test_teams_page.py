@@ -66,6 +66,22 @@ async def test_the_reviewer_of_the_page_ends_the_loop(ioa_system: System) -> Non
     assert "on to draft: There is a TODO left." in finished.transcript
 
 
+async def test_the_newsroom_of_the_page_prints_what_is_passed(ioa_system: System) -> None:
+    """The first draft is rejected and heard by nobody else; of the second nobody is asked again to say it."""
+    reporter, asked = Agent("reporter", description="Writes reports"), list[str]()
+
+    @reporter.speak
+    def report(view: TurnView) -> Any:
+        asked.append(view.conversation[-1].why if view.conversation else "")
+        return view.say("It is 90 metres long." if view.conversation else "It is long.")
+
+    finished = await ioa_system.run(team("newsroom", "Report."), agents=[reporter, file("editor.py")["agent"]])
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "It is 90 metres long.")
+    assert asked == ["", "How long is it?"]
+    assert finished.transcript.count("reporter [draft] It is") == 2
+    assert finished.transcript.count("reporter [discussion] It is 90 metres long.") == 1
+
+
 async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
     """Whoever leads asks the others, and concludes with what they chose."""
     colours = file("colours.py")

@@ -5,7 +5,7 @@ Nothing above the tail depends on the time, the turn or who is away, so that two
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from ioa.agent.model.budget import Budget, tokens_of
@@ -15,7 +15,7 @@ from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
 from ioa.group.policy.offer import Offer
-from ioa.group.state import Concluding, Gathering, Task, WaitingTask
+from ioa.group.state import Ask, Concluding, Gathering, Task, WaitingTask
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
@@ -222,6 +222,7 @@ def _part(prompts: Prompts, view: GroupView) -> str:
             asked = ", with a `question`" if offered.may_ask else ""
             choices.append(f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.")
         choices.append(_fields(offered))
+        choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 
 
@@ -241,6 +242,13 @@ def _fields(offered: Offer) -> str:
     """Tell what is to be filled in."""
     told = [f"`{one.name}`: {in_words(one)}{'' if one.required else ' (it may lack)'}" for one in offered.form]
     return f"`fields` holds {'; '.join(told)}." if told else ""
+
+
+def _guarded(offered: Offer) -> str:
+    """Tell what the words have to be like."""
+    told = [f"has at most {guard.most:,} characters" for guard in offered.guards if guard.most is not None]
+    told += [f"does without {', '.join(guard.words)}" for guard in offered.guards if guard.words]
+    return f"`content` {' and '.join(told)}." if told else ""
 
 
 def _seat(prompts: Prompts, view: GroupView) -> str:
@@ -274,10 +282,17 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         standing=standing_and_sight(view, budget, prompt_tokens),
         refusals=_refusals(view),
         part=_told_part(prompts, view, ""),
-        question="who speaks next" if offered.about == "speaker" else "where the discussion goes on",
+        question=_QUESTIONS[offered.about or "exit"],
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
+
+
+_QUESTIONS: Mapping[Ask, str] = {
+    "speaker": "who speaks next",
+    "exit": "where the discussion goes on",
+    "review": "whether others may hear the last message, a draft; say to its author why, if you reject it",
+}
 
 
 def _closed(view: GroupView) -> str:

@@ -14,6 +14,7 @@ from ioa.group.events import Entry, Event, GroupLaunched, MessageRefused, Repeti
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
 from ioa.group.policy.offer import offer_in
+from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
@@ -185,9 +186,11 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
     sender, payload, course = message.header.sender, message.payload, state.course
     if isinstance(payload, ConcludeGroupDiscussion | Conclusion) or isinstance(state.stage, Concluding) or course is None:
         return state.hearing
-    if isinstance(state.stage, Asking):
-        return _besides(policy, state, sender)
     speaker = state.members[state.number_of(sender)]
+    if isinstance(state.stage, Asking):
+        return _reviewing(policy, state, course) if state.stage.about == "review" else _besides(policy, state, sender)
+    if is_draft(policy, state, speaker):
+        return _reviewing(policy, state, course, speaker)
     only = payload.to if isinstance(payload, Discussion) else ()
     return tuple(
         [
@@ -195,6 +198,22 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
             for one in state.members
             if heard_beside(policy, state, one, speaker)
             and (not only or one.agent_id in only or one is speaker or hears_all(policy, one))
+        ]
+    )
+
+
+def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member | None = None) -> tuple[AgentId, ...]:
+    """Return who is told of a draft and of what becomes of it: its author, those that review it, and who hears all."""
+    review = policy.nodes[course.node].review
+    assert review is not None
+    if author is None and course.draft is not None:
+        author = state.members[course.draft.by]
+    role = policy.role_numbers[review.by]
+    return tuple(
+        [
+            one.agent_id
+            for one in state.members
+            if not one.removed and (one is author or role in one.roles or hears_all(policy, one))
         ]
     )
 
@@ -253,6 +272,7 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "told": (),
         "nominated": None,
         "offered": offered,
+        "draft": course.draft if course.draft is not None and course.draft.by == number else None,
     }
     return course.model_copy(update=shown)
 
@@ -265,6 +285,8 @@ def _node_for(policy: Policy, node: Node, number: int, held: Iterable[int]) -> N
     opens, changed = node.opens, dict[str, object]()
     if node.prompt:
         changed["prompt"] = ""
+    if node.guards:
+        changed["guards"] = ()
     if opens is not None and opens.say:
         hearers = policy.hearers(number, (policy.role_numbers[opens.role],))
         if hearers is not None and hearers.isdisjoint(held):

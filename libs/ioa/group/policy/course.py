@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Literal
 
 from ioa.group import floor, gathering, lacks
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import removed_by
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.policy.ways_out import is_judged, judged, past, way_out
-from ioa.group.state import Asking, Course, GroupState, Votes
+from ioa.group.state import Ask, Asking, Course, GroupState, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
@@ -25,6 +25,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         node=0,
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
+        level=policy.level if policy.level > VISIBILITY else 0,
     )
     return _enter(state, policy, course, policy.nodes[0].name, at, {}, None)
 
@@ -86,10 +87,24 @@ def let_speak(state: GroupState, scene: Scene, chosen: int, at: datetime) -> Gro
     return _grant(state, scene, speaker, at, {})
 
 
+def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object]) -> GroupState:
+    """Give the floor back to whose draft was reviewed; who is not present any more is passed over, uncounted."""
+    draft = scene.course.draft
+    assert draft is not None
+    if draft.by in scene.present:
+        return _grant(state, scene, draft.by, at, changed)
+    return go_on(state, without_draft(scene), at, changed)
+
+
+def without_draft(scene: Scene) -> Scene:
+    """See a node without what was said in it and is not passed."""
+    return scene if scene.course.draft is None else scene._replace(course=scene.course.model_copy(update={"draft": None}))
+
+
 def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Give the floor of a lost holder to who is next, uncounted; if nobody is present it stays, since the holder may come back."""
     assert state.course is not None
-    scene = scene_of(policy, state, state.course)
+    scene = without_draft(scene_of(policy, state, state.course))
     return _next_floor(state, scene, at, {}, None) or state
 
 
@@ -98,12 +113,12 @@ def ask(
     scene: Scene,
     at: datetime,
     changed: Mapping[str, object],
-    about: Literal["exit", "speaker"],
+    about: Ask,
     options: tuple[str, ...],
     default: str,
     tries: int | None = None,
 ) -> GroupState | None:
-    """Have the judge choose, or the role that chooses who speaks; None if nobody is there who could: the default stands.
+    """Have the judge choose, or the role that chooses who speaks, or that reviews; None if nobody is there who could.
 
     Args:
         state: The group.
@@ -115,8 +130,7 @@ def ask(
         default: What stands if nothing is.
         tries: How many wrong choices may be made; None: as the node says.
     """
-    name = scene.node.judge if about == "exit" else scene.node.turns.by
-    assert name is not None, "who is not named is not asked"
+    name = _who_is_asked(scene, about)
     role = scene.policy.role_numbers[name]
     asked = next((member for member in scene.members if role in member.roles and member.takes_part), None)
     if asked is None:
@@ -138,6 +152,18 @@ def ask(
         since=at,
     )
     return state.model_copy(update={**changed, "stage": stage, "turn": state.turn + 1})
+
+
+def _who_is_asked(scene: Scene, about: Ask) -> str:
+    review = scene.node.review
+    names: Mapping[Ask, str | None] = {
+        "exit": scene.node.judge,
+        "speaker": scene.node.turns.by,
+        "review": None if review is None else review.by,
+    }
+    name = names[about]
+    assert name is not None, "who is not named is not asked"
+    return name
 
 
 def gather(
@@ -174,6 +200,8 @@ def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mappin
         "last": number,
         "opening": False,
     }
+    if course.draft is not None:
+        changed["draft"] = None
     if policy.counts_totals:
         changed["total"] = _one_more(course.total, number)
     if fields and (tested := policy.nodes[course.node].tested):

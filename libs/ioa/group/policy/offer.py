@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
@@ -11,14 +11,15 @@ from ioa.group.gathering import check_question
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import holds
 from ioa.group.policy.hearing import addressees
+from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
 from ioa.group.policy.turns import may_be_named, most_named
 from ioa.group.policy.ways_out import is_open
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Choices, Discussing, Gathering, GroupState
+from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
-from ioa.protocol.policy import END, Policy
+from ioa.protocol.policy import END, Guard, Policy
 
 
 class Offer(NamedTuple):
@@ -34,9 +35,12 @@ class Offer(NamedTuple):
         may_ask: Whether it may ask them a question.
         options: What it is asked to choose from; then it decides, and says nothing else.
         default: Which option stands if it does not choose.
-        about: What it decides: the way out (`"exit"`), or who speaks next (`"speaker"`).
+        about: What it decides: the way out (`"exit"`), who speaks next (`"speaker"`), or whether a draft is passed (`"review"`).
         concluding: Whether the discussion has ended, and it is asked for the conclusion and for nothing else.
         addressees: To whom it may narrow what it says, of those that would hear it; empty where all hear all.
+        guards: What its words must be like.
+        reviewed: Whether what it says is a draft, which others hear once it is passed.
+        again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
     """
 
     say: str | None = None
@@ -48,9 +52,12 @@ class Offer(NamedTuple):
     may_ask: bool = False
     options: tuple[str, ...] = ()
     default: str = ""
-    about: Literal["exit", "speaker"] | None = None
+    about: Ask | None = None
     concluding: bool = False
     addressees: tuple[AgentId, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    reviewed: bool = False
+    again: str = ""
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -59,7 +66,7 @@ class Offer(NamedTuple):
             return _DECIDING
         if self.concluding:
             return _CONCLUDING
-        return _ENDING if END in self.go else _TALKING
+        return _ENDING if END in self.go and not self.reviewed else _TALKING
 
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
@@ -81,7 +88,7 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
             return offer_in(scene_of(policy, state, course), state, agent_id)
         case Gathering():
             form = blanks_of(stage.form or policy.nodes[course.node].form, state, policy)
-            return Offer(form=form, addressees=addressees(policy, state, agent_id))
+            return Offer(form=form, addressees=addressees(policy, state, agent_id), guards=policy.nodes[course.node].guards)
         case Asking():
             return Offer(options=stage.options, default=stage.default, about=stage.about)
         case _:
@@ -93,8 +100,11 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
     if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
+    if scene.course.draft is not None and scene.course.draft.passed:
+        return Offer(again=scene.course.draft.digest)
     form = scene.node.form
-    chosen = scene.course.offered or _choices(scene, state, state.number_of(agent_id))
+    number = state.number_of(agent_id)
+    chosen = scene.course.offered or _choices(scene, state, number)
     return Offer(
         next_speakers=chosen.next_speakers,
         go=chosen.go,
@@ -103,13 +113,18 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         most_named=chosen.most_named,
         may_ask=chosen.most_named > 1 and not form,
         addressees=addressees(scene.policy, state, agent_id),
+        guards=scene.node.guards,
+        reviewed=is_draft(scene.policy, state, scene.members[number]),
     )
 
 
 def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
     """Return what a floor holder may choose, by where the group stands."""
     others = may_be_named(scene, me)
-    most = most_named(scene, state.turns_left) if len(others) > 1 and state.limits.level >= ASKS_AND_GATHERINGS else 1
+    one_only = (
+        len(others) < 2 or state.limits.level < ASKS_AND_GATHERINGS or is_reviewed(scene.policy, scene.node, scene.members[me])
+    )
+    most = 1 if one_only else most_named(scene, state.turns_left)
     names = tuple([scene.agent(number) for number in others])
     return Choices(names, min(most, max(1, len(others))), _ways(scene, me))
 
@@ -120,6 +135,9 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     Raises:
         IllegalEventError: It says what is.
     """
+    if offered.again:
+        check_again(offered.again, said)
+        return
     names = said.next_speakers or (() if said.next_speaker is None else (said.next_speaker,))
     else_said = names or said.go is not None or said.fields or said.question or said.to
     if offered.say is not None and (else_said or said.content != offered.say):
@@ -136,6 +154,7 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     if said.question:
         check_question(said)
     check_addressees(offered, said)
+    check_guards(offered.guards, said.content, said.fields.values())
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
 
@@ -176,10 +195,17 @@ def check_end(offered: Offer, said: ConcludeGroupDiscussion) -> None:
     Raises:
         IllegalEventError: It says whose it is.
     """
+    if offered.reviewed and END in offered.go:
+        raise IllegalEventError(
+            RejectionCode.OFF_COURSE, f"What you say is reviewed first: end it by a discussion that goes to {END}."
+        )
     if END not in offered.go:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The policy ends the discussion, and offers you no end now.")
     if said.conclusion is not None and not offered.may_conclude:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The conclusion is stated by who leads; end the discussion without one.")
+    check_guards([one for one in offered.guards if one.kind != "not_empty"], said.content)
+    if said.conclusion is not None:
+        check_guards(offered.guards, said.conclusion.content)
 
 
 def _ways(scene: Scene, speaker: int) -> tuple[str, ...]:

@@ -9,10 +9,11 @@ from typing import Any
 from ioa.group import floor, forms, gathering, monologue, passing, tasks
 from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.forms import check_fields
-from ioa.group.policy.casting import scene_of
-from ioa.group.policy.course import ask, counted, gather, go_on, grant_again, leave, let_speak, pass_over, proceed
+from ioa.group.policy.casting import Scene, scene_of
+from ioa.group.policy.course import ask, counted, gather, go_on, grant_again, leave, let_answer, let_speak, pass_over, proceed
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
+from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.ways_out import way_out
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState
@@ -31,9 +32,14 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     offered = offer_in(scene, state, sender)
     check_discussion(offered, payload)
     tasks.reject(state, payload.rejects)
-    is_free = offered.say is None and scene.node.turns.mode != "hub" and not scene.node.form
+    if offered.reviewed:
+        return _drafted(state, said, scene)
+    node = scene.node
+    is_free = offered.say is None and node.turns.mode != "hub" and not node.form and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
     named = None if payload.next_speaker is None else state.number_of(payload.next_speaker)
+    if offered.again and named not in scene.present:
+        named = None  # it was lost while the draft was reviewed
     changed = {**floor.turn_taken(state), "monologue": remarks}
     after = scene.after(state, counted(state, policy, sender, payload.fields))
     if payload.next_speakers and way_out(after, None) is None:
@@ -41,6 +47,43 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
         numbers = [state.number_of(agent) for agent in payload.next_speakers]
         return gather(state, after, numbers, said.at, changed, votes=votes, form=payload.question)
     return proceed(state, after, said.at, changed, go=payload.go, named=named, words=payload.content)
+
+
+def _drafted(state: GroupState, said: Said, scene: Scene) -> GroupState:
+    """Have a draft reviewed; without anybody who could do so it goes as if the last one had been rejected."""
+    payload, number = said.message.payload, state.number_of(said.message.header.sender)
+    assert isinstance(payload, Discussion)
+    changed = {**floor.turn_taken(state), "monologue": None}
+    noted = scene._replace(course=drafted(scene.node, scene.course, number, payload))
+    return ask(state, noted, said.at, changed, "review", (PASS, REJECT), REJECT) or _rejected_for_good(
+        state, noted, said.at, changed
+    )
+
+
+def _reviewed(state: GroupState, scene: Scene, verdict: str, at: datetime) -> GroupState:
+    """Have the author say again what was passed, or something else, as long as it has tries left."""
+    draft = scene.course.draft
+    assert draft is not None
+    if verdict == REJECT and draft.tries <= 1:
+        return _rejected_for_good(state, scene, at, {})
+    known = {"passed": True} if verdict == PASS else {"tries": draft.tries - 1}
+    course = scene.course.model_copy(update={"draft": draft.model_copy(update=known)})
+    return let_answer(state, scene._replace(course=course), at, {})
+
+
+def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object]) -> GroupState:
+    """Do what follows when nothing that an author says is passed."""
+    draft, review = scene.course.draft, scene.node.review
+    assert draft is not None and review is not None
+    author = scene.agent(draft.by)
+    if review.then == "pass":
+        course = scene.course.model_copy(update={"draft": draft.model_copy(update={"passed": True})})
+        return let_answer(state, scene._replace(course=course), at, changed)
+    if review.then == "end":
+        why = f"Nothing that {author} says in {scene.node.name} is passed by {review.by}."
+        return floor.end(state.model_copy(update={**changed, "course": scene.course}), Reason.REFUSED, why, at)
+    course = counted(state.model_copy(update={"course": scene.course}), scene.policy, author)
+    return proceed(state, scene.after(state, course), at, changed)
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -130,6 +173,7 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
+    check_guards(offered.guards, payload.content, payload.fields.values())
     check_fields(offered.form, payload.fields)
     tasks.reject(state, payload.rejects)
     course = counted(state, policy, sender, {} if stage.form else payload.fields)
@@ -220,6 +264,8 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime) -> Gr
     stage, course = state.stage, state.course
     assert isinstance(stage, Asking) and course is not None
     scene = scene_of(policy, state, course if course.nominated is None else course.model_copy(update={"nominated": None}))
+    if stage.about == "review":
+        return _reviewed(state, scene, choice, at)
     if stage.about == "speaker":
         chosen = state.number_of(AgentId(choice))
         return let_speak(state, scene, chosen, at)
