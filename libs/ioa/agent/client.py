@@ -116,6 +116,7 @@ class AgentClient:
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
         hooks, timeout = Hooks(agent, ports.store, self._hooked), options.task_timeout
+        self._listening = hooks.listeners
         self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
@@ -185,6 +186,7 @@ class AgentClient:
                 group.create_task(self._probe(sessions)),
                 group.create_task(self._tidy()),
                 group.create_task(self._give_way()),
+                group.create_task(self._listening.serve()),
             ]
             leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
@@ -456,6 +458,12 @@ class AgentClient:
             group.create_task(self._deregister())
             group.create_task(self._functions.until_ended(_ENDING))
             group.create_task(self._hooked.until_ended(_ENDING))
+            group.create_task(self._tell_the_rest())
+
+    async def _tell_the_rest(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ENDING.total_seconds()):
+                await self._listening.catch_up()
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._card.agent_id, session=self._hold.session)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ioa.group.state import OpenTask
@@ -113,6 +113,20 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             yield Heard(turn, sender, "message", content, fields=fields)
         case _ if payload.content:
             yield Heard(turn, sender, "message", payload.content)
+
+
+def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
+    """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
+    turns: dict[TaskId, int] = {}
+    parts = [(entry, list(_heard(entry, turns))) for entry in view.log]
+    dropped = {id(entry) for entry, told in parts if told and not any(keep(one) for one in told)}
+    if not dropped:
+        return view
+    return replace(
+        view,
+        log=tuple(entry for entry in view.log if id(entry) not in dropped),
+        messages=tuple(message for message in view.messages if id(message) not in dropped),
+    )
 
 
 def told_of_part(view: GroupView) -> str:

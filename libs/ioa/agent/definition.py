@@ -31,7 +31,8 @@ if TYPE_CHECKING:  # an author's file loads no more than a card needs
     from ioa.adapters.openai.settings import ModelSettings
     from ioa.agent.chatting import Chatting
     from ioa.agent.conversation import Heard, Teammate
-    from ioa.agent.hooks import ObserveFunction, SpeakFunction
+    from ioa.agent.hooks import KeepFunction, ObserveFunction, SpeakFunction
+    from ioa.agent.listening import Listener, TaskEvent
     from ioa.agent.searching import Searching
     from ioa.ports.brain import Brain
     from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
@@ -183,6 +184,9 @@ class TaskContext(Protocol):
             ModelError: The server refuses the question, or no answer was of the class.
         """
 
+    def tell(self, kind: type[TaskEvent], /, **what: Any) -> None:
+        """Tell the agent's listeners of an event of this task, as a ReAct agent does: `ctx.tell(ToolCalled, tool="bash", …)`."""
+
     def trace(self, event: Mapping[str, Any]) -> None:
         """Note a step for whoever looks into the task later: one JSON object, which goes along with the result as a trace.
 
@@ -233,6 +237,8 @@ TaskFunction = Callable[..., str | Awaitable[str]]
 F = TypeVar("F", bound=TaskFunction)
 Look = TypeVar("Look", bound="ObserveFunction")
 Speak = TypeVar("Speak", bound="SpeakFunction")
+Keep = TypeVar("Keep", bound="KeepFunction")
+Handle = TypeVar("Handle", bound="Listener")
 
 
 @dataclass
@@ -263,6 +269,8 @@ class AgentDefinition:
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
     _observer: ObserveFunction | None = field(default=None, init=False, repr=False)
     _speaker: SpeakFunction | None = field(default=None, init=False, repr=False)
+    _keeper: KeepFunction | None = field(default=None, init=False, repr=False)
+    _listeners: tuple[Listener, ...] = field(default=(), init=False, repr=False)
 
     def __post_init__(self) -> None:
         for listed in ("skills", "examples", "tags"):
@@ -372,6 +380,45 @@ class AgentDefinition:
         self._speaker = function
         return function
 
+    def view(self, function: Keep) -> Keep:
+        """Register what this agent is shown of what was said: `keep(heard) -> bool`, called with each `Heard` anew for each view.
+
+        What it drops neither its speaker nor its tasks are shown; nothing can be added, and nobody else's view changes. A message
+        of which any part is kept is shown whole. What the function fails on is not shown. It has five seconds for all of it.
+
+        Raises:
+            InvalidInputError: The function cannot be called with a `Heard` alone, is async, or is the agent's second one.
+        """
+        if self._keeper is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the filter {_name(self._keeper)} already.")
+        if inspect.iscoroutinefunction(function):
+            raise InvalidInputError(f"The filter {_name(function)} is async.", hint="Make it a plain one.")
+        _check_hook(function)
+        self._keeper = function
+        return function
+
+    def listen(self, handler: Handle) -> Handle:
+        """Have a function called with each event of this agent, sync or async, as `ioa.callbacks` lists them; several may listen.
+
+        Nothing waits for it: it is called after the fact, one event after the other, and what it raises is a line in the log.
+
+        Raises:
+            InvalidInputError: The function cannot be called with an event alone.
+        """
+        _check_hook(handler)
+        self._listeners = (*self._listeners, handler)
+        return handler
+
+    @property
+    def keeper(self) -> KeepFunction | None:
+        """What the agent is shown of what was said, if its author said so."""
+        return self._keeper
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """Who is told of what happens to the agent."""
+        return self._listeners
+
     @property
     def observer(self) -> ObserveFunction | None:
         """What the agent sees, if its author said so."""
@@ -422,6 +469,7 @@ class AgentDefinition:
         """Take over another agent's functions, and return this one."""
         self._function, self._timeout = other._function, other._timeout
         self._observer, self._speaker = other._observer, other._speaker
+        self._keeper, self._listeners = other._keeper, other._listeners
         return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
@@ -470,7 +518,7 @@ def _check_hook(function: Callable[..., Any]) -> None:
     parameters = inspect.signature(function).parameters.values()
     required = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     if _arity(function) < 1 or len(required) > 1 or (required and required[0].kind not in _POSITIONAL):
-        raise InvalidInputError(f"{_name(function)} must take one argument: the view.", hint="Write: def look(view) -> str")
+        raise InvalidInputError(f"{_name(function)} must take one argument.", hint="Write, for example: def look(view) -> str")
 
 
 def _return_type(function: TaskFunction) -> object | None:

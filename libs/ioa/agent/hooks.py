@@ -22,8 +22,9 @@ import structlog
 
 from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, heard, teammates
+from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.listening import Listeners
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
@@ -176,6 +177,7 @@ class TurnView:
 
 ObserveFunction = Callable[[TurnView], str | Awaitable[str]]
 SpeakFunction = Callable[[TurnView], Said | Awaitable[Said]]
+KeepFunction = Callable[[Heard], bool]
 
 
 class Hooks:
@@ -188,6 +190,7 @@ class Hooks:
     """
 
     def __init__(self, agent: AgentDefinition, store: AgentStore, functions: Functions) -> None:
+        self.listeners = Listeners(agent.listeners, functions)
         self._agent = agent
         self._store = store
         self._functions = functions
@@ -199,11 +202,14 @@ class Hooks:
         return self._agent.speaker is not None
 
     async def observed(self, view: GroupView, files: GroupFiles) -> GroupView:
-        """Add what the agent alone knows: its instructions, and what it sees now.
+        """Add what the agent alone knows: its instructions, and what it sees now. Leave out what it is not to be shown.
 
         If looking fails or takes too long, that is what was seen last, marked with its turn.
+
+        Raises:
+            TaskError: It is not known in time what it is to be shown.
         """
-        view = replace(view, instructions=self._agent.instructions)
+        view = replace(await self._filtered(view), instructions=self._agent.instructions)
         look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
         if look is None:
             return view
@@ -221,6 +227,23 @@ class Hooks:
         now = StoredObservation(turn, seen)
         await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
         return replace(view, observation=seen)
+
+    async def _filtered(self, view: GroupView) -> GroupView:
+        keep, me = self._agent.keeper, view.me
+        if keep is None:
+            return view
+
+        def is_kept(heard: Heard) -> bool:
+            try:
+                return bool(keep(heard))
+            except Exception as error:  # noqa: BLE001 - an author's function may raise anything
+                _log.warning("not_shown", agent_id=me, comm_id=view.charter.comm_id, turn=heard.turn, error=reason_of(error))
+                return False
+
+        patience = view.state.limits.floor_timeout
+        async with self._functions.slot(Patience(patience, lambda: patience)) as slot:
+            filtered: GroupView = await slot.call(kept, (view, is_kept), LOOK_WITHIN)
+        return filtered
 
     async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision:
         """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.

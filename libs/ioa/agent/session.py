@@ -10,20 +10,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 
+from ioa.agent import listening
 from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
+from ioa.agent.listening import AgentEvent, Asked, Decided, Refused, TurnStarted
 from ioa.agent.outbox import Outbox, duty_of_turn
 from ioa.agent.rules import RuleBrain
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Asking, Concluding
+from ioa.group.state import Asking, Concluding, Ended
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Brain, Decides, GroupView
 from ioa.ports.meter import Meter
@@ -307,6 +309,8 @@ class GroupSession:
     async def _take_turn(self, turn: int) -> Accepted | None:
         """Say something for the turn that was granted; None if it was not to be."""
         refusals: list[str] = []
+        self._tell(TurnStarted, turn=turn)
+        self._meter.hear = self._runner.hear_model(self._history, turn=turn)
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
             message: Message | None = None
             code = ""
@@ -329,10 +333,12 @@ class GroupSession:
             else:
                 if isinstance(answer, Accepted):
                     _log.debug("said", kind=message.payload.type, turn=turn, seq=answer.seq, content=message.payload)
+                    self._tell_said(message)
                     return answer
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)
                 code = str(answer.code)
+            self._tell(Refused, turn=turn, why=refusals[-1], code=code)
             if message is not None:
                 self._meter.note(*rejected(message.header.calls, code))
             if message is not None and message.header.usage is not None:
@@ -348,9 +354,26 @@ class GroupSession:
             return None
         why = "\n".join(dict.fromkeys(refusals))
         passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content=shortened(why, _MAX_WHY_BYTES))
-        answer = await self._outbox.send(await self._outbox.prepare(self._history, passed, turn, *self._meter.take()))
+        message = await self._outbox.prepare(self._history, passed, turn, *self._meter.take())
+        answer = await self._outbox.send(message)
         count_decision(_DECISIONS.get(type(view.state.stage), "speak"), None, str(passed.cause))
-        return answer if isinstance(answer, Accepted) else None
+        if not isinstance(answer, Accepted):
+            return None
+        self._tell_said(message)
+        return answer
+
+    def _tell(self, kind: type[AgentEvent], /, **what: Any) -> None:
+        """Tell the agent's listeners of something in this group."""
+        assert self._history.charter is not None
+        goal_id = self._history.charter.goal_id
+        self._runner.hooks.listeners.tell(kind(self.me, goal_id, self._history.comm_id, **what))
+
+    def _tell_said(self, message: Message) -> None:
+        said, about = message.payload, {"turn": message.header.turn, "decided_by": message.header.decided_by}
+        if isinstance(said, Decision):
+            self._tell(Decided, choice=said.choice, why=said.content, **about)
+        else:
+            self._tell(listening.Said, kind=said.type, content=getattr(said, "content", ""), **about)
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state
@@ -403,6 +426,8 @@ class GroupSession:
     async def _decide(self, view: GroupView, brain: Brain) -> Payload:
         """Choose what a policy asks for; without anything that decides the default stands, which a member says at once."""
         assert view.offer is not None
+        offered = view.offer
+        self._tell(Asked, turn=view.state.turn, about=offered.about, options=offered.options, default=offered.default)
         deciding: Awaitable[Payload]
         if self._runner.hooks.speaks:
             deciding = self._runner.hooks.speak(view, self._files)
@@ -460,6 +485,9 @@ class GroupSession:
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""
+        state = self._history.state
+        if state is not None and isinstance(state.stage, Ended):
+            self._tell(listening.Ended, reason=state.stage.reason, content=state.stage.content)
         outcomes = self._outcomes()
         encounters = self._encounters(outcomes)
         if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 import structlog
 
@@ -22,6 +23,7 @@ from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
 from ioa.agent.lease import TaskLease
+from ioa.agent.listening import ModelCalled, TaskEvent, TaskStarted
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
@@ -37,6 +39,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
+from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.search import Need
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
@@ -106,6 +109,7 @@ class TaskRunner:
             meter=meter,
             seek=self._seek(task_id),
             ask=self._ask(history, task_id, meter),
+            tell=self._tell(history, task_id),
         )
         patience = view.state.limits.floor_timeout
         try:
@@ -121,6 +125,7 @@ class TaskRunner:
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
         """Work out a result and journal it."""
         lease = TaskLease(self.outbox, history, task)
+        lease.meter.hear = self.hear_model(history, task_id=task.task_id)
         async with asyncio.TaskGroup() as group:
             keeper = group.create_task(lease.keep())
             if task.subgroup is not None and await self._exists(task.subgroup):
@@ -227,6 +232,7 @@ class TaskRunner:
             meter=meter,
             seek=self._seek(view.spec.task_id),
             ask=self._ask(history, view.spec.task_id, meter),
+            tell=self._tell(history, view.spec.task_id),
         )
 
     def _seek(self, task_id: TaskId) -> Seek:
@@ -252,10 +258,37 @@ class TaskRunner:
 
         return lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT)
 
+    def _tell(self, history: GroupHistory, task_id: TaskId) -> Callable[[type[TaskEvent], Mapping[str, Any]], None]:
+        """How a task tells its agent's listeners of an event, whichever thread it runs in."""
+        loop, charter = asyncio.get_running_loop(), history.charter
+        assert charter is not None
+        about = self.card.agent_id, charter.goal_id, charter.comm_id, task_id
+
+        def tell(kind: type[TaskEvent], what: Mapping[str, Any]) -> None:
+            event = kind(*about, **what)
+            with suppress(RuntimeError):  # the loop is closed: this function was left behind
+                loop.call_soon_threadsafe(self.hooks.listeners.tell, event)
+
+        return tell
+
+    def hear_model(
+        self, history: GroupHistory, task_id: TaskId | None = None, turn: int | None = None
+    ) -> Callable[[ModelCall], None]:
+        """How a meter tells the listeners of a call of the agent's model."""
+        charter = history.charter
+
+        def hear(call: ModelCall) -> None:
+            assert charter is not None
+            if call.came_to != REJECTED:  # which was told when it was made
+                self.hooks.listeners.tell(ModelCalled(self.card.agent_id, charter.goal_id, charter.comm_id, call, task_id, turn))
+
+        return hear
+
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:
             async with self.functions.slot(self._patience(history, running.task_id)) as slot:
                 _log.info("task_begun", attempt=running.attempt, content=words)
+                running.tell(TaskStarted, attempt=running.attempt, task=words)
                 with timed_task() as clock:
                     outcome, conclusion, declined = await self._call(slot, words, running)
                     clock.outcome = outcome.value

@@ -19,6 +19,7 @@ from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import GivenOut, Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace_line
 from ioa.agent.history import GroupHistory
+from ioa.agent.listening import TaskEvent
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
@@ -157,7 +158,7 @@ class Circumstances:
 class RunningTask:
     """The `TaskContext` of a task that runs. Its members may be used from any thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what its client gives it
         self,
         task_id: TaskId,
         attempt: int,
@@ -167,6 +168,7 @@ class RunningTask:
         meter: Meter,
         seek: Seek,
         ask: Ask,
+        tell: Callable[[type[TaskEvent], Mapping[str, Any]], None],
     ) -> None:
         self.task_id = task_id
         self.attempt = attempt
@@ -184,6 +186,7 @@ class RunningTask:
         self._meter = meter
         self._seek = seek
         self._ask = ask
+        self._tell = tell
         self._under_way: set[UnderWay[Any]] = set()
         self._trace = bytearray()
         self._cancelled = threading.Event()
@@ -244,6 +247,10 @@ class RunningTask:
         if self.cancelled:
             asked.cancel()
         return asked
+
+    def tell(self, kind: type[TaskEvent], /, **what: Any) -> None:
+        """Tell the agent's listeners."""
+        self._tell(kind, what)
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Note a step as a line of the trace; what does not fit any more is left out."""

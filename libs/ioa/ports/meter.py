@@ -6,6 +6,7 @@ What was thought on the way is told with it, to the agent's own client alone.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.model_calls import MAX_CALLS, ModelCall
@@ -18,11 +19,13 @@ class Meter:
     Attributes:
         decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
         thought: What whoever decided thought by itself, which nobody else is told.
+        hear: Told of each call of a model as it is noted.
     """
 
-    def __init__(self, total: Usage = NOTHING) -> None:
+    def __init__(self, total: Usage = NOTHING, hear: Callable[[ModelCall], None] | None = None) -> None:
         self.decided_by: DecidedBy | None = None
         self.thought = ""
+        self.hear = hear
         self._total = total
         self._overhead = NO_OVERHEAD
         self._calls: tuple[ModelCall, ...] = ()
@@ -60,6 +63,9 @@ class Meter:
         """Tell of calls of a model; what they cost is counted apart."""
         with self._lock:
             self._calls = (*self._calls, *calls)[-MAX_CALLS:]
+        if self.hear is not None:
+            for call in calls:
+                self.hear(call)
 
     def take(self) -> tuple[Usage, Overhead | None, tuple[ModelCall, ...]]:
         """Return the total, with what of it came to nothing by itself and what models were asked, and start again at nothing."""

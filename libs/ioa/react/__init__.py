@@ -1,8 +1,7 @@
 """An agent that reasons and acts: its model asks for tools, sees what they bring, and answers (Yao et al., ReAct, 2022)."""
 
 from ioa.react.agent import react_agent
-from ioa.react.loop import Call, Guard
 from ioa.react.mcp_servers import Mcp, mcp
-from ioa.react.tools import Observation, ReactTool, tool
+from ioa.react.tools import Call, Guard, Observation, ReactTool, tool
 
 __all__ = ["Call", "Guard", "Mcp", "Observation", "ReactTool", "mcp", "react_agent", "tool"]

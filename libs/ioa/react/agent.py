@@ -14,9 +14,9 @@ from ioa.hosting.agent import Agent
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import Skill
-from ioa.react.loop import Guard, Options, Run
+from ioa.react.loop import Options, Run
 from ioa.react.mcp_servers import Mcp, open_servers
-from ioa.react.tools import ReactTool, check_names
+from ioa.react.tools import Guard, ReactTool, check_names
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.settings import ModelSettings
@@ -112,6 +112,7 @@ def react_agent(  # noqa: PLR0913 - the options of an agent, which authors give 
         max_observation_chars: Where what a tool brings is cut.
         guard: Called with each call and the task's context before the tool runs. A text that it returns refuses the call, and is
             told to the model; so does an exception. The arguments were checked; those of an MCP tool are checked by its server.
+            `ioa.guards` has ready ones, which may also guard single tools.
 
     Raises:
         InvalidInputError: The card cannot be valid, two tools have one name, or there are no steps.

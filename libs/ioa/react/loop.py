@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -18,28 +19,10 @@ from typing import Any
 from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
 from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.listening import ToolCalled, ToolRefused
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
-from ioa.react.tools import ReactTool, as_observation
-
-
-@dataclass(frozen=True)
-class Call:
-    """A call that a guard looks at before it is run.
-
-    Attributes:
-        name: Of the tool.
-        arguments: As they were validated.
-        number: 1 for the first call of the task; with the task's id it is an idempotency key.
-    """
-
-    name: str
-    arguments: Mapping[str, Any]
-    number: int
-
-
-Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
-"""Looks at a call before it is run; a text refuses it."""
+from ioa.react.tools import Call, Guard, Guarding, ReactTool, as_observation
 
 _SHOWN_CHARS = 120
 _CALLS_AT_ONCE = 8
@@ -75,6 +58,10 @@ class Run:
         self._ctx = ctx
         self._functions = Functions("a tool", _CALLS_AT_ONCE, _GRACE)
         self._step = self._calls = 0
+        self._guards = () if options.guard is None else (Guarding(options.guard),)
+        self._guarding = asyncio.Lock()
+        self._approved: list[Call] = []
+        self._refusals: Counter[Guarding] = Counter()
 
     async def answer(self, about: str, instructions: str, task: str) -> str:
         """Return what the model answers in the end.
@@ -140,9 +127,15 @@ class Run:
             arguments = wanted.read(call.arguments)
         except InvalidInputError as error:
             return f"Error: {error.message}"
-        self._calls += 1
-        if (why := await self._refusal(Call(call.name, arguments, self._calls))) is not None:
+        if (why := await self._refusal(wanted, arguments)) is not None:
+            self._ctx.tell(ToolRefused, tool=call.name, arguments=arguments, why=why)
             return f"Refused: {why}"
+        text = await self._call(wanted, arguments, call)
+        self._ctx.tell(ToolCalled, tool=call.name, arguments=arguments, brought=text)
+        return text
+
+    async def _call(self, wanted: ReactTool, arguments: dict[str, Any], call: ToolCall) -> str:
+        """Run an approved call."""
         shown = ", ".join(f"{value!r}" for value in arguments.values())[:_SHOWN_CHARS]
         step, most = self._step, self._options.max_steps
         self._ctx.progress(f"step {step} of {most}: {call.name}({shown})", step / (most + 1))
@@ -157,12 +150,31 @@ class Run:
             return f"Error: {type(error).__name__}: {error}"
         return brought.text
 
-    async def _refusal(self, call: Call) -> str | None:
-        """Ask the guard; what it raises refuses as well."""
-        if self._options.guard is None:
+    async def _refusal(self, wanted: ReactTool, arguments: dict[str, Any]) -> str | None:
+        """Ask the guards, one call after the other, so that each is looked at with all those in sight that were approved before.
+
+        Raises:
+            TaskError: Calls were refused more often than they may be.
+        """
+        async with self._guarding:
+            self._calls += 1
+            schema = None if wanted.is_checked else wanted.offered.parameters
+            call = Call(wanted.name, arguments, self._calls, tuple(self._approved), schema)
+            for guarding in (*wanted.guards, *self._guards):
+                if (why := await self._asked(guarding.guard, call)) is not None:
+                    self._refusals[guarding] += 1
+                    if guarding.retries is not None and self._refusals[guarding] > guarding.retries:
+                        raise TaskError(
+                            f"A guard has refused {self._refusals[guarding]} calls. The last one, of {call.name}: {why}"
+                        )
+                    return why
+            self._approved.append(call)
             return None
+
+    async def _asked(self, guard: Guard, call: Call) -> str | None:
+        """Ask a guard; what it raises refuses as well."""
         try:
-            why: str | None = await self._within(partial(self._options.guard, call, self._ctx))
+            why: str | None = await self._within(partial(guard, call, self._ctx))
         except Exception as error:  # noqa: BLE001 - an author's guard may raise anything, which refuses
             return f"{type(error).__name__}: {error}"
         return why

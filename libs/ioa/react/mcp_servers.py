@@ -17,7 +17,7 @@ from typing import Any
 from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import Tool
-from ioa.react.tools import MAX_NAME_CHARS, ReactTool
+from ioa.react.tools import MAX_NAME_CHARS, Guarding, ReactTool
 
 MAX_TOOLS = 32
 MAX_DESCRIPTION_CHARS = 1_000
@@ -31,6 +31,7 @@ class Mcp:
     address: McpAddress
     allow: frozenset[str] | None
     name: str
+    guards: tuple[Guarding, ...] = ()
 
 
 def mcp(
@@ -91,17 +92,16 @@ def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
             f"The MCP server {wanted.address.shown} has {len(chosen)} tools, and a model is offered {MAX_TOOLS} at most.",
             hint="Choose some: mcp(…, allow=[…]).",
         )
-    return [_as_tool(wanted.name or server.name or wanted.address.shown, tool, server) for tool in chosen]
+    return [_as_tool(wanted.name or server.name or wanted.address.shown, tool, server, wanted.guards) for tool in chosen]
 
 
-def _as_tool(prefix: str, tool: McpTool, server: McpServer) -> ReactTool:
+def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
     async def call(**arguments: Any) -> str:
         return await server.call(tool, arguments)
 
     name = _UNFIT.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
-    return ReactTool(
-        call, Tool(name, _told(tool.description), _bounded(tool.parameters)), partial(_read, name), takes_context=False
-    )
+    offered = Tool(name, _told(tool.description), _bounded(tool.parameters))
+    return ReactTool(call, offered, partial(_read, name), takes_context=False, guards=guards, is_checked=False)
 
 
 def _read(name: str, arguments: str) -> dict[str, Any]:

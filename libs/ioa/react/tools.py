@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 
+from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import Tool
 from ioa.protocol.codec import problems_of
@@ -38,6 +39,37 @@ class Observation:
 
 
 @dataclass(frozen=True)
+class Call:
+    """A call that a guard looks at before it is run.
+
+    Attributes:
+        name: Of the tool.
+        arguments: As they were validated.
+        number: 1 for the first call of the task; with the task's id it is an idempotency key.
+        earlier: The calls of this task that were approved before, in order.
+        schema: What the arguments have to fit, of a tool that leaves it to its server to see that they do; else None.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    number: int
+    earlier: Sequence[Call] = field(default=(), repr=False, compare=False)
+    schema: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+
+
+Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
+"""Looks at a call before it is run; a text refuses it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guarding:
+    """A guard, and how often calls that it has refused may be mended within one task; None: as often as there are steps."""
+
+    guard: Guard
+    retries: int | None = None
+
+
+@dataclass(frozen=True)
 class ReactTool:
     """A function that a model may ask for.
 
@@ -45,6 +77,8 @@ class ReactTool:
         offered: Its name, description and arguments, as the model is told.
         read: Validates what the model wrote; raises `InvalidInputError` of what does not fit.
         parallel: Whether it may run beside others that are asked for in the same answer.
+        guards: Who looks at its calls, in order.
+        is_checked: Whether `read` holds the arguments to what is offered; else its server does.
     """
 
     function: Callable[..., Any]
@@ -52,6 +86,8 @@ class ReactTool:
     read: Callable[[str], dict[str, Any]]
     takes_context: bool
     parallel: bool = False
+    guards: tuple[Guarding, ...] = ()
+    is_checked: bool = True
 
     @property
     def name(self) -> str:

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
 from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, report, spent, trace_line
+from ioa.agent.listening import TaskEvent
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.task_runner import no_model
 from ioa.agent.workspace import checked_artifact
@@ -69,6 +70,7 @@ class RecordingContext:
         model: Answers what is asked by `chat`, such as a `ScriptedModel`.
         left: What the goal's budget has left for `chat`.
         events: What was noted by `trace`, in order.
+        told: Of what the agent's listeners were told, in order.
         conversation: What was said in the group.
         team: The other members of the group.
         asked_by: Who gave the task.
@@ -91,6 +93,7 @@ class RecordingContext:
     model: ChatModel | None = None
     left: Left = field(default_factory=Left)
     events: list[dict[str, Any]] = field(default_factory=list)
+    told: list[TaskEvent] = field(default_factory=list)
     conversation: Sequence[Heard] = ()
     team: Sequence[Teammate] = ()
     asked_by: AgentId = AgentId("leader")
@@ -164,6 +167,10 @@ class RecordingContext:
             return await ModelChat(self.model, Budget()).ask(asked, meter, lambda: self.left)
         finally:
             self.usage = self.usage.plus(meter.total)
+
+    def tell(self, kind: type[TaskEvent], /, **what: Any) -> None:
+        """Record the event."""
+        self.told.append(kind(AgentId("agent-under-test"), self.goal_id, self.comm_id, self.task_id, **what))
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Record the event.

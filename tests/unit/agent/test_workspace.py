@@ -37,10 +37,14 @@ def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
     raise AssertionError("no test here asks a model")
 
 
+def _nobody_listens(kind: object, what: object) -> None:
+    """Tell nobody."""
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks)
+    return RunningTask(T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks, _nobody_listens)
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -56,7 +60,9 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
         raise AssertionError("it waits for ever")
 
     loop = asyncio.get_running_loop()
-    running = RunningTask(T1, 1, AROUND, (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT))
+    running = RunningTask(
+        T1, 1, AROUND, (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT), _nobody_listens
+    )
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()
     running.cancel()
