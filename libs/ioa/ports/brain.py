@@ -184,7 +184,7 @@ class GroupView:
     Attributes:
         messages: Everything said so far, in the group's order.
         log: The same, and in its place each task that was closed without a message, by a nested team, a deadline or a cancellation.
-            It only ever grows at its end; but a draft goes from it when it is said to all.
+            It only ever grows at its end; but a draft goes from it when it is said to all, and what is struck.
         at: When the floor was granted, by the log; None if nobody said.
         files: Where the files of the group and of its goal are read.
         tasks: Every task given out so far, in order.

@@ -42,5 +42,8 @@ REVIEWS = 6
 MEMORIES = 6
 """A policy may say what a member is shown of what it has heard."""
 
+WATCHERS = 6
+"""Members may be asked after each message whether to step in."""
+
 LEVEL = 6
 """The level of this release."""

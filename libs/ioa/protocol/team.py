@@ -38,6 +38,7 @@ from ioa.protocol.policy import (
     Review,
     Role,
     Turns,
+    Watcher,
     Whole,
 )
 from ioa.protocol.policy_check import (
@@ -118,11 +119,10 @@ class TeamError(InvalidInputError):
 HEARD_BY = "it is a role, `all`, `node`, `leader`, a list of roles, or a table: for roles that speak here who hears them"
 """How who hears a node may be written."""
 
-_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "roles", "nodes")
+_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "watchers", "roles", "nodes")
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "top": frozenset({"watchers"}),
     "role": frozenset({"human", "silent"}),
     "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
@@ -333,6 +333,8 @@ class _Reading:
         parts = [self._role(str(name), given) for name, given in roles.items()]
         policy = {name: document[name] for name in ("leader", "ends", "seed", "silent", "heard_by") if name in document}
         policy["nodes"] = [self._node(number, node) for number, node in enumerate(nodes, 1)]
+        if "watchers" in document:
+            policy["watchers"] = self._watchers(document["watchers"])
         policy["roles"] = [role for role, _ in parts]
         told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
         return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
@@ -405,6 +407,18 @@ class _Reading:
         if isinstance(guards := given.get("guards"), list | tuple):
             feedback["guards"] = [self._guard(where, guard) for guard in guards]
         return feedback
+
+    def _watchers(self, given: object) -> object:
+        """Read who watches; what a list holds alone may stand without its brackets."""
+        if not isinstance(given, list | tuple):
+            return given
+        watchers: list[object] = []
+        for number, one in enumerate(given, 1):
+            if isinstance(one, Mapping):
+                told = self._keys(f"watcher {number}", one, Watcher.model_fields, "watcher")
+                one = {name: (it,) if name in ("may", "go") and isinstance(it, str) else it for name, it in told.items()}
+            watchers.append(one)
+        return watchers
 
     def _review(self, where: str, given: object) -> object:
         """Read who reviews; in short a role alone."""
@@ -522,6 +536,8 @@ class _Reading:
                 where, loc = f"node {nodes[number]}", [*rest, f"the field {_name_of(policy['nodes'][number]['form'], field)!r}"]
             case ["policy", "nodes", int(number), *rest]:
                 where, loc = f"node {nodes[number]}", rest
+            case ["policy", "watchers", int(number), *rest]:
+                where, loc = f"watcher {number + 1}", rest
             case ["policy", *rest]:
                 loc = rest
         self._wrong(where, _in_words(error, _subject(loc)))
@@ -567,7 +583,7 @@ def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:  # noqa: C901 - a 
             _leave_out_field(policy["nodes"][number], field)
         case ["policy", "nodes", int(number), str(name), *_]:
             policy["nodes"][number].pop(name, None)
-        case ["policy", ("leader" | "ends" | "seed" | "silent" | "heard_by") as name, *_]:
+        case ["policy", ("leader" | "ends" | "seed" | "silent" | "heard_by" | "watchers") as name, *_]:
             policy.pop(name, None)
         case ["team"]:
             data["team"] = "team"

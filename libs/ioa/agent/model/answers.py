@@ -268,10 +268,16 @@ class Ruling(ShapedAnswer):
     decision: Annotated[Decide | Read, Field(discriminator="type")]
 
 
+class Step(Decide):
+    """Choose whether to step in, and whom it is about."""
+
+    members: list[Text] = []
+
+
 @lru_cache(maxsize=64)
-def ruling_on(options: tuple[str, ...]) -> type[Ruling]:
-    """Return the shape of a decision among these options, so that a provider writes no other one."""
+def ruling_on(options: tuple[str, ...], *, names: bool = False) -> type[Ruling]:
+    """Return the shape of a decision among these options, so that a provider writes no other one; some name members."""
     among: Any = Literal[options]
-    decide = create_model("Decide", __base__=Decide, choice=(among, ...))
+    decide = create_model("Decide", __base__=Step if names else Decide, choice=(among, ...))
     either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
     return create_model("Ruling", __base__=Ruling, decision=(either, ...))

@@ -19,7 +19,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, ruling_on
+from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, Step, ruling_on
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
@@ -210,13 +210,16 @@ class ModelBrain:
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
             question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
-            said = await self._dialogue.decide(question, ruling_on(options), lambda _: None)
+            shape = ruling_on(options, names=view.offer.about == "watch")
+            said = await self._dialogue.decide(question, shape, lambda _: None)
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
         view.meter.thought = shortened_thought(said.thought)
         assert isinstance(said.decision, Decide)
-        return ToDecide(choice=said.decision.choice, content=said.decision.content.strip()[:_MAX_WHY_CHARS])
+        named = said.decision.members if isinstance(said.decision, Step) else []
+        content = said.decision.content.strip()[:_MAX_WHY_CHARS]
+        return ToDecide.model_validate({"choice": said.decision.choice, "content": content, "members": named})
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
