@@ -62,8 +62,8 @@ Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several
     "`memory`": (
         Memory,
         """\
-Of a role, such as `memory = { window = 20, summary = 10 }`. It is kept by the member's own client, of what it was shown, and changes
-nothing that others see. A summary needs a language model; without one, or where it is away, the turn goes on without.""",
+Of a role, such as `memory = { window = 20, summary = 10 }`. It is kept by the member's own client, of what it was shown, and
+changes nothing that others see. A summary needs a language model; without one, or where it is away, the turn goes on without.""",
     ),
     "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list of one."),
     "A node": (
