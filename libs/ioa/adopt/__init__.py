@@ -13,13 +13,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ioa.adopt.agent_servers import agent_protocol
     from ioa.adopt.commands import command
+    from ioa.adopt.mcp_tools import mcp
+    from ioa.adopt.remote_agents import a2a
     from ioa.adopt.webhooks import webhook
 
-__all__ = ["command", "webhook"]
+__all__ = ["a2a", "agent_protocol", "command", "mcp", "webhook"]
 
 _HOMES = {
+    "a2a": "ioa.adopt.remote_agents",
+    "agent_protocol": "ioa.adopt.agent_servers",
     "command": "ioa.adopt.commands",
+    "mcp": "ioa.adopt.mcp_tools",
     "webhook": "ioa.adopt.webhooks",
 }
 """Where each name is defined."""

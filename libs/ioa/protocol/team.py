@@ -53,8 +53,8 @@ from ioa.protocol.policy_check import (
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
-_MAX_GOAL_CHARS = 32_000
-_MAX_NEED_CHARS = 4_000
+MAX_GOAL_CHARS = 32_000
+MAX_NEED_CHARS = 4_000
 
 
 class Filling(PolicyPart):
@@ -68,7 +68,7 @@ class Filling(PolicyPart):
 
     role: Name
     agents: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)] = ()
-    need: Annotated[str, Field(max_length=_MAX_NEED_CHARS)] = ""
+    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)] = ""
     count: Annotated[int, Field(strict=True, ge=1, le=MAX_ROLES)] = 1
 
     @model_validator(mode="after")
@@ -92,7 +92,7 @@ class TeamSpec(PolicyPart):
     """
 
     team: Annotated[str, Field(min_length=1, max_length=64)]
-    goal: Annotated[str, Field(max_length=_MAX_GOAL_CHARS)] = ""
+    goal: Annotated[str, Field(max_length=MAX_GOAL_CHARS)] = ""
     max_turns: Whole = MAX_TURNS
     policy: Policy
     fillings: tuple[Filling, ...]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from ioa import adopt
 from ioa.hosting.agent import Agent
-from tests.unit.adopt.servers import WebhookServer, serving
+from tests.unit.adopt.servers import A2aServer, AgentProtocolServer, WebhookServer, serving
 
 DOES = "Does what it is told"
 
@@ -26,7 +28,41 @@ def _webhook(folder: Path) -> Iterator[Agent]:
         yield adopt.webhook("hook", f"{url}/tasks", description=DOES)
 
 
-ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {"command": _command, "webhook": _webhook}
+@contextmanager
+def _agent_protocol(folder: Path) -> Iterator[Agent]:
+    with serving(AgentProtocolServer(folder)) as url:
+        yield adopt.agent_protocol("stepper", url, description=DOES)
 
-LACKS: dict[str, dict[str, str]] = {}
+
+@contextmanager
+def _a2a(version: str, folder: Path) -> Iterator[Agent]:
+    with serving(A2aServer(folder, version)) as url:
+        yield adopt.a2a("remote", url, description=DOES)
+
+
+def mcp_server(folder: Path) -> str:
+    """Return the command of an MCP server."""
+    return shlex.join([sys.executable, str(Path(__file__).with_name("mcp_worker.py")), str(folder)])
+
+
+@contextmanager
+def _mcp(folder: Path) -> Iterator[Agent]:
+    yield adopt.mcp("tool", mcp_server(folder), tool="perform", description=DOES)
+
+
+ROWS: dict[str, Callable[[Path], AbstractContextManager[Agent]]] = {
+    "command": _command,
+    "webhook": _webhook,
+    "agent_protocol": _agent_protocol,
+    "a2a-1.0": partial(_a2a, "1.0"),
+    "a2a-0.3": partial(_a2a, "0.3"),
+    "mcp": _mcp,
+}
+
+LACKS: dict[str, dict[str, str]] = {
+    "agent_protocol": {"budget": "the protocol tells of a cost, and of no tokens"},
+    "a2a-1.0": {"budget": "the protocol does not tell what a task has used"},
+    "a2a-0.3": {"budget": "the protocol does not tell what a task has used"},
+    "mcp": {"budget": "the protocol does not tell what a call has used"},
+}
 """What the other side of an adapter has no way to say, and why."""
