@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ def agent(name: str) -> Agent:
     this = Agent(name, description=f"Plays {name}.")
 
     @this.speak
-    def speak(view: TurnView) -> object:
+    def speak(view: TurnView) -> Any:
         assert view.offer is not None
         if view.offer.concluding:
             return view.conclude(view.conversation[-1].content)
