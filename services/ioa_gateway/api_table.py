@@ -140,6 +140,10 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         (InvalidInputError, UnauthenticatedError),
     ),
     ApiRow(
+        *("GET", "/session", None, "Say whose the session of this browser is", session.show),
+        *(Nothing, Nothing, {200: "Whose it is, and what it is for.", 204: "There is none."}, _nothing),
+    ),
+    ApiRow(
         *("DELETE", "/session", None, "End the session of this browser", session.end),
         *(Nothing, Nothing, {204: "The cookie is gone."}, _nothing),
     ),

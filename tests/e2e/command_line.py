@@ -113,6 +113,7 @@ class Running:
     pids: dict[str, int]
     metrics: str
     data: Path
+    page: str = ""
 
     @property
     def private_url(self) -> str:
@@ -134,7 +135,9 @@ def running_system(command: CommandLine, *options: str | Path) -> Iterator[Runni
         line = process.stdout.readline()
         assert line, process.stderr.read()
         ready = json.loads(line)
-        yield Running(process, ready["url"], ready["pids"], ready.get("metrics", ""), command.folder / ready["data"])
+        yield Running(
+            process, ready["url"], ready["pids"], ready.get("metrics", ""), command.folder / ready["data"], ready.get("page", "")
+        )
     finally:
         if process.poll() is None:
             process.terminate()

@@ -123,6 +123,7 @@ COMMANDS: dict[str, list[str]] = {
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
+    "team plan": [f"Count the words in a.txt, and then draw a chart '{HOSTILE}'"],
     "team run": [f"team{HOSTILE}.toml"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],

@@ -47,8 +47,6 @@ TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
 _STOP_GRACE_SECONDS = 15.0
-_UNDER_LOAD = 5
-"""How many goals are open at least, so that a process always has something to do; all have to end before a test does."""
 _PATIENCE = timedelta(seconds=60)
 _ROOM_FOR_NOTES_BYTES = 100_000
 
@@ -107,8 +105,10 @@ class Fleet:
         """Wait until a process has ended and return its exit code (negative: the signal)."""
         return await self._running[name].wait()
 
-    async def die_under_load(self, name: str, fault_point: str, *, seed: int) -> int:
+    async def die_under_load(self, name: str, fault_point: str, *, seed: int, goals: int = 10) -> int:
         """Start a process anew so that it dies at a fault point, give it goals until it has, and return its exit code.
+
+        So many goals are open that it always has something to do, and no more: all of them have to end before a test does.
 
         Raises:
             AssertionError: It never gets there.
@@ -120,8 +120,8 @@ class Fleet:
 
         async def died_or_short_of_goals() -> bool:
             nonlocal load
-            if not self.has_died(name) and len(await without_result(self.client, self.goals)) < _UNDER_LOAD:
-                await self.publish_mix(_UNDER_LOAD, load)
+            if not self.has_died(name) and len(await without_result(self.client, self.goals)) < goals:
+                await self.publish_mix(goals, load)
                 load += 1_000
             return self.has_died(name)
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.whoami import ADMIN, ask_user
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
@@ -19,11 +19,14 @@ from ioa.errors import InvalidInputError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, written_key
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, written_key
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import UserId, parse_agent_id
+from ioa.protocol.ids import LOCAL, UserId, parse_agent_id
 
 _ID_BYTES, _SECRET_BYTES = 6, 32
+_OWN = KeyId("ioa-up")
+"""The key behind the links that `ioa up --web` prints. Nobody knows its secret; replaced each time, it keeps its sessions."""
+_LINK = timedelta(hours=1)
 
 
 async def create_key(
@@ -59,6 +62,22 @@ async def create_key(
     else:
         terminal.result.print(written_key(key_id, secret), soft_wrap=True)
         terminal.note("It is shown this once. Send it as `Authorization: Bearer …`.")
+
+
+async def login_link(nats: NatsSettings, page: str) -> str:
+    """Return a link to a page that lets one browser in, once, within an hour, for everything.
+
+    Args:
+        nats: The system, as its admin reaches it.
+        page: Where the page is.
+    """
+    now, token = datetime.now(UTC), secrets.token_urlsafe(_SECRET_BYTES)
+    async with open_connection(nats, patience=PATIENCE) as client:
+        store = NatsApiKeys(client)
+        digest = digest_of_secret(secrets.token_urlsafe(_SECRET_BYTES))
+        await store.put(ApiKey(key_id=_OWN, name="ioa up", user=LOCAL, scopes=(*Scope,), digest=digest, created_at=now))
+        await store.put_token(LoginToken(digest=digest_of_secret(token), key_id=_OWN, expires_at=now + _LINK))
+    return f"{page}?token={token}"
 
 
 async def list_keys(url: str | None, terminal: Terminal) -> None:

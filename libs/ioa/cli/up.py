@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.adapters.system_folder import make_private
+from ioa.cli.keys import login_link
 from ioa.cli.options import DATA
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
@@ -62,10 +63,11 @@ async def run_system(
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
     async with open_embedded_system(data, port or None, pool, metrics, guests, web) as system:
+        link = await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/") if system.http_port else ""
         with noted_url(data, system.url):
             if terminal.as_json:
                 served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
-                served |= {"http": _http_url(system.http_port)} if system.http_port else {}
+                served |= {"http": _http_url(system.http_port), "page": link} if system.http_port else {}
                 terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
             else:
                 terminal.result.print(f"ready {system.url}", soft_wrap=True)
@@ -73,7 +75,8 @@ async def run_system(
                 if system.metrics_port:
                     terminal.note(f"metrics at {_metrics_url(system.metrics_port)}")
                 if system.http_port:
-                    terminal.note(f"HTTP at {_http_url(system.http_port)}; `ioa keys create --name NAME` makes a key")
+                    terminal.note(f"the web page: {link}")
+                    terminal.note("The link lets one browser in, once, within an hour; `ioa keys create --name NAME` makes a key.")
             await tell_brain(terminal, model)
             try:
                 await asyncio.Event().wait()

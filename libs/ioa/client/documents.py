@@ -16,12 +16,24 @@ from ioa.client.costs import Purpose
 from ioa.group.events import Said, input_of, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import GroupSnapshot
-from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, ParentTask, Task, WaitingTask
+from ioa.group.state import (
+    Assigned,
+    AwaitingAcks,
+    ClosedTask,
+    Ended,
+    GroupState,
+    OpenTask,
+    ParentTask,
+    Paused,
+    Stage,
+    Task,
+    WaitingTask,
+)
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard, AgentStatus, advice
 from ioa.protocol.decisions import DecidedBy, Decisions
-from ioa.protocol.goals import GoalResult, GoalTerms
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, GoalResult, GoalTerms, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.load import Load
 from ioa.protocol.model import Model
@@ -42,7 +54,12 @@ def told(document: BaseModel) -> dict[str, Any]:
 
 
 class TaskDocument(Model):
-    """A task. `lease_until` is when its next sign of life is due, while it is open."""
+    """A task.
+
+    Attributes:
+        lease_until: When its next sign of life is due, while it is open.
+        suspect: Whether one is overdue.
+    """
 
     task_id: TaskId
     assignee: AgentId
@@ -50,6 +67,7 @@ class TaskDocument(Model):
     why: str
     subgroup: CommId | None
     lease_until: Instant | None
+    suspect: bool
 
     @classmethod
     def of(cls, task: Task) -> Self:
@@ -61,6 +79,7 @@ class TaskDocument(Model):
             why=task.why if isinstance(task, ClosedTask) else "",
             subgroup=None if isinstance(task, WaitingTask) else task.subgroup,
             lease_until=task.lease_until if isinstance(task, OpenTask) else None,
+            suspect=isinstance(task, OpenTask) and task.suspect,
         )
 
 
@@ -91,6 +110,23 @@ class BudgetDocument(Model):
         )
 
 
+class EndDocument(Model):
+    """How a group ended; see `ioa.group.state.Ended`."""
+
+    reason: Reason
+    content: str
+    artifacts: tuple[Artifact, ...]
+    degraded: Degraded | None
+    limit: ForcedReason | None
+
+    @classmethod
+    def of(cls, ended: Ended) -> Self:
+        """Describe an end."""
+        return cls(
+            reason=ended.reason, content=ended.content, artifacts=ended.artifacts, degraded=ended.degraded, limit=ended.limit
+        )
+
+
 class EntryDocument(Model):
     """An entry: what happened, and where its group stands since.
 
@@ -101,6 +137,11 @@ class EntryDocument(Model):
         until: When whoever has the floor, or is waited for, has to have spoken; None where nothing but tasks is waited for.
         legal: What each of those who may speak may say; None in a group that a policy leads, which decides it.
         budget: What the group may use up, and has.
+        floor: Who may speak now, and under the current turn.
+        waits_for: The tasks that have to be closed, or begun, before the discussion goes on.
+        forced: The limit that cut the discussion short, while its conclusion is to be stated.
+        node: The number of the node of its policy in which the group stands; None in a free group.
+        ended: How the group ended, if it has.
     """
 
     seq: int
@@ -118,6 +159,11 @@ class EntryDocument(Model):
     until: Instant | None
     legal: dict[AgentId, tuple[str, ...]] | None
     budget: BudgetDocument
+    floor: tuple[AgentId, ...]
+    waits_for: tuple[TaskId, ...]
+    forced: ForcedReason | None
+    node: int | None
+    ended: EndDocument | None
 
     @classmethod
     def of(cls, stored: StoredEntry) -> Self:
@@ -142,7 +188,20 @@ class EntryDocument(Model):
             until=None if isinstance(state.stage, Ended) else getattr(state.stage, "until", None),
             legal=None if state.course is not None else _legal(state, event.at),
             budget=BudgetDocument.of(state),
+            floor=state.floor,
+            waits_for=_waits_for(state.stage),
+            forced=state.forced,
+            node=None if state.course is None else state.course.node,
+            ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,
         )
+
+
+def _waits_for(stage: Stage) -> tuple[TaskId, ...]:
+    match stage:
+        case AwaitingAcks(waiting=tasks) | Assigned(waiting=tasks) | Paused(triggers=tasks):
+            return tasks
+        case _:
+            return ()
 
 
 def _legal(state: GroupState, at: datetime) -> dict[AgentId, tuple[str, ...]]:
@@ -187,6 +246,8 @@ class GoalRow(GoalTerms):
     Attributes:
         status: Why it ended, or the phase of its group, or `waiting`.
         turns_taken: In its group and the nested teams that have ended.
+        members: Who works at it, until it has ended.
+        floor: Who of them may speak now.
     """
 
     accepted_at: Instant
@@ -195,6 +256,8 @@ class GoalRow(GoalTerms):
     turns_taken: int
     usage: Usage
     result: ResultDocument | None
+    members: tuple[AgentId, ...]
+    floor: tuple[AgentId, ...]
 
     @classmethod
     def of(cls, status: GoalStatus) -> Self:
@@ -203,9 +266,8 @@ class GoalRow(GoalTerms):
 
 
 class GoalDocument(GoalRow):
-    """A goal with its team and its tasks."""
+    """A goal with its team, after its end too, and its tasks."""
 
-    members: tuple[AgentId, ...]
     tasks_given: int
     tasks: tuple[TaskDocument, ...]
 
@@ -226,6 +288,7 @@ class GoalDocument(GoalRow):
 
 def _row(status: GoalStatus) -> Mapping[str, object]:
     goal = status.record.goal
+    state = status.standing.state if status.standing and status.result is None else None
     return {
         **dict(goal),
         "accepted_at": status.record.accepted_at,
@@ -234,6 +297,8 @@ def _row(status: GoalStatus) -> Mapping[str, object]:
         "turns_taken": turns_of(status) or 0,
         "usage": usage_of(status),
         "result": ResultDocument.of(status.result) if status.result else None,
+        "members": [member.agent_id for member in state.members] if state else [],
+        "floor": state.floor if state else (),
     }
 
 

@@ -30,6 +30,7 @@ class TeamFields(TypedDict, total=False):
     seed: int
     silent: Literal["skip", "end"]
     heard_by: Literal["all", "node", "leader"]
+    watchers: Sequence[Mapping[str, Any]]
 
 
 class RoleFields(TypedDict, total=False):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated
 
 from pydantic import Field
+from starlette.requests import cookie_parser
 from starlette.responses import Response
 
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, UnauthenticatedError
 from ioa.protocol.model import Instruction
-from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.keyring import COOKIE, SESSION
 
 _Shown = Annotated[str, Field(min_length=1, max_length=500)]
@@ -33,6 +34,16 @@ async def begin(call: ApiCall, _query: Nothing, order: SessionOrder) -> Response
         COOKIE, cookie, max_age=int(SESSION.total_seconds()), secure=call.is_secure, httponly=True, samesite="strict"
     )
     return response
+
+
+async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Say whose session this is, so that a page knows whether to ask for a key."""
+    cookie = cookie_parser(call.headers.get("cookie", "")).get(COOKIE)
+    try:
+        caller = None if cookie is None else await call.keyring.in_session(cookie)
+    except UnauthenticatedError:
+        caller = None
+    return Response(status_code=204) if caller is None else document({"user": caller.user, "scopes": sorted(caller.scopes)})
 
 
 async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:

@@ -22,7 +22,7 @@ async def test_agents_die_at_every_step_of_their_work(fleet: Fleet, memory: str)
     for number, point in enumerate(_POINTS):
         if memory == "a backup":
             await fleet.back_up("worker-0")
-        died.append(await fleet.die_under_load("worker-0", f"{point}:{number + 1}", seed=30 + number))
+        died.append(await fleet.die_under_load("worker-0", f"{point}:{number + 1}", seed=30 + number, goals=5))
         if memory == "an empty one":
             await fleet.wipe("worker-0")
         if memory == "a backup":

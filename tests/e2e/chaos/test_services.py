@@ -25,7 +25,7 @@ async def test_a_router_dies_at_every_step_of_a_message(fleet: Fleet) -> None:
     await fleet.publish_mix(20, seed=1)
     for number, point in enumerate(_ROUTER_POINTS):
         name = f"router-{number % 2}"
-        died.append(await fleet.die_under_load(name, f"{point}:{number + 1}", seed=10 + number))
+        died.append(await fleet.die_under_load(name, f"{point}:{number + 1}", seed=10 + number, goals=5))
         await fleet.start(name)
     evidence = await fleet.evidence()
     led = [result for result in evidence.results if evidence.logs[result.comm_id][-1].entry.state.course is not None]

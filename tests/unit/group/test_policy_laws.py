@@ -68,7 +68,7 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     if offered.again:
         return [last_draft(story)]
     if offered.options:
-        return [Decision(choice=option) for option in offered.options]
+        return [_decision(option, offered, story) for option in offered.options]
     if offered.say is not None:
         return [Discussion(content=offered.say)]
     fields = filled(offered.form, random.Random(len(offered.form)).choice)
@@ -83,6 +83,12 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
         told.append(ConcludeGroupDiscussion())
         told += [ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))] if offered.may_conclude else []
     return told
+
+
+def _decision(option: str, offered: Offer, story: Scenario) -> Decision:
+    others = tuple([one for one in offered.members if one != story.state.owner])
+    members = others[:1] if option == "remove" else offered.members[-1:] if option == "hint" else ()
+    return Decision(choice=option, content="So be it.", members=members)
 
 
 QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))

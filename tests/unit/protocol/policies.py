@@ -90,8 +90,16 @@ def _any(choose: Choose) -> Policy:
             "ends": choose(("leader", "leader", "last")),
             "seed": choose((0, 7)),
             "silent": choose(("skip", "skip", "skip", "end")),
+            "watchers": [_any_watcher(roles, names, choose) for _ in range(choose((0, 0, 0, 1, 2)))],
         }
     )
+
+
+def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
+    may = [verb for verb in ("remove", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
+    go = names[: choose((1, 2))] if "go" in may else ()
+    told = {"role": choose(roles), "node": choose((None, *names)), "by": choose((None, *roles)), "every": choose((1, 2))}
+    return {**told, "may": may, "go": go}
 
 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:

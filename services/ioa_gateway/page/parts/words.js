@@ -1,0 +1,142 @@
+// Small marks that several views show: icons, pills, avatars, meters, times and numbers in words.
+import { html, svg, nothing } from "../vendor/lit-html/lit-html.js";
+
+export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="/page/icons.svg#${name}"></use></svg>`;
+
+/** What each act looks like: an icon, a class of colour, and a word. */
+const ACTS = {
+  discussion: ["talk", "talk", "Discussion"],
+  decision: ["branch", "talk", "Decision"],
+  "sync task": ["sync", "sync", "Sync task"],
+  "async task": ["async", "async", "Async task"],
+  progress: ["prog", "prog", "Progress"],
+  thinking: ["prog", "prog", "Thinking"],
+  pause: ["wait", "wait", "Pause"],
+  conclude: ["end", "end", "Concludes"],
+  conclusion: ["end", "end", "Conclusion"],
+  pass: ["back", "prog", "Pass"],
+  reject: ["bad", "bad", "Rejects"],
+  team: ["nest", "nest", "Team"],
+  "nested team": ["nest", "nest", "Nested team"],
+  "no team": ["bad", "bad", "No team"],
+};
+
+export function look(act, tone) {
+  if (act === "result") return tone === "bad" ? ["bad", "bad", "Result"] : ["good", "good", "Result"];
+  return ACTS[act] ?? (act.startsWith("by ") ? ["bad", tone === "bad" ? "bad" : "prog", act] : ["talk", "talk", act]);
+}
+
+export function tag(act, tone, more = "") {
+  const [name, colour, word] = look(act, tone);
+  return html`<span class="tag t-${colour}">${icon(name)}${word}${more}</span>`;
+}
+
+const PHASES = {
+  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait",
+  concluding: "end", concluded: "done", cancelled: "none",
+};
+const ENDED = new Set(["concluded", "failed", "cancelled"]);
+
+/** A phase or a reason as a pill: a shape and a word besides the colour. Whatever is no phase is the reason of a failure. */
+export function phasePill(phase) {
+  const colour = PHASES[phase] ?? "bad";
+  const isOver = ENDED.has(phase) || colour === "bad";
+  return pill(colour, phase.replaceAll("_", " "), isOver);
+}
+
+export const pill = (colour, word, isHollow = false) =>
+  html`<span class="pill p-${colour}"><span class="dot ${isHollow ? "hollow" : ""}" aria-hidden="true"></span>${word}</span>`;
+
+const TASKS = { open: ["task", "running"], waiting: ["none", "waits"], done: ["done", "done"], failed: ["bad", "failed"],
+  cancelled: ["none", "cancelled"], rejected: ["bad", "rejected"] };
+
+export function taskPill(task) {
+  if (task.status === "open" && task.suspect) return pill("bad", "no sign of life");
+  if (task.status === "open" && task.fraction != null) return pill("task", percent(task.fraction));
+  const [colour, word] = TASKS[task.status] ?? ["none", task.status];
+  return pill(colour, word, task.status !== "open");
+}
+
+/** The same colour for the same agent, everywhere. */
+function hue(agent) {
+  let sum = 0;
+  for (const letter of agent) sum = (sum * 31 + letter.codePointAt(0)) >>> 0;
+  return (sum % 6) + 1;
+}
+
+const initials = (agent) => {
+  const words = agent.split(/[-_.\s]+/).filter(Boolean);
+  return (words.length > 1 ? words[0][0] + words[1][0] : agent.slice(0, 2)).toUpperCase();
+};
+
+/** @param {boolean|null} isOnline null if nobody knows */
+export const avatar = (agent, isOnline = null) =>
+  html`<span class="av a${hue(agent)}" aria-hidden="true">${initials(agent)}${isOnline === null ? nothing
+    : html`<span class="dot ${isOnline ? "" : "off"}"></span>`}</span>`;
+
+/** A bar of shares, 0 to 1; the second one is hatched. Widths are set by script, since the policy of the page allows no attribute. */
+export const bar = (label, share, lent = 0, kind = "", role = "meter") => html`<span class="bar ${kind}" role=${role} aria-label=${label}
+  aria-valuenow=${Math.round(share * 100)} aria-valuemin="0" aria-valuemax="100"><i .style=${`width:${wide(share)}`}></i>${lent
+  ? html`<i class="lent" .style=${`width:${wide(lent)}`}></i>` : nothing}</span>`;
+
+const wide = (share) => `${Math.round(Math.min(1, Math.max(0, share)) * 1000) / 10}%`;
+
+export const percent = (fraction) => `${Math.round(fraction * 100)} %`;
+
+/** A number as people say it: 950, 18.2k, 1.3M. */
+export function count(number) {
+  if (number < 1000) return String(number);
+  const [share, unit] = number < 1_000_000 ? [number / 1000, "k"] : [number / 1_000_000, "M"];
+  return `${share < 100 ? share.toFixed(1).replace(/\.0$/, "") : Math.round(share)}${unit}`;
+}
+
+export const cost = (micros) => (micros === 0 ? "0" : micros < 10_000 ? "< 0.01" : (micros / 1_000_000).toFixed(2));
+
+export const bytes = (size) => (size < 1000 ? `${size} B` : size < 1_000_000 ? `${Math.round(size / 1000)} kB` : `${(size / 1_000_000).toFixed(1)} MB`);
+
+/** A stretch of time: 0.9 s, 18 s, 4:41, 2 h 05, 3 d. */
+export function span(ms) {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 3600) return clock(ms);
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ${String(Math.floor((seconds % 3600) / 60)).padStart(2, "0")}`;
+  return `${Math.floor(seconds / 86_400)} d`;
+}
+
+/** Minutes and seconds since something began. */
+export function clock(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  const hours = Math.floor(seconds / 3600);
+  const minutes = Math.floor((seconds % 3600) / 60);
+  const rest = String(seconds % 60).padStart(2, "0");
+  return hours ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+export function ago(ms) {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)} h ago` : `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
+export const timeOfDay = (at) => (Date.now() - at > 20 * 3_600_000 ? `${DAY.format(at)} ` : "") + TIME.format(at);
+
+/** Prose of agents: paragraphs, and lists and code as they wrote them. Nothing of it is taken for markup. */
+export const prose = (text) => text.split(/\n{2,}/).map((part) => html`<p>${part}</p>`);
+
+export const several = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
+
+/** Something that went wrong, and what to do. */
+export const trouble = (problem, again) => html`<div class="empty" role="alert">${icon("bad")}<h2>${problem.message}</h2>
+  ${problem.hint ? html`<p class="muted">${problem.hint}</p>` : nothing}
+  ${again ? html`<p><button class="btn" type="button" @click=${again}>Try again</button></p>` : nothing}</div>`;
+
+export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${text}</p></div>`;
+
+export const loading = (what) => html`<div class="empty" role="status"><span class="dot pulse" aria-hidden="true"></span><p class="muted">Loading ${what} …</p></div>`;
+
+export { svg, html, nothing };

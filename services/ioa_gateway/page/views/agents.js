@@ -1,0 +1,111 @@
+// Who there is, how busy each is, and who would be found for a need, and why.
+import { ask } from "../api.js";
+import { draftFor } from "./goals.js";
+import { avatar, bar, empty, html, icon, loading, nothing, pill, several, trouble } from "../parts/words.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+
+let need = "";
+let found = null; // the hits of the last search
+let asked = "";
+let problem = null;
+let isSearching = false;
+let chosen = "";
+let isKnown = false;
+let most = 200;
+
+export const agents = {
+  title: () => "Agents",
+  searches: "Filter by name",
+  enter(app) {
+    problem = null;
+    ask("/agents").then(({ agents: list }) => {
+      app.agents = new Map(list.map((agent) => [agent.agent_id, agent]));
+      isKnown = true;
+      app.changed();
+    }).catch((error) => {
+      problem = app.failed(error);
+      app.changed();
+    });
+  },
+  draw(app) {
+    const list = [...app.agents.values()];
+    const online = list.filter((agent) => agent.online).length;
+    return html`<main id="main" class="page" tabindex="-1"><header><h1>Agents</h1><span class="muted">${list.length ? `${online} of ${list.length} online` : ""}</span></header>
+      <form class="launch" aria-label="Search by meaning" @submit=${(event) => {
+        event.preventDefault();
+        search(app);
+      }}><textarea aria-label="Who can …?" placeholder="Who can …?" rows="1" required maxlength="4000" .value=${need} @input=${(event) => {
+        need = event.target.value;
+      }} @keydown=${(event) => {
+        if (event.key === "Enter" && !event.shiftKey) {
+          event.preventDefault();
+          event.target.form.requestSubmit();
+        }
+      }}></textarea><div class="opts"><span class="hint">by meaning; this is what the agents themselves see</span>${found ? html`<button class="btn quiet" type="button" @click=${() => {
+        found = null;
+        app.changed();
+      }}>Show all agents</button>` : nothing}</div><button class="btn main" ?disabled=${isSearching}>${isSearching ? "Searching …" : "Search"}</button></form>
+      ${problem ? trouble(problem) : nothing}${table(app, list)}</main>`;
+  },
+};
+
+async function search(app) {
+  if (!need.trim()) return;
+  isSearching = true;
+  problem = null;
+  app.changed();
+  try {
+    const { by_need: [first] } = await ask("/agents/search", { method: "POST", body: { needs: [{ text: need, k: 20, filters: { online: false } }] } });
+    found = first.hits;
+    asked = first.need;
+    chosen = found[0]?.agent_id ?? "";
+  } catch (error) {
+    problem = app.failed(error);
+  }
+  isSearching = false;
+  app.changed();
+}
+
+function table(app, list) {
+  if (!list.length) return isKnown ? empty("No agents yet", "`ioa agent run FILE.py:agent` joins one; `ioa up --pool FILE` runs many.") : problem ? nothing : loading("agents");
+  const wanted = app.found.toLowerCase();
+  const rows = (found ?? list.map((agent) => ({ ...agent, why: null }))).filter((one) => !wanted || `${one.agent_id} ${one.description}`.toLowerCase().includes(wanted));
+  if (!rows.length) return empty("Nobody is found", found ? `No agent fits “${asked}”.` : `No agent is called like “${app.found}”.`);
+  const card = app.agents.get(chosen) ?? app.agents.get(rows[0].agent_id);
+  return html`<div class="split"><div><div class="rows agents"><table><caption class="sr">${found ? `Who fits “${asked}”, best first` : "Agents by id"}</caption><thead><tr>
+    <th scope="col">agent</th><th scope="col">state</th><th scope="col">busy</th>${found ? html`<th scope="col">done</th><th scope="col">why it is found</th>` : html`<th scope="col">groups</th>`}</tr></thead>
+    <tbody>${repeat(rows.slice(0, most), (one) => one.agent_id, (one) => line(one, app))}</tbody></table></div>
+    ${rows.length > most ? html`<p class="more"><button class="btn" type="button" @click=${() => {
+      most += 200;
+      app.changed();
+    }}>Show more of ${rows.length}</button></p>` : nothing}</div>${card ? about(card, app) : nothing}</div>`;
+}
+
+const line = (one, app) => html`<tr class=${chosen === one.agent_id ? "is-chosen" : ""}><td><div class="agent">${avatar(one.agent_id, one.online)}<div><button class="link" type="button" aria-pressed=${chosen === one.agent_id} @click=${() => {
+  chosen = one.agent_id;
+  app.changed();
+}}>${one.agent_id}</button><small>${cut(one.description)}</small></div></div></td>
+  <td>${one.online ? pill("done", "online") : pill("bad", "away", true)}</td>
+  <td class="busy"><span class="progress">${bar(`${one.agent_id} is busy`, one.load.tasks / one.load.slots, 0, one.load.tasks >= one.load.slots ? "warn" : "")}<span class="num">${one.load.tasks} of ${one.load.slots}</span></span></td>
+  ${one.why ? html`<td class="num">${one.record.done + one.record.failed ? `${one.record.done} of ${one.record.done + one.record.failed}` : html`<span class="muted">new</span>`}</td><td class="why">${why(one)}</td>`
+    : html`<td class="num">${one.load.groups}</td>`}</tr>`;
+
+const SIGNALS = { text: "its description", examples: "an example", bm25: "words in common" };
+
+function why(hit) {
+  const best = [...hit.why.signals].sort((one, other) => other.fused - one.fused)[0];
+  const by = best?.signal === "examples" && hit.matched_example ? html`example “${cut(hit.matched_example)}”` : (SIGNALS[best?.signal] ?? "nothing near");
+  return html`<b class="num">${hit.score.toFixed(2)}</b> · ${by}${hit.why.shifts.map((shift) => html`<small>${shift.amount < 0 ? "−" : "+"}${Math.abs(shift.amount).toFixed(2)} ${shift.reason}</small>`)}`;
+}
+
+const cut = (text) => (text.length > 160 ? `${text.slice(0, 160)} …` : text);
+
+const about = (card, app) => html`<aside class="panel" aria-label=${`About ${card.agent_id}`}><h2>${card.name}</h2><p class="muted">${card.description}</p><dl>
+  <dt>id</dt><dd class="mono">${card.agent_id}</dd><dt>pool</dt><dd>${card.pool}, ${several([...app.agents.values()].filter((one) => one.pool === card.pool).length, "replica")}</dd>
+  <dt>version</dt><dd>${card.version}</dd><dt>groups</dt><dd>${several(card.load.groups, "open group")}</dd><dt>nested teams</dt><dd>${card.may_team_up ? "may open them" : "works alone"}</dd></dl>
+  ${card.examples.length ? html`<h3>Asks that it serves</h3><ul class="says">${card.examples.slice(0, 6).map((text) => html`<li>${text}</li>`)}</ul>` : nothing}
+  ${card.advice.map((text) => html`<p class="hint advice">${icon("bad")}${text}</p>`)}
+  <p><button class="btn" type="button" ?disabled=${!card.online} @click=${() => {
+    draftFor(card.agent_id);
+    app.go("/");
+  }}>Launch a goal that it leads</button></p></aside>`;

@@ -1,0 +1,156 @@
+// A policy as it is drawn, where a group stands in it, which ways it took, and what was refused.
+import { ask, query } from "../api.js";
+import { openGoal } from "../goal.js";
+import { hrefOf } from "./goals.js";
+import { clock, empty, html, loading, nothing, phasePill, several, svg, trouble } from "../parts/words.js";
+import { isOver, standing, walked } from "../room.js";
+
+let rows = null;
+let problem = null;
+let goal = null;
+
+export const policy = {
+  title: () => "Policies",
+  searches: "Search policies",
+  enter(app, { id, query: asked }) {
+    goal = null;
+    problem = null;
+    if (id) {
+      goal = openGoal(app, id, asked.get("user") ?? "");
+      return goal.close;
+    }
+    ask(`/goals${query({ limit: 200 })}`).then(({ goals }) => {
+      rows = goals.filter((row) => row.team);
+    }).catch((error) => {
+      problem = app.failed(error);
+    }).finally(app.changed);
+    return () => {};
+  },
+  draw: (app) => html`<main id="main" class="page" tabindex="-1">${goal ? ofGoal(app) : list(app)}</main>`,
+};
+
+function list(app) {
+  if (problem) return trouble(problem);
+  const wanted = app.found.toLowerCase();
+  const shown = (rows ?? []).filter((row) => !wanted || row.goal.toLowerCase().includes(wanted));
+  return html`<header><h1>Policies</h1><span class="muted">who speaks when, in the last 200 goals that a policy leads</span></header>${rows === null ? loading("policies") : shown.length
+    ? html`<div class="rows"><table><caption class="sr">Goals under a policy</caption><thead><tr><th scope="col">goal</th><th scope="col">state</th><th scope="col">roles</th><th scope="col">nodes</th></tr></thead><tbody>${shown.map((row) => html`<tr>
+      <td class="what"><a href=${`/policies${hrefOf(row).slice("/goals".length)}`}>${row.goal}</a></td><td>${phasePill(row.status)}</td><td>${row.team.policy.roles.map((role) => role.name).join(", ")}</td>
+      <td>${row.team.policy.nodes.map((node) => node.name).join(" → ")}</td></tr>`)}</tbody></table></div>`
+    : empty("No policy leads a goal", "A team file with a policy says who speaks when: `ioa run GOAL --team FILE`, and `ioa team draw FILE` draws it.")}`;
+}
+
+function ofGoal(app) {
+  if (!goal.doc) return goal.problem ? trouble(goal.problem) : loading("the policy");
+  const room = goal.story.rooms.get(goal.doc.comm_id);
+  const drawn = room?.charter?.policy ?? goal.launch?.body.charter?.policy ?? goal.doc.team?.policy;
+  if (!drawn) return empty("No policy leads this goal", "Its members decide who speaks.");
+  const mark = room ? standing(room, Infinity) : null;
+  const walk = room ? walked(room, Infinity) : { visits: new Map(), taken: new Map(), refused: [] };
+  const here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;
+  const node = here === null ? null : drawn.nodes[here];
+  const since = room?.edges.at(-1)?.[0];
+  const began = room?.marks[0]?.at ?? 0;
+  const entered = room?.marks.find((one) => one.seq === since)?.at ?? began;
+  const cast = (role) => room?.charter?.cast.find((one) => one.role === role)?.members.join(", ") ?? "";
+  return html`<header><h1>Policy</h1>${phasePill(goal.doc.result ? goal.doc.status : (mark?.phase ?? goal.doc.status))}<a class="btn end" href=${hrefOf(goal.doc)}>Open the room</a></header>
+    <p class="muted under">${goal.doc.goal}</p>
+    <div class="split"><div class="graph">${graph(drawn, here, walk)}</div><aside class="panel">
+      ${node ? html`<h2>In “${node.name}” since ${clock(entered - began)}</h2><dl><dt>may speak</dt><dd>${mark.floor.join(", ") || "nobody now"}</dd><dt>roles</dt><dd>${node.roles.join(", ")}</dd>
+        <dt>who is next</dt><dd>${MODES[node.turns.mode]?.(node.turns) ?? node.turns.mode}</dd><dt>entered</dt><dd>${several(walk.visits.get(here) ?? 1, "time")}${node.visits ? ` of ${node.visits}` : ""}</dd>
+        <dt>leaves</dt><dd>${node.exits.length ? node.exits.map((way) => html`<div>→ ${way.to}: ${whyOf(node, way)}</div>`) : atLast(node)}</dd></dl>`
+        : html`<h2>${goal.doc.result ? "It has ended" : "It has not begun"}</h2>`}
+      <h3>Cast</h3><dl>${drawn.roles.map((role) => html`<dt>${role.name}</dt><dd>${cast(role.name) || html`<span class="muted">nobody</span>`}${role.secret ? html` <span class="muted">(secret)</span>` : nothing}</dd>`)}</dl>
+      <h3>What was refused</h3>${walk.refused.length ? html`<ul class="says">${walk.refused.map((row) => html`<li><span class="muted">turn ${row.turn}</span> ${row.text}</li>`)}</ul>` : html`<p class="muted">nothing</p>`}</aside></div>`;
+}
+
+const MODES = {
+  order: () => "in order",
+  nominate: () => "each names the next",
+  random: () => "at random",
+  hub: (turns) => `${turns.by} names who answers`,
+  follow: () => "by role",
+  together: () => "side by side",
+  ask: (turns) => `${turns.by} chooses who speaks`,
+};
+
+function whyOf(node, way) {
+  const told = way.when ? conditions(way.when) : [];
+  if (way.by === "speaker") told.unshift(`${node.turns.mode === "hub" ? node.turns.by : "the speaker"} chooses`);
+  else if (way.by !== "rule") told.unshift(`${way.by} judges`);
+  if (way.remove) told.push(`whom ${way.remove.by === "most" ? "most" : "the last"} named as ${way.remove.field} is out`);
+  return told.join(" and ") || atLast(node);
+}
+
+function atLast(node) {
+  if (node.max != null) return `after ${several(node.max, "turn")}`;
+  return node.exits.every((way) => way.by === "rule" && !way.when) ? "after a round" : "at last";
+}
+
+function conditions(when) {
+  const told = [];
+  if (when.turns != null) told.push(`after ${several(when.turns, "turn")}`);
+  if (when.rounds != null) told.push(`after ${several(when.rounds, "round")}`);
+  if (when.visits != null) told.push(`from visit ${when.visits} on`);
+  if (when.field != null) {
+    const who = { last: "the last", any: "any", all: "each", most: "most" }[when.by ?? "last"];
+    const value = when.equals === true ? "yes" : when.equals === false ? "no" : when.equals;
+    told.push(`${who} ${when.field}${when.of ? ` of ${when.of}` : ""} ${when.equals != null ? `= ${value}` : when.like ? `like ${when.like}` : "is given"}`);
+  }
+  if (when.left != null) told.push(`${when.at_most} of ${when.left} left at most`);
+  return told;
+}
+
+// ---------------------------------------------------------------- the picture
+
+const W = 156;
+const H = 74;
+const GAP = 96;
+
+/** Nodes in a row, in their order, the end behind them; ways to the next one are straight, ways back go above, others below. */
+function graph(drawn, here, { visits, taken }) {
+  const names = [...drawn.nodes.map((node) => node.name), "end"];
+  const at = (name) => names.indexOf(name);
+  const left = (place) => 20 + place * (W + GAP);
+  const ways = drawn.nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((way) => ({ from, to: at(way.to), why: whyOf(node, way) })));
+  const lifts = (some) => some.reduce((most, way) => Math.max(most, Math.abs(way.to - way.from)), 0);
+  const back = ways.filter((way) => way.to <= way.from);
+  const skips = ways.filter((way) => way.to > way.from + 1);
+  const top = 30 + lifts(back) * 34 + (back.length ? 30 : 0);
+  const height = top + H + 30 + lifts(skips) * 34 + (skips.length ? 20 : 0);
+  const width = left(names.length - 1) + W + 20;
+  const isTaken = ({ from, to }) => taken.has(`${from}>${to}`) || (to === names.length - 1 && here === null && visits.has(from) && from === drawn.nodes.length - 1);
+  const edge = (way) => {
+    const kind = isTaken(way) ? "taken" : "";
+    const y = top + H / 2;
+    if (way.to === way.from + 1) {
+      const x = left(way.from) + W;
+      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${GAP - 6}`}></path>${label(way.why, x + GAP / 2, y - 8, kind, 15)}`;
+    }
+    const isBack = way.to <= way.from;
+    const from = left(way.from) + W / 2 + (isBack ? -14 : 14);
+    const to = left(way.to) + W / 2 + (isBack ? 14 : -14);
+    const far = 34 * Math.max(1, Math.abs(way.to - way.from)) + 14;
+    const edgeY = isBack ? top : top + H;
+    const bend = isBack ? edgeY - far : edgeY + far;
+    return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${from} ${edgeY}C${from} ${bend} ${to} ${bend} ${to} ${edgeY + (isBack ? -4 : 4)}`}></path>
+      ${label(way.why, (from + to) / 2, isBack ? edgeY - far * 0.75 - 6 : edgeY + far * 0.75 + 16, kind, 44)}`;
+  };
+  const box = (name, place) => {
+    const node = drawn.nodes[place];
+    const count = visits.get(place) ?? 0;
+    const isEnd = !node;
+    const kind = place === here ? "g-now" : count || (isEnd && here === null && visits.size) ? "g-done" : "";
+    const under = isEnd ? "" : short(node.roles.join(", "), 22);
+    const times = place === here ? "the group is here" : count > 1 ? `${count} times` : count ? "passed" : "";
+    return svg`<rect class="g-node ${kind}" x=${left(place)} y=${top} width=${W} height=${H} rx="10"></rect><text class="g-t" x=${left(place) + 12} y=${top + 25}>${short(name, 18)}</text>
+      <text class="g-s" x=${left(place) + 12} y=${top + 44}>${under}</text><text class="g-s" x=${left(place) + 12} y=${top + 62}>${times}</text>`;
+  };
+  const told = here === null ? "" : `; the group stands in ${names[here]}`;
+  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"
+    orient="auto-start-reverse"><path class="g-head" d="M0 0l8 4-8 4z"></path></marker></defs>${ways.map(edge)}${names.map(box)}`}</svg>
+    <details class="ways"><summary>All ways in words</summary><ul class="says">${ways.map((way) => html`<li><b>${names[way.from]}</b> → <b>${names[way.to]}</b>: ${way.why}${isTaken(way) ? " (taken)" : ""}</li>`)}</ul></details>`;
+}
+
+const label = (text, x, y, kind, most) => svg`<text class="g-s ${kind}" x=${x} y=${y} text-anchor="middle"><title>${text}</title>${short(text, most)}</text>`;
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

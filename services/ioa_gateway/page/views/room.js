@@ -1,0 +1,376 @@
+// A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
+import { ask, query } from "../api.js";
+import { openGoal } from "../goal.js";
+import { filesAt, isOver, isProblem, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
+import { floorBar } from "../parts/floor.js";
+import { fileLink, files } from "../parts/files.js";
+import { message } from "../parts/message.js";
+import { tasks as taskList } from "../parts/task.js";
+import { members, nameOf, tree } from "../parts/tree.js";
+import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { timeline } from "./timeline.js";
+
+const WINDOW = 160; // rows in the document
+const SHIFT = 60; // how far it moves when its edge comes near
+const NEAR = 900; // pixels
+const FILTERS = [["all", "Everything", null], ["talk", "Talk", "talk"], ["tasks", "Tasks", "sync"], ["problems", "Problems", "bad"], ["brief", "Hide progress", "prog"]];
+
+let goal = null;
+let comm = "";
+let at = Infinity; // the sequence that is looked at; Infinity follows what comes
+let filter = "all";
+let tab = "tasks";
+let phoneTab = "talk";
+let problem = null;
+let isCancelling = false;
+let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
+let isAtEnd = true;
+let player = 0;
+let anchor = null;
+let cache = { key: "", rows: [] };
+
+export const room = {
+  title: () => goal?.doc?.goal.slice(0, 80) ?? "Goal",
+  searches: "Search what was said",
+  enter(app, { id, query: asked }) {
+    const user = asked.get("user") ?? "";
+    if (goal?.id !== id || goal.user !== user || goal.isClosed) {
+      goal = openGoal(app, id, user);
+      at = Infinity;
+      filter = "all";
+      problem = null;
+      isCancelling = false;
+    }
+    comm = asked.get("room") ?? "";
+    first = Infinity;
+    isAtEnd = true;
+    return () => {
+      stop();
+      // Another room of the same goal is shown without following it anew.
+      const url = new URL(location.href);
+      if (url.pathname !== `/goals/${encodeURIComponent(goal.id)}` || (url.searchParams.get("user") ?? "") !== goal.user || !app.isIn) {
+        goal.close();
+        goal.isClosed = true;
+      }
+    };
+  },
+  key(app, event) {
+    if (!goal?.isLoaded) return;
+    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
+      if (event.target.closest("[role=tablist], [role=toolbar]")) return;
+      event.preventDefault();
+      step(app, event.key === "ArrowLeft" ? -1 : 1);
+    } else if (event.key === "Escape") live(app);
+  },
+  before: remember,
+  draw,
+  after: settle,
+};
+
+const current = () => goal.story.rooms.get(comm || goal.doc.comm_id) ?? [...goal.story.rooms.values()].find((one) => !one.parent) ?? null;
+const nowOf = (app, mark) => (at === Infinity ? app.now() : (mark?.at ?? app.now()));
+const hrefOf = (one) => `/goals/${encodeURIComponent(goal.id)}${query({ user: goal.user, room: one.comm === goal.doc.comm_id ? "" : one.comm })}`;
+
+function fileHref(file) {
+  if (!(file.place >= 0) || !file.seq) return null;
+  return `/v1/artifacts/${encodeURIComponent(goal.id)}/${file.seq}/${file.place}/${encodeURIComponent(file.name)}${query({ user: goal.user })}`;
+}
+
+// ---------------------------------------------------------------- time
+
+/** Look at another moment, the one of a mark of this room. */
+export function lookAt(app, seq) {
+  const shown = current();
+  at = seq >= (shown?.marks.at(-1)?.seq ?? 0) && player === 0 ? Infinity : seq;
+  first = Infinity;
+  isAtEnd = true;
+  app.changed();
+}
+
+function live(app) {
+  stop();
+  at = Infinity;
+  first = Infinity;
+  isAtEnd = true;
+  app.changed();
+}
+
+function step(app, by) {
+  stop();
+  const { marks } = current() ?? { marks: [] };
+  if (!marks.length) return;
+  const here = at === Infinity ? marks.length - 1 : lastUpTo(marks, at);
+  lookAt(app, marks[Math.min(marks.length - 1, Math.max(0, here + by))].seq);
+}
+
+function stop() {
+  clearTimeout(player);
+  player = 0;
+}
+
+/** Play from the moment that is looked at, or from the beginning, four times as fast; quiet stretches are cut short. */
+function play(app) {
+  if (player) {
+    stop();
+    app.changed();
+    return;
+  }
+  const { marks } = current() ?? { marks: [] };
+  if (!marks.length) return;
+  let here = at === Infinity ? -1 : lastUpTo(marks, at);
+  const next = () => {
+    here += 1;
+    at = marks[here].seq;
+    first = Infinity;
+    isAtEnd = true;
+    app.changed();
+    if (here + 1 >= marks.length) {
+      player = 0;
+      at = Infinity;
+      return;
+    }
+    player = setTimeout(next, Math.min(1200, Math.max(60, (marks[here + 1].at - marks[here].at) / 4)));
+  };
+  player = setTimeout(next, 0);
+}
+
+// ---------------------------------------------------------------- drawing
+
+function draw(app) {
+  if (!goal.doc) return html`<main id="main" class="page" tabindex="-1">${goal.problem ? trouble(goal.problem, goal.problem.status === 404 ? null : () => goal.read()) : loading("the goal")}</main>`;
+  const shown = current();
+  const mark = shown ? standing(shown, at) : null;
+  const now = nowOf(app, mark);
+  const list = shown ? tasksAt(shown, at) : [];
+  const open = list.filter((task) => task.status === "open" || task.status === "waiting").length;
+  const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
+  const team = shown ? membersAt(withCharter(shown), at) : [];
+  return html`${head(app, now)}
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", "Talk", ""], ["tasks", "Tasks", open], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
+      role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
+        phoneTab = name;
+        if (name === "tasks" || name === "files") tab = name;
+        app.changed();
+      }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
+    <main id="main" class="room on-${phoneTab}" tabindex="-1">
+      <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown?.comm, hrefOf)}
+        <h2 class="h">Members of this room</h2>${members(team, app.agents, mark, now, at === Infinity && !goal.hasEnded)}</nav>
+      ${conversation(app, shown, mark, list, now)}
+      <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${[["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]].map(([name, word, number]) => html`<button
+          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => {
+            tab = name;
+            app.changed();
+          }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
+        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? files(made, fileHref) : state(shown, mark)}</div></aside></main>
+    ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => {
+      stop();
+      lookAt(app, seq);
+    }, step: (by) => step(app, by), play: () => play(app), live: () => live(app) }) : nothing}`;
+}
+
+/** The root group's members are known by its launch, which may lie far behind what is loaded. */
+function withCharter(shown) {
+  if (!shown.charter && goal.launch?.comm_id === shown.comm && goal.launch.type === "group_launched") {
+    const { charter } = goal.launch.body;
+    shown.charter = { goal: charter.goal, owner: charter.owner, members: charter.team_members, policy: charter.policy ?? null, cast: charter.cast ?? [], inputs: charter.inputs };
+  }
+  return shown;
+}
+
+function arrows(event) {
+  if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+  event.stopPropagation();
+  const tabs = [...event.currentTarget.children];
+  const next = tabs[(tabs.indexOf(event.target) + (event.key === "ArrowLeft" ? tabs.length - 1 : 1)) % tabs.length];
+  next.focus();
+  next.click();
+}
+
+function head(app, now) {
+  const { doc } = goal;
+  const root = goal.story.rooms.get(doc.comm_id);
+  const mark = root ? standing(root, at) : null;
+  const began = Date.parse(doc.accepted_at);
+  const phase = at === Infinity ? (doc.result ? doc.status : (mark?.phase ?? doc.status)) : (mark?.phase ?? "waiting");
+  const budget = mark?.budget;
+  const spent = budget?.spent;
+  const tokens = spent ? spent.tokens_in + spent.tokens_out : 0;
+  const end = at === Infinity && doc.result ? Date.parse(doc.result.finished_at) : now;
+  const whole = (budget ? Date.parse(budget.deadline) : began + 3_600_000) - began;
+  const used = budget ? budget.turns_taken + budget.nested_turns : 0;
+  return html`<section class="head" aria-label="Goal"><div><h1>${doc.goal}</h1>
+    <p class="meta">${phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
+      <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
+      <span class="mono">${doc.goal_id}</span>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+    <div class="acts">${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
+      isCancelling = true;
+      app.changed();
+    }}>${icon("stop")}Cancel</button>`}</div>
+    ${problem ? html`<p class="bad wide" role="alert">${icon("bad")}${problem.message} ${problem.hint ?? ""}</p>` : nothing}
+    <div class="budget">${budget ? html`${meter("Turns", used, budget.max_turns, String(used), `of ${budget.max_turns}${budget.turns_lent ? `, ${budget.turns_lent} lent` : ""}`, "", budget.turns_lent / budget.max_turns)}
+      ${meter("Tokens", tokens, budget.max_tokens, count(tokens), budget.max_tokens ? `of ${count(budget.max_tokens)}` : "")}
+      ${meter("Cost", spent.cost_micros, budget.max_cost_micros, cost(spent.cost_micros), budget.max_cost_micros ? `of ${cost(budget.max_cost_micros)}` : "", "opt")}
+      ${meter("Time", end - began, whole, clock(end - began), `of ${span(whole)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
+    ${doc.result && at === Infinity ? html`<details class="answer" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><p>${doc.result.content}</p></details>` : nothing}</section>`;
+}
+
+function givenAt(root, file) {
+  const row = root?.rows.find((one) => one.act === "team");
+  return row ? { seq: row.seq, place: row.files.findIndex((one) => one.sha256 === file.sha256 && one.name === file.name) } : { place: -1 };
+}
+
+function meter(label, used, most, told, of, kind = "", lent = 0) {
+  const share = most ? used / most : 0;
+  return html`<div class="meter ${kind}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
+}
+
+const cancelling = (app) => html`<form class="confirm" @submit=${async (event) => {
+  event.preventDefault();
+  const why = new FormData(event.target).get("why");
+  isCancelling = false;
+  problem = null;
+  try {
+    await ask(`${goal.path}/cancel${query({ user: goal.user })}`, { method: "POST", body: { why } });
+  } catch (error) {
+    problem = app.failed(error);
+  }
+  app.changed();
+}}><label for="why">Cancel it?</label><input id="why" name="why" placeholder="Why" maxlength="4000"><button class="btn danger">Cancel the goal</button>
+  <button class="btn quiet" type="button" @click=${() => {
+    isCancelling = false;
+    app.changed();
+  }}>Keep it</button></form>`;
+
+/** The rows of a room that are to be seen, up to the moment that is looked at. */
+function rowsOf(app, shown) {
+  const key = `${shown.comm}|${filter}|${app.found}|${shown.rows.length}|${shown.rows[0]?.seq}|${at}`;
+  if (cache.key === key) return cache.rows;
+  const wanted = app.found.toLowerCase();
+  const upTo = at === Infinity ? shown.rows.length : lastUpTo(shown.rows, at) + 1;
+  let rows = at === Infinity ? shown.rows : shown.rows.slice(0, upTo);
+  if (filter !== "all") rows = rows.filter((row) => isShown(row, filter));
+  if (wanted) rows = rows.filter((row) => `${row.speaker} ${linesOf(row).map((line) => line.text).join(" ")}`.toLowerCase().includes(wanted));
+  cache = { key, rows };
+  return rows;
+}
+
+function windowOf(rows) {
+  const last = Math.max(0, rows.length - WINDOW);
+  const from = Math.min(first, last);
+  return [from, rows.slice(from, from + WINDOW)];
+}
+
+function conversation(app, shown, mark, list, now) {
+  if (!shown) {
+    return html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${goal.isLoaded ? (goal.doc.result ? empty("It ended before a group was opened", goal.doc.result.content)
+      : empty("No team yet", "An agent that fits takes the goal and finds its team; this page shows it as it happens.")) : goal.problem ? trouble(goal.problem, () => goal.read()) : loading("what was said")}</div></section>`;
+  }
+  const rows = rowsOf(app, shown);
+  const [from, some] = windowOf(rows);
+  const problems = shown.rows.filter((row) => row.seq <= at && isProblem(row)).length;
+  const began = shown.marks[0]?.at ?? 0;
+  const context = {
+    began: Math.min(began, Date.parse(goal.doc.accepted_at)),
+    now,
+    tasks: new Map(list.map((task) => [task.task_id, task])),
+    thread,
+    file: (row, file) => fileHref({ ...file, seq: row.seq }),
+  };
+  const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
+    : `${lastUpTo(shown.marks, at) + 1} of ${several(shown.marks.length, "entry", "entries")}`;
+  return html`<section class="talk" aria-label="Conversation"><div class="bar-filter" role="toolbar" aria-label="What to show">${FILTERS.map(([name, word, sign]) => html`<button class="chip" type="button"
+      aria-pressed=${filter === name} @click=${() => {
+        filter = filter === name ? "all" : name;
+        first = Infinity;
+        isAtEnd = true;
+        app.changed();
+      }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}<span class="muted seen">${seen}</span></div>
+    <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${at === Infinity ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
+      ${from > 0 || !goal.isWhole ? html`<p class="muted more">${from > 0 ? several(from, "earlier row") : "Older entries are loading …"}</p>` : nothing}
+      ${some.length ? html`<ol>${repeat(some, (row) => `${row.seq}.${row.n}`, (row) => message(row, context))}</ol>`
+        : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
+      ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
+    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => {
+      first = Infinity;
+      isAtEnd = true;
+      app.changed();
+    }}>Newest below</button>` : nothing}
+    ${floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+}
+
+/** What a message that opened a nested team shows of it. */
+function thread(nested) {
+  const inner = goal.story.rooms.get(nested);
+  if (!inner) return null;
+  const upTo = lastUpTo(inner.rows, at) + 1;
+  const said = [];
+  let place = upTo;
+  while (place > 0 && said.length < 4) {
+    const row = inner.rows[--place];
+    if (row.act !== "progress" && row.act !== "thinking" && row.act !== "team") said.unshift(row);
+  }
+  return { rows: said, hidden: place, phase: standing(inner, at)?.phase ?? null, members: inner.charter?.members.length ?? 0, depth: inner.depth, href: hrefOf(inner) };
+}
+
+function state(shown, mark) {
+  if (!mark) return empty("Nothing yet", "");
+  const spent = mark.budget.spent;
+  return html`<section class="lane"><h3>As of entry ${mark.seq}</h3><dl class="facts"><dt>phase</dt><dd>${phasePill(mark.phase)}</dd><dt>turn</dt><dd>${mark.turn}</dd>
+    <dt>may speak</dt><dd>${mark.floor.join(", ") || "nobody"}</dd>${mark.waits.length ? html`<dt>waits for</dt><dd>${mark.waits.join(", ")}</dd>` : nothing}
+    <dt>turns</dt><dd>${mark.budget.turns_taken} here, ${mark.budget.nested_turns} in nested teams, ${mark.budget.turns_lent} lent</dd>
+    <dt>tokens</dt><dd>${count(spent.tokens_in)} read, ${count(spent.tokens_out)} written${spent.tokens_cached ? `, ${count(spent.tokens_cached)} cached` : ""}</dd>
+    <dt>cost</dt><dd>${cost(spent.cost_micros)}</dd>${spent.fallbacks ? html`<dt>rules decided</dt><dd>${spent.fallbacks} times in a model's place</dd>` : nothing}
+    <dt>ends by</dt><dd>${timeOfDay(Date.parse(mark.budget.deadline))}</dd><dt>group</dt><dd class="mono">${shown.comm}</dd>
+    ${shown.charter?.policy ? html`<dt>policy</dt><dd><a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>${several(shown.charter.policy.nodes.length, "node")}</a></dd>` : nothing}</dl></section>`;
+}
+
+// ---------------------------------------------------------------- scrolling
+
+/** Before drawing: which row is seen first, and where, so that it stays there whatever comes above it. */
+function remember() {
+  const log = document.getElementById("log");
+  anchor = null;
+  if (!log || isAtEnd) return;
+  const top = log.getBoundingClientRect().top;
+  for (const row of log.querySelectorAll("[data-key]")) {
+    const box = row.getBoundingClientRect();
+    if (box.bottom > top) {
+      anchor = { key: row.dataset.key, offset: box.top - top };
+      return;
+    }
+  }
+}
+
+function settle() {
+  const log = document.getElementById("log");
+  if (!log) return;
+  if (isAtEnd) {
+    if (log.scrollHeight - log.scrollTop - log.clientHeight > 1) log.scrollTop = log.scrollHeight;
+  } else if (anchor) {
+    const row = log.querySelector(`[data-key="${anchor.key}"]`);
+    if (row) {
+      const moved = row.getBoundingClientRect().top - log.getBoundingClientRect().top - anchor.offset;
+      if (Math.abs(moved) > 1) log.scrollTop += moved;
+    }
+  }
+}
+
+function scrolled(app, log, rows) {
+  const below = log.scrollHeight - log.scrollTop - log.clientHeight;
+  const from = Math.min(first, Math.max(0, rows.length - WINDOW));
+  const wasAtEnd = isAtEnd;
+  isAtEnd = below < 40 && from + WINDOW >= rows.length;
+  if (isAtEnd) first = Infinity;
+  else if (first === Infinity) first = from;
+  if (log.scrollTop < NEAR && from > 0) {
+    first = Math.max(0, from - SHIFT);
+    app.changed();
+  } else if (below < NEAR && from + WINDOW < rows.length) {
+    first = Math.min(from + SHIFT, Math.max(0, rows.length - WINDOW));
+    app.changed();
+  } else if (log.scrollTop < NEAR && !goal.isWhole) {
+    goal.older().catch(() => {});
+  }
+  if (wasAtEnd !== isAtEnd) app.changed();
+}

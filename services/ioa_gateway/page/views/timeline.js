@@ -1,0 +1,123 @@
+// The time of a room as lanes, one for each member: who spoke and who worked when. Quiet stretches are folded.
+import { lastUpTo } from "../room.js";
+import { clock, html, icon, look, nothing, pill, span, svg } from "../parts/words.js";
+
+const WIDE = 1200;
+const LANE = 18;
+const LANES = 8;
+const QUIET = 4; // a stretch without entries is folded if it takes more than this share of 1/20 of all
+const FOLD = 56; // how wide it is then
+
+let drawn = { key: "", marks: null };
+
+export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookAt, step, play, live }) {
+  const { marks } = room;
+  const last = marks.length - 1;
+  const here = at === Infinity ? last : Math.max(0, lastUpTo(marks, at));
+  const scale = scaleOf(room, isOver ? null : now);
+  const lanes = lanesOf(room);
+  const key = `${room.comm}|${marks.length}|${marks[0]?.seq}|${room.tasks.size}|${Math.round(scale.end / 1000)}`;
+  if (drawn.key !== key) drawn = { key, picture: picture(room, lanes, scale) };
+  const x = at === Infinity ? scale.x(scale.end) : scale.x(marks[here].at);
+  const height = lanes.length * LANE + 4;
+  return html`<section class="time" aria-label="Time"><div class="ctl">
+      <button class="btn" type="button" aria-label="One entry back" ?disabled=${here <= 0} @click=${() => step(-1)}>${icon("back")}</button>
+      <button class="btn" type="button" aria-label="One entry on" ?disabled=${at === Infinity} @click=${() => step(1)}>${icon("on")}</button>
+      <button class="btn" type="button" @click=${play}>${isPlaying ? icon("wait") : icon("play")}${isPlaying ? "Stop" : "Play 4×"}</button>
+      <input type="range" min="0" max=${last} .value=${String(here)} aria-label="Entry to look at" aria-valuetext=${`entry ${here + 1} of ${last + 1}, ${clock(marks[here].at - marks[0].at)}`}
+        @input=${(event) => lookAt(marks[Number(event.target.value)].seq)}>
+      ${at === Infinity ? html`<span class="live"><span class="dot ${isOver ? "hollow" : "pulse is-live"}" aria-hidden="true"></span>${isOver ? "it has ended" : html`<b>following live</b>`}</span>`
+        : html`${pill("wait", `as of ${clock(marks[here].at - marks[0].at)}, entry ${here + 1} of ${last + 1}`, true)}<button class="btn main" type="button" @click=${live}>${isOver ? "Back to the end" : "Back to live"}</button>`}
+      <span class="muted hint">${isWhole ? nothing : "older entries are loading · "}quiet stretches are folded · <kbd>←</kbd> <kbd>→</kbd> steps</span></div>
+    <div class="names" aria-hidden="true">${lanes.map((agent) => html`<span>${agent}</span>`)}</div>
+    <svg class="lanes" viewBox="0 0 ${WIDE} ${height}" height=${height} preserveAspectRatio="none" role="img" aria-label="Time line: who spoke and worked when" @click=${(event) => {
+      const box = event.currentTarget.getBoundingClientRect();
+      const place = lastUpTo(marks, scale.time(((event.clientX - box.left) / box.width) * WIDE), (mark) => mark.at);
+      lookAt(marks[Math.max(0, place)].seq);
+    }}>${drawn.picture}<line class="head-l" x1=${x} x2=${x} y1="0" y2=${height}></line></svg></section>`;
+}
+
+function lanesOf(room) {
+  const named = room.charter?.members.map((one) => one.agent_id) ?? [];
+  const spoke = new Map();
+  for (const mark of room.marks) if (mark.sender) spoke.set(mark.sender, (spoke.get(mark.sender) ?? 0) + 1);
+  const all = [...new Set([...named, ...spoke.keys()])];
+  if (all.length <= LANES) return all;
+  return all.sort((one, other) => (spoke.get(other) ?? 0) - (spoke.get(one) ?? 0)).slice(0, LANES);
+}
+
+/** Where a time lies: as far as it lasted, but for stretches without entries, which are folded. */
+function scaleOf(room, now) {
+  const { marks } = room;
+  const begin = marks[0].at;
+  const end = Math.max(now ?? 0, marks.at(-1).at, begin + 1);
+  const gaps = [];
+  for (let place = 1; place <= marks.length; place += 1) {
+    const from = marks[place - 1].at;
+    const to = place < marks.length ? marks[place].at : end;
+    gaps.push([from, to]);
+  }
+  const quiet = gaps.filter(([from, to]) => to - from > Math.max(4000, ((end - begin) / 20) * QUIET)).sort((one, other) => other[1] - other[0] - (one[1] - one[0])).slice(0, 6).sort((one, other) => one[0] - other[0]);
+  const shown = end - begin - quiet.reduce((sum, [from, to]) => sum + to - from, 0);
+  const per = (WIDE - 24 - quiet.length * FOLD) / Math.max(1, shown);
+  const x = (time) => {
+    let place = 8;
+    let from = begin;
+    for (const [a, b] of quiet) {
+      if (time <= a) break;
+      place += (a - from) * per;
+      if (time < b) return place + ((time - a) / (b - a)) * FOLD;
+      place += FOLD;
+      from = b;
+    }
+    return Math.round((place + (time - from) * per) * 10) / 10;
+  };
+  const time = (wanted) => {
+    let low = begin;
+    let high = end;
+    while (high - low > 1) {
+      const middle = (low + high) / 2;
+      if (x(middle) < wanted) low = middle;
+      else high = middle;
+    }
+    return high;
+  };
+  return { begin, end, quiet, x, time };
+}
+
+/** All of it as few paths, however many entries there are: nothing is drawn twice on one spot. */
+function picture(room, lanes, scale) {
+  const lane = new Map(lanes.map((agent, place) => [agent, place]));
+  const middle = (place) => place * LANE + LANE / 2;
+  const dots = new Map();
+  const floor = [];
+  const runs = [];
+  let seen = new Set();
+  room.marks.forEach((mark, place) => {
+    const next = room.marks[place + 1]?.at ?? scale.end;
+    const from = Math.round(scale.x(mark.at));
+    const to = Math.round(scale.x(next));
+    for (const agent of mark.floor) {
+      if (lane.has(agent) && to > from) floor.push(`M${from} ${lane.get(agent) * LANE + 1}h${to - from}v${LANE - 2}h${from - to}z`);
+    }
+    if (mark.sender && lane.has(mark.sender)) {
+      const spot = `${lane.get(mark.sender)}:${from}:${mark.act}`;
+      if (seen.has(spot)) return;
+      seen.add(spot);
+      const colour = look(mark.act, mark.tone)[1];
+      dots.set(colour, (dots.get(colour) ?? "") + `M${from} ${middle(lane.get(mark.sender))}h.01`);
+    }
+  });
+  for (const task of room.tasks.values()) {
+    const open = task.history.find((one) => one.status === "open");
+    if (!open || !lane.has(task.assignee) || runs.length > 400) continue;
+    const closed = task.history.find((one) => one.at >= open.at && one.status !== "open" && one.status !== "waiting");
+    const from = scale.x(open.at);
+    runs.push(`M${from} ${lane.get(task.assignee) * LANE + 4}h${Math.max(2, scale.x(closed?.at ?? scale.end) - from)}v${LANE - 8}H${from}z`);
+  }
+  const height = lanes.length * LANE;
+  return svg`${lanes.map((_, place) => svg`<line class="lane-l" x1="0" x2=${WIDE} y1=${middle(place)} y2=${middle(place)}></line>`)}
+    <path class="b-floor" d=${floor.join("") || "M0 0"}></path><path class="b-run" d=${runs.join("") || "M0 0"}></path>
+    ${scale.quiet.map(([from, to]) => svg`<rect class="gap" x=${scale.x(from) + 3} y="0" width=${FOLD - 6} height=${height}></rect><text class="axis" x=${scale.x(from) + FOLD / 2} y=${height / 2 + 4} text-anchor="middle">${span(to - from)}</text>`)}
+    ${[...dots].map(([colour, d]) => svg`<path class="dots s-${colour}" d=${d}></path>`)}`;
+}

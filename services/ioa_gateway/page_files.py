@@ -1,0 +1,84 @@
+"""The web page as it is served: files of this package, which hold no secret and let nobody in.
+
+They are read once. Scripts travel without comments and indentation, a tenth of them; lines stay where they are. A browser asks each
+time whether they are still the same, so that a page never mixes two releases.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+FOLDER = Path(__file__).parent / "page"
+VIEWS = ("/", "/goals/{goal_id}", "/agents", "/policies", "/policies/{goal_id}")
+"""Where the page shows something; it reads the address by itself."""
+
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True)
+class PageFile:
+    """A file of the page.
+
+    Attributes:
+        packed: The same by gzip.
+    """
+
+    media_type: str
+    data: bytes
+    packed: bytes
+    tag: str
+
+    def answer(self, request: Request) -> Response:
+        """Answer with the file, unless it is the one that is known."""
+        headers = {"ETag": self.tag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == self.tag:
+            return Response(status_code=304, headers=headers)
+        if "gzip" in request.headers.get("accept-encoding", ""):
+            return Response(self.packed, headers={**headers, "Content-Encoding": "gzip"}, media_type=self.media_type)
+        return Response(self.data, headers=headers, media_type=self.media_type)
+
+
+def read_page() -> Mapping[str, PageFile]:
+    """Read all files of the page, by their paths below it."""
+    found = sorted(path for path in FOLDER.rglob("*") if path.suffix in _TYPES)
+    return MappingProxyType({path.relative_to(FOLDER).as_posix(): _read(path) for path in found})
+
+
+def page_routes() -> list[Route]:
+    """Return the routes of the page: its views, which are one document, and its files below `/page/`."""
+    files = read_page()
+    index = files["index.html"]
+
+    async def view(request: Request) -> Response:
+        return index.answer(request)
+
+    def served(file: PageFile, path: str) -> Route:
+        async def answer(request: Request) -> Response:
+            return file.answer(request)
+
+        return Route(path, answer)
+
+    return [*(Route(path, view) for path in VIEWS), *(served(file, f"/page/{path}") for path, file in files.items())]
+
+
+def _read(path: Path) -> PageFile:
+    data = path.read_bytes()
+    if path.suffix == ".js" and "vendor" not in path.parts:
+        data = "\n".join(map(_served, data.decode("utf-8").split("\n"))).encode()
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    return PageFile(_TYPES[path.suffix], data, gzip.compress(data, 9, mtime=0), tag)
+
+
+def _served(line: str) -> str:
+    """Return a line of a script as it travels."""
+    bare = line.strip()
+    return "" if bare.startswith(("//", "/**", "* ", "*/")) else bare

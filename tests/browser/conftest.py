@@ -1,0 +1,88 @@
+"""A Chromium that looks at a gateway, and what it complains of. `make browser-check` installs what drives it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ioa.beside import beside
+from ioa.protocol.ids import PoolId
+from ioa_testkit.planes import Plane, open_memory_plane
+from tests.browser.staging import DESK, Stage
+from tests.integration.gateway.serving import Door, open_gateway
+
+collect_ignore_glob = [] if find_spec("playwright") else ["test_*.py"]
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SCREENSHOTS = Path(os.environ.get("IOA_SCREENSHOTS", "build/screenshots"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a browser where there is none."""
+    missing = pytest.mark.skip(reason="There is no Chromium on this machine: `apt-get install chromium`.")
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.browser)
+            if CHROMIUM is None:
+                item.add_marker(missing)
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Keep logs out of the way."""
+    with capture_logs():
+        yield
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    """Where pictures are kept."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return SCREENSHOTS
+
+
+@pytest.fixture
+async def looking(screenshots: Path) -> AsyncIterator[object]:
+    """A browser, for one test."""
+    from tests.browser.looking import open_looking
+
+    assert CHROMIUM is not None, "it is skipped without"
+    async with open_looking(CHROMIUM, screenshots) as looking:
+        yield looking
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[Plane]:
+    """A control plane in memory."""
+    async with open_memory_plane() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def stage(plane: Plane) -> AsyncIterator[Stage]:
+    """Agents that say what a test has them say."""
+    stage = Stage(plane)
+    async with beside(plane.network.take_goals(DESK, PoolId(DESK), stage.given, max_concurrent=8, anybodys=False)):
+        await stage.enter()
+        yield stage
+
+
+@pytest.fixture
+def door() -> Door:
+    """What a test changes of the gateway while it runs."""
+    return Door()
+
+
+@pytest.fixture
+async def url(plane: Plane, door: Door) -> AsyncIterator[str]:
+    """Where a gateway serves the page."""
+    async with open_gateway(plane, door) as http:
+        yield str(http.base_url).removesuffix("/v1/")
+        await asyncio.sleep(0)

@@ -1,0 +1,91 @@
+"""Looking at a page as people do, and as those do who check it: what its console says, what its policy refused, and axe."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.async_api import Browser, Page, async_playwright
+
+from tests.integration.gateway.serving import BEARER
+
+KEY = BEARER["Authorization"].removeprefix("Bearer ")
+DESKTOP, PHONE = (1440, 900), (390, 844)
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]
+AXE = Path(os.environ.get("IOA_AXE", ".venv/axe.min.js"))
+_SERIOUS = ("serious", "critical")
+
+
+@lru_cache
+def axe() -> str:
+    """The script of axe-core, which `make browser-check` fetches."""
+    return AXE.read_text(encoding="utf-8")
+
+
+@dataclass
+class Looking:
+    """A browser, and what the pages in it have complained of.
+
+    Attributes:
+        complaints: What a console said, what a script threw, and what a policy refused.
+    """
+
+    browser: Browser
+    screenshots: Path
+    complaints: list[str] = field(default_factory=list)
+
+    async def open(self, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
+        """Open a page of its own, with nothing remembered."""
+        context = await self.browser.new_context(
+            viewport={"width": size[0], "height": size[1]}, color_scheme=scheme, reduced_motion="reduce", locale="en-GB"
+        )
+        page = await context.new_page()
+        page.on("console", lambda said: self.complaints.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        return page
+
+    async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
+        """Open a page of somebody who has shown a key."""
+        page = await self.open(size, scheme)
+        await page.request.post(f"{url}/v1/session", data={"key": KEY})
+        return page
+
+    async def keep(self, page: Page, name: str) -> None:
+        """Keep a picture of what is seen."""
+        await page.screenshot(path=self.screenshots / f"{name}.png")
+
+    async def findings(self, page: Page) -> list[str]:
+        """Return what axe finds that is serious, with where it is."""
+        run = "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+        found = await page.evaluate(f"{axe()};{run}")
+        return [
+            f"{one['id']}: {node['target']} {node['failureSummary']}"
+            for one in found["violations"]
+            if one["impact"] in _SERIOUS
+            for node in one["nodes"]
+        ]
+
+    async def wide(self, page: Page) -> bool:
+        """Whether the page scrolls sideways."""
+        found: Any = await page.evaluate("document.documentElement.scrollWidth > innerWidth")
+        return bool(found)
+
+
+@asynccontextmanager
+async def open_looking(chromium: str, screenshots: Path) -> AsyncIterator[Looking]:
+    """Run a browser for as long as the block."""
+    async with async_playwright() as playwright:
+        # as root, in a container, Chromium's own sandbox cannot be had
+        options = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = await playwright.chromium.launch(executable_path=chromium, args=options)
+        try:
+            yield Looking(browser, screenshots)
+        finally:
+            await browser.close()

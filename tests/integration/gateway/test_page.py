@@ -1,0 +1,63 @@
+"""The web page as a gateway serves it; what it does in a browser is in tests/browser."""
+
+from __future__ import annotations
+
+import hashlib
+
+import httpx
+
+from ioa_gateway.page_files import FOLDER, read_page
+from tests.integration.gateway.serving import Door
+
+VENDORED = {
+    "LICENSE": "2b66f9390afde29edfe4314daff93f01fb182e1178053e228120178987e5db75",
+    "directive-helpers.js": "f7fb1154b8f72ed2cc08b05eaeed71c99270e9ad2d48620ed24688a1af4c2b62",
+    "directive.js": "3344c4f41c69cd0701d3937e8f9ef90bd845614bf6456d0b8314b7c51d415b9d",
+    "directives/repeat.js": "083140026ecd8665fedd15b17769f9d516252a9f1502f1e91e6967686ee82626",
+    "lit-html.js": "b878e7f95dec8a9b6e9b217faca6b6a11bad82ebc44c0caa77419ed83edd81f2",
+}
+"""What npm's lit-html-3.3.3.tgz holds (sha512-FHfa+lmNjQZfJ…)."""
+
+_OF_A_ROOM = ("api.js", "app.js", "goal.js", "icons.svg", "icon.svg", "index.html", "ioa.css", "room.js", "views/room.js")
+_MAX_BYTES = 40_000
+
+
+async def test_each_view_is_the_same_document(http: httpx.AsyncClient) -> None:
+    """Whoever follows a link to a goal gets the page, without a key; what it shows it asks for by itself."""
+    root = str(http.base_url).removesuffix("/v1/")
+    found = [await http.get(root + path, headers={"Authorization": ""}) for path in ("/", "/goals/any", "/agents", "/policies")]
+    assert {one.status_code for one in found} == {200}
+    assert len({one.content for one in found}) == 1
+    assert "script-src 'self'" in found[0].headers["content-security-policy"]
+    assert (await http.get(f"{root}/nowhere")).status_code == 404
+
+
+async def test_a_file_that_is_known_is_not_sent_again(http: httpx.AsyncClient) -> None:
+    """A browser asks whether a script is still the same, so that a page never mixes two releases, and is not sent it twice."""
+    url = str(http.base_url).removesuffix("/v1/") + "/page/room.js"
+    first = await http.get(url)
+    again = await http.get(url, headers={"If-None-Match": first.headers["etag"]})
+    assert (first.headers["content-type"], first.headers["content-encoding"]) == ("text/javascript; charset=utf-8", "gzip")
+    assert (first.headers["cache-control"], again.status_code, again.content) == ("no-cache", 304, b"")
+
+
+async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient, door: Door) -> None:
+    """A page asks nobody for a key who has shown one."""
+    before = await http.get("/session")
+    await http.post("/session", json={"key": http.headers["authorization"].removeprefix("Bearer ")})
+    after = await http.get("/session")
+    assert (before.status_code, after.json()) == (204, {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write"]})
+
+
+def test_what_is_vendored_is_as_it_was_published() -> None:
+    """Nobody has changed lit-html, which is used as npm's package has it."""
+    folder = FOLDER / "vendor" / "lit-html"
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in found.items()} == VENDORED
+
+
+def test_the_page_is_small() -> None:
+    """All that a first look at a room loads is below 40 kB, so that it is there at once on a slow line."""
+    files = read_page()
+    of_a_room = [name for name in files if name in _OF_A_ROOM or name.startswith(("parts/", "vendor/", "views/timeline"))]
+    assert sum(len(files[name].packed) for name in of_a_room) < _MAX_BYTES
