@@ -114,7 +114,8 @@ def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description
     _check_makes(agent_id, make)
 
     def run(task: str, ctx: TaskContext) -> str:
-        agent, answer = make(ctx), None
+        agent = make(ctx)
+        answer: Any = None
         for step in agent.run(with_results(task, ctx), stream=True):
             if ctx.cancelled:
                 agent.interrupt()  # which it heeds before its next step
@@ -221,7 +222,7 @@ def openai_agents(
         try:
             async for event in running.stream_events():
                 if event.type == "run_item_stream_event":
-                    raw = getattr(event.item, "raw_item", None)
+                    raw: Any = getattr(event.item, "raw_item", None)
                     _tell(ctx, getattr(raw, "name", None) or _joined(getattr(raw, "content", None)))
                     if getattr(raw, "type", "") == "image_generation_call" and raw.result:
                         ctx.artifact(f"{raw.id}.png", b64decode(raw.result))

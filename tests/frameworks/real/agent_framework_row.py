@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from typing import Any
 
-from agent_framework import BaseChatClient, ChatAgent, ChatResponse, ChatResponseUpdate, Content, Message, ResponseStream
+from agent_framework import Agent as Assistant
+from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Content, Message, ResponseStream
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
@@ -39,6 +40,4 @@ class ForeignModel(BaseChatClient):
 
 def adopted(foreign: ForeignAgent) -> Agent:
     """Adopt an agent whose model is the foreign agent."""
-    return adopt.agent_framework(
-        "framework", lambda ctx: ChatAgent(ForeignModel(foreign, ctx)), description="Does what it is told"
-    )
+    return adopt.agent_framework("framework", lambda ctx: Assistant(ForeignModel(foreign, ctx)), description="Does what it is told")
