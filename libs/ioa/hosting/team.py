@@ -46,6 +46,7 @@ class RoleFields(TypedDict, total=False):
     secret: bool
     hears_all: bool
     memory: Mapping[str, Any]
+    human: bool | str
 
 
 class NodeFields(TypedDict, total=False):

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, POLICIES, REVIEWS, VISIBILITY, WATCHERS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -109,6 +109,7 @@ class Role(PolicyPart):
         secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
         memory: What its holders are shown of what they have heard; None: all of it.
+        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
     """
 
     name: Name
@@ -118,6 +119,7 @@ class Role(PolicyPart):
     secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
+    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
 
 Hearing = Literal["all", "node", "leader"]
@@ -422,6 +424,8 @@ class Policy(PolicyPart):
             return MEMORIES
         if self.watchers:
             return WATCHERS
+        if any(role.human for role in self.roles):
+            return PEOPLE
         if self.hides:
             return VISIBILITY
         asks = any(
