@@ -70,6 +70,7 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
     refuse_reserved(order.labels)
+    order = call.labelled(order)
     key = call.headers.get(IDEMPOTENCY_KEY)
     known = None
     if key is not None:
@@ -93,19 +94,22 @@ async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
 
 async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Response:
     """List goals of all users."""
-    labels = read_labels([] if query.label is None else [query.label])
+    wanted, own = read_labels([] if query.label is None else [query.label]), call.caller.labels
+    if any(own.get(name, value) != value for name, value in wanted.items()):
+        return document({"goals": [], "next": None})
+    labels = {**wanted, **own}
     page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
     return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
 
 
 async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show one goal."""
-    return document(told(GoalDocument.of(await call.client.goal(call.goal(query.user)))))
+    return document(told(GoalDocument.of(await call.client.goal(await call.goal(query.user)))))
 
 
 async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
-    name = call.goal(query.user)
+    name = await call.goal(query.user)
     async with asyncio.timeout(WITHIN.total_seconds()):
         found = (await call.client.goal(name)).result
     if found is None and query.wait:
@@ -119,7 +123,7 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal; one that has ended stays as it ended."""
-    name = call.goal(query.user)
+    name = await call.goal(query.user)
     ended = (await call.client.goal(name)).result
     if ended is not None:
         return document(told(ResultDocument.of(ended)))
