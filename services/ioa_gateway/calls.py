@@ -131,6 +131,7 @@ class ApiRow(Generic[Q, B]):
         does: What happens, in the imperative.
         handle: Does it.
         answers: What each status means that is no error.
+        told: What an answer holds, by its status; nothing of one that has no JSON.
         query: Its parameters.
         body: What is sent; `Nothing` reads none.
         read: Reads the body.
@@ -153,6 +154,7 @@ class ApiRow(Generic[Q, B]):
     within: timedelta = WITHIN
     media_type: str = "application/json"
     takes_bytes: bool = False
+    told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
 

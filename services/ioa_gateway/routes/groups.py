@@ -13,7 +13,7 @@ from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, to
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
-from ioa.protocol.model import Instruction
+from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 
@@ -48,6 +48,18 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
     """Whose goal, and from where on it is followed."""
 
 
+class EntriesDocument(Model):
+    """Entries, by rising sequence."""
+
+    entries: tuple[EntryDocument, ...]
+
+
+class StatesDocument(Model):
+    """How the groups of a goal stood."""
+
+    groups: tuple[StateDocument, ...]
+
+
 class PageQuery(GoalEventsQuery):
     """What a page follows by one stream: the list of goals, one goal, or both."""
 
@@ -63,13 +75,13 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
     page = await call.client.entries(await call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
-    return document({"entries": [told(EntryDocument.of(stored)) for stored in page]})
+    return document(told(EntriesDocument(entries=tuple(map(EntryDocument.of, page)))))
 
 
 async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     found = await call.client.state(await call.goal(query.user), at=query.at)
-    return document({"groups": [told(StateDocument.of(state)) for state in found.values()]})
+    return document(told(StatesDocument(groups=tuple(map(StateDocument.of, found.values())))))
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
