@@ -46,6 +46,7 @@ class RoleFields(TypedDict, total=False):
     secret: bool
     hears_all: bool
     human: bool | str
+    memory: Mapping[str, Any]
 
 
 class NodeFields(TypedDict, total=False):
