@@ -45,8 +45,8 @@ class RoleFields(TypedDict, total=False):
     timeout: float
     secret: bool
     hears_all: bool
-    human: bool | str
     memory: Mapping[str, Any]
+    human: bool | str
 
 
 class NodeFields(TypedDict, total=False):

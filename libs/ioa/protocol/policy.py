@@ -108,8 +108,8 @@ class Role(PolicyPart):
         timeout: How long a holder has the floor; None: as its card says, or its group.
         secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
-        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
         memory: What its holders are shown of what they have heard; None: all of it.
+        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
     """
 
     name: Name
@@ -118,8 +118,8 @@ class Role(PolicyPart):
     timeout: Seconds | None = None
     secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
-    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
+    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
 
 Hearing = Literal["all", "node", "leader"]

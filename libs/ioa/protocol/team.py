@@ -383,7 +383,7 @@ class _Reading:
         if isinstance(memory := told.get("memory"), Mapping):
             told["memory"] = self._keys(where, memory, Memory.model_fields, "memory")
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
-        named = [key for key in ("agent", "agents", "need") if key in told]
+        named: list[str] = [key for key in ("agent", "agents", "need") if key in told]
         if told.get("human") not in (None, False):
             named.append("human")
             filling["agents"] = [seat_of(name if told["human"] is True else str(told["human"]))]
