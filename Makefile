@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check frameworks browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -65,6 +65,9 @@ package-check: $(VENV)/.dev  ## Install the project into empty environments, eac
 
 browser-check: $(VENV)/.browser  ## Look at the web page in the Chromium of this machine; pictures of each view lie in build/screenshots.
 	$(BIN)/pytest -m browser tests/browser
+
+frameworks: $(VENV)/.dev  ## Adopt agents of real frameworks, each installed into an environment of its own; ARGS="langgraph autogen" of these.
+	$(BIN)/python -m tests.frameworks $(ARGS)
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s
