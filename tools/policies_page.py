@@ -56,7 +56,8 @@ _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
         Role,
         """\
 Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several, `need` says in words whom discovery is to find;
-`count` is how many of a pool or for a need. A role that is only a text is the name of its agent.""",
+`count` is how many of a pool or for a need. A role that is only a text is the name of its agent. `human = true` is the person
+`NAME` that is called as the role, `human = "anna"` another one.""",
     ),
     "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list of one."),
     "A node": (
@@ -138,6 +139,11 @@ used turns of the group. If fewer turns are left than there are seats, the leade
 `message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
 has a turn number, and uses up none of `max_turns`. What has only one option is not asked.
 
+**A person** holds a role that is `human`. Nobody is asked in its place: what it says comes by `ioa answer`, or by whatever speaks
+as the agent `human-NAME`. It is waited for as long as its role's `timeout` says, else until the group's deadline, counts as present
+whether anybody is there or not, and is never lost; when its time is over its turn is silent, or the default stands. Another role is
+an agent's, which opens the group.
+
 **Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
 several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
 `nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `hint` something to members, which
@@ -176,8 +182,8 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level {VISIBILITY}, guards, reviews and watchers of level {REVIEWS}; a policy with `heard_by`,
-`secret`, `peers = "never"`, `guards`, `review` or `watchers` is cast with no others. A
+All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}; a policy with
+`heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers` or `human` is cast with no others. A
 group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 

@@ -120,6 +120,8 @@ COMMANDS: dict[str, list[str]] = {
     "keys create": ["--name", f"ci{HOSTILE}"],
     "keys list": [],
     "keys revoke": [f"ci{HOSTILE}"],
+    "waiting": [],
+    "answer": [f"x{HOSTILE}.1", f"Yes {HOSTILE}"],
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
@@ -137,7 +139,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {"waiting", "keys create", "prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -145,6 +145,10 @@ class GroupHistory:
         """Every task given out, in order, with what is known of it."""
         return tuple(self._record(spec) for spec in self._specs.values())
 
+    def messages(self) -> Sequence[Message]:
+        """Return what was said that this member was told, in order."""
+        return self._messages
+
     def public_messages(self) -> Sequence[Message]:
         """Return what was said that every member could read, in order."""
         return self._public

@@ -144,7 +144,8 @@ class Charter(Model):
 class Member(Model):
     """A member and whether its lease still stands; if not, since when. `patience` is that of its card.
 
-    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more.
+    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more, and who is `human`
+    by it is never lost.
     """
 
     agent_id: AgentIdField
@@ -153,6 +154,7 @@ class Member(Model):
     patience: Patience | None = None
     roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     removed: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    human: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @property
     def takes_part(self) -> bool:

@@ -45,6 +45,7 @@ class RoleFields(TypedDict, total=False):
     timeout: float
     secret: bool
     hears_all: bool
+    human: bool | str
 
 
 class NodeFields(TypedDict, total=False):

@@ -42,5 +42,8 @@ REVIEWS = 6
 WATCHERS = 6
 """Members may be asked after each message whether to step in."""
 
+PEOPLE = 6
+"""Members may be people, who are waited for and never lost."""
+
 LEVEL = 6
 """The level of this release."""

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES, REVIEWS, VISIBILITY, WATCHERS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -80,6 +80,7 @@ class Role(PolicyPart):
         timeout: How long a holder has the floor; None: as its card says, or its group.
         secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
+        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
     """
 
     name: Name
@@ -88,6 +89,7 @@ class Role(PolicyPart):
     timeout: Seconds | None = None
     secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
 
 Hearing = Literal["all", "node", "leader"]
@@ -390,6 +392,8 @@ class Policy(PolicyPart):
             return REVIEWS
         if self.watchers:
             return WATCHERS
+        if any(role.human for role in self.roles):
+            return PEOPLE
         if self.hides:
             return VISIBILITY
         asks = any(

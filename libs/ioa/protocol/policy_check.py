@@ -129,6 +129,8 @@ def _of_names(policy: Policy) -> Iterator[PolicyFinding]:
 
 def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
     roles = policy.role_numbers
+    if all(role.human for role in policy.roles):
+        yield _error("", "only people take part: let an agent play one of the roles, which opens the group")
     if policy.leader is not None:
         yield from _of_role("leader", policy.leader, roles)
     for number, watcher in enumerate(policy.watchers, 1):
@@ -139,6 +141,9 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_cast(node, roles)
         yield from _of_hearing(policy, node, roles)
         yield from _of_turns(node, roles)
+        opens = node.opens
+        if opens is not None and opens.say and opens.role in roles and policy.roles[roles[opens.role]].human:
+            yield _error(_at(node), f"{opens.role} is a person, who finds words of its own to open it: leave `say` out")
         for what in faults_of(node.form):
             yield _error(_at(node), what)
         yield from _of_form(node, roles)

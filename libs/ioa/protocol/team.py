@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_texts, why_of
-from ioa.protocol.ids import AgentIdField
+from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
     END,
     MAX_FIELD_CHARS,
@@ -99,8 +99,22 @@ class TeamSpec(PolicyPart):
 
     @property
     def leader(self) -> Filling:
-        """Who leads: the filling of the leading role, else of the first one."""
-        return next((one for one in self.fillings if one.role == self.policy.leader), self.fillings[0])
+        """Who opens the group: the filling of the leading role, or if a person holds that, of the first one that agents hold."""
+        able = [filling for filling, role in zip(self.fillings, self.policy.roles, strict=True) if not role.human]
+        return next((one for one in able if one.role == self.policy.leader), able[0])
+
+
+_SEAT = "human-"
+
+
+def seat_of(person: str) -> AgentId:
+    """Return the id under which a person takes part."""
+    return AgentId(f"{_SEAT}{person}")
+
+
+def person_of(seat: AgentId) -> str:
+    """Return whose seat it is."""
+    return seat.removeprefix(_SEAT)
 
 
 class TeamError(InvalidInputError):
@@ -122,7 +136,7 @@ _TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silen
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "role": frozenset({"human", "silent", "memory"}),
+    "role": frozenset({"silent", "memory"}),
     "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
@@ -192,6 +206,9 @@ def document_of(team: TeamSpec) -> dict[str, Any]:
         if len(filling.agents) == 1:
             told = {"agent": told.pop("agents")[0], **told}
         name = role.pop("name")
+        if role.pop("human", False):
+            person = str(told.pop("agent")).removeprefix(_SEAT)
+            told["human"] = True if person == name else person
         roles[name] = {**told, **role}
     nodes = [_node_document(node) for node in policy.pop("nodes")]
     top = team.model_dump(mode="json", exclude_defaults=True, exclude={"policy", "fillings"})
@@ -364,6 +381,10 @@ class _Reading:
         told = self._keys(where, given, _OF_ROLE, "role")
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
         named = [key for key in ("agent", "agents", "need") if key in told]
+        if told.get("human") not in (None, False):
+            named.append("human")
+            filling["agents"] = [seat_of(name if told["human"] is True else str(told["human"]))]
+            told["human"] = told["human"] if not isinstance(told["human"], str) else True
         if len(named) > 1:
             self._wrong(where, f"has {' and '.join(f'`{key}`' for key in named)}; only one of them says who fills it")
             filling = {"role": name, "agents": ["nobody"]}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.events import MessageRefused, Said
+from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import RejectionCode
@@ -43,8 +43,12 @@ def policy_of(*nodes: Mapping[str, Any], **top: Any) -> Policy:
     """A policy of these nodes, whose roles are those that they name; it has no error."""
     more = top.pop("roles", {})
     named = dict.fromkeys([role for node in nodes for role in (*node["roles"], *_reviewers(node))] + list(more))
-    roles = {name: {"agent": "any", **more.get(name, {})} for name in named}
+    roles = {name: _filled(more.get(name, {})) for name in named}
     return team_of({"team": "t", "roles": roles, "nodes": list(nodes), **top}).policy
+
+
+def _filled(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return told if "human" in told else {"agent": "any", **told}
 
 
 def _reviewers(node: Mapping[str, Any]) -> Sequence[str]:
@@ -512,6 +516,14 @@ def test_what_was_said_since_a_node_was_entered_is_struck() -> None:
         assert course is not None
         struck.append(course.struck)
     assert struck == [(), (), *[((1, 2),)] * 3, *[((1, 5),)] * 3]
+
+
+def test_a_person_is_never_lost() -> None:
+    """Whatever the registry says of its seat; its turn ends when its time is over."""
+    story = group({**X, "max": 9}, roles={"b": {"human": True}})
+    lost = MemberLost(at=story.now, agent_id=AgentId(B))
+    assert story.refusal(lost).code is RejectionCode.NO_CHANGE
+    assert floors(story, "says silent -eve says") == "x:ada x:bob x:eve x:ada x:bob"
 
 
 def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:

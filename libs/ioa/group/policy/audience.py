@@ -132,8 +132,8 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
 
 def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
-    if not is_scoped(policy, state):
-        return state
+    if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
+        return state  # a view is not judged once more, by less than the router knows
     me = state.members[state.number_of(agent_id)]
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
