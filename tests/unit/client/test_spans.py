@@ -134,9 +134,7 @@ async def test_a_collector_gets_it_and_twice_the_same() -> None:
             trace = GoalTrace()
             spans = trace.of(entries)
             export_spans(trace.trace_id, spans, endpoint)
-    first, again = (
-        [span for one in request.resource_spans for scope in one.scope_spans for span in scope.spans] for request in got
-    )
+    first, again = ([*request.resource_spans[0].scope_spans[0].spans] for request in got)
     assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
     told = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
     assert told == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
