@@ -84,13 +84,8 @@ class GoalTrace:
         header, payload = event.message.header, event.message.payload
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             group.tasks.update({spec.task_id: (spec, event.at) for spec in payload.tasks})
-        attributes: dict[str, Attribute] = {
-            "gen_ai.agent.id": header.sender,
-            "ioa.turn": header.turn,
-            "ioa.message.type": payload.type,
-            "ioa.seq": seq,
-            **_usage(header.usage),
-        }
+        who: dict[str, Attribute] = {"gen_ai.agent.id": header.sender}
+        attributes = who | _ours(turn=header.turn, message_type=payload.type, seq=seq) | _usage(header.usage)
         start = min(group.granted or event.at, event.at)
         return Span(f"turn {payload.type}", span_id_of(header.message_id), group.span_id, start, event.at, attributes)
 
@@ -98,25 +93,22 @@ class GoalTrace:
         closed = {task.task_id: task for task in state.tasks if isinstance(task, ClosedTask) and task.task_id in group.tasks}
         for task_id, task in closed.items():  # each is in the state of the entry that has closed it
             spec, began = group.tasks.pop(task_id)
-            failure = "" if task.outcome is TaskOutcome.DONE else task.why or task.outcome.value
-            attributes = {"gen_ai.agent.id": spec.assignee, "ioa.task.id": task_id, "ioa.task.outcome": task.outcome.value}
+            failure = "" if task.outcome is TaskOutcome.DONE else task.outcome.value  # why it failed was said by somebody
+            who: dict[str, Attribute] = {"gen_ai.agent.id": spec.assignee}
+            attributes = who | _ours(task_id=task_id, task_outcome=task.outcome.value)
             span_id = span_id_of(f"task/{group.charter.comm_id}/{task_id}")
             yield Span("task", span_id, group.span_id, began, at, attributes, failure)
 
     def _ended(self, group: _Group, end: Ended, state: GroupState) -> Iterable[Span]:
         charter = group.charter
         failure = "" if end.reason is Reason.CONCLUDED else end.reason.value
-        about: dict[str, Attribute] = {
-            "ioa.goal.id": charter.goal_id,
-            "ioa.comm.id": charter.comm_id,
-            "ioa.reason": end.reason.value,
-        }
-        members = {"ioa.members": len(charter.team_members), **_usage(state.spent)}
-        yield Span("group", group.span_id, group.parent_id, group.began, end.ended_at, {**about, **members}, failure)
+        about = _ours(goal_id=charter.goal_id, comm_id=charter.comm_id, reason=end.reason.value)
+        size = _ours(members=len(charter.team_members)) | _usage(state.spent)
+        yield Span("group", group.span_id, group.parent_id, group.began, end.ended_at, about | size, failure)
         if charter.parent is None:
             name = _name_of(charter)
             above = parent_of_goal(name, charter.traceparent)
-            yield Span("goal", span_id_of_goal(name), above, group.began, end.ended_at, {**about, **_labels(charter)}, failure)
+            yield Span("goal", span_id_of_goal(name), above, group.began, end.ended_at, about | _labels(charter), failure)
 
 
 def _calls(message_id: MessageId, calls: ModelCalls, whole: Span) -> Iterable[Span]:
@@ -124,8 +116,8 @@ def _calls(message_id: MessageId, calls: ModelCalls, whole: Span) -> Iterable[Sp
     at = whole.end - sum((timedelta(milliseconds=call.milliseconds) for call in calls), timedelta(0))
     for number, call in enumerate(calls):
         start, at = at, at + timedelta(milliseconds=call.milliseconds)
-        about = {"gen_ai.operation.name": "chat", "ioa.call.purpose": call.purpose, "ioa.call.came_to": call.came_to}
-        attributes: dict[str, Attribute] = {**about, **_usage(call.usage)}
+        what: dict[str, Attribute] = {"gen_ai.operation.name": "chat"}
+        attributes = what | _ours(call_purpose=call.purpose, call_came_to=call.came_to) | _usage(call.usage)
         failure = "" if call.came_to in (TAKEN, READ) else call.came_to
         span_id = span_id_of(f"{message_id}/{number}")
         yield Span("chat", span_id, whole.span_id, max(start, whole.start), max(at, whole.start), attributes, failure)
@@ -139,6 +131,10 @@ def _usage(usage: Usage | None) -> dict[str, Attribute]:
     if usage is None or not (usage.tokens_in or usage.tokens_out):
         return {}
     return {"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out}
+
+
+def _ours(**known: Attribute) -> dict[str, Attribute]:
+    return {f"ioa.{name}": value for name, value in known.items()}
 
 
 def _labels(charter: Charter) -> dict[str, Attribute]:
