@@ -41,7 +41,7 @@ function said(entry, add, turn) {
   }
   switch (type) {
     case "DISCUSSION":
-      say("discussion", body.content, "plain", {
+      say(entry.asked === "review" ? "draft" : "discussion", body.content, entry.asked === "review" ? "quiet" : "plain", {
         to: body.next_speakers?.length ? body.next_speakers : body.next_speaker ? [body.next_speaker] : [],
         go: body.go ?? "",
         fields: body.fields ?? {},
@@ -209,7 +209,8 @@ function textsOf(row) {
   switch (row.act) {
     case "reject":
       return [`${row.task}: ${row.text}`];
-    case "discussion": {
+    case "discussion":
+    case "draft": {
       const to = row.to.length ? `to ${row.to.join(", ")}: ` : row.go ? `on to ${row.go}: ` : "";
       const filled = Object.entries(row.fields).map(([name, value]) => `${name} = ${written(value)}`).join(", ");
       return [to + row.text + (filled ? ` [${filled}]` : "")];
@@ -469,7 +470,7 @@ export function treeOf(story, at = Infinity) {
 export function isShown(row, filter) {
   switch (filter) {
     case "talk":
-      return ["discussion", "decision", "conclusion", "conclude", "pass"].includes(row.act);
+      return ["discussion", "draft", "decision", "conclusion", "conclude", "pass"].includes(row.act);
     case "tasks":
       return ["sync task", "async task", "progress", "result", "reject", "nested team"].includes(row.act) || row.act.startsWith("task ");
     case "problems":

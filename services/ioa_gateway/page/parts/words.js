@@ -6,6 +6,7 @@ export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="
 /** What each act looks like: an icon, a class of colour, and a word. */
 const ACTS = {
   discussion: ["talk", "talk", "Discussion"],
+  draft: ["eye", "prog", "Under review"],
   decision: ["branch", "talk", "Decision"],
   "sync task": ["sync", "sync", "Sync task"],
   "async task": ["async", "async", "Async task"],

@@ -222,7 +222,7 @@ function givenAt(root, file) {
 
 function meter(label, used, most, told, of, kind = "", lent = 0) {
   const share = most ? used / most : 0;
-  return html`<div class="meter ${kind}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
+  return html`<div class="meter ${kind} ${most ? "" : "plain"}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
 }
 
 const cancelling = (app) => html`<form class="confirm" @submit=${async (event) => {
