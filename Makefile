@@ -142,7 +142,7 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra audit -c requirements/dev.txt pyproject.toml -o requirements/audit.txt
-	for image in "service:--extra=authcallout --extra=gateway" agent:requirements/image-agent.in discovery:--extra=discovery; do \
+	for image in "service:--extra=authcallout --extra=gateway --extra=a2a" agent:requirements/image-agent.in discovery:--extra=discovery; do \
 		$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
 			-o requirements/image-$${image%%:*}.txt; \

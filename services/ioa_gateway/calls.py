@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,13 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from ioa.client.client import Client
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
@@ -28,6 +32,9 @@ MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 Q = TypeVar("Q", bound=Model)
 B = TypeVar("B", bound=BaseModel)
 M = TypeVar("M", bound=Model)
+
+BODY_SILENCE = timedelta(seconds=60)
+"""How long a body may go without a byte."""
 
 WITHIN = timedelta(seconds=3)
 """In which an answer has to come, and which the system has to answer in."""
@@ -108,6 +115,47 @@ class ApiRow(Generic[Q, B]):
     takes_bytes: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
+
+
+async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
+    """Yield a body as it comes.
+
+    Raises:
+        PayloadTooLargeError: It has more bytes than that.
+        HTTPException: It does not come.
+    """
+    size, parts = 0, request.stream()
+    while True:
+        try:
+            async with asyncio.timeout(BODY_SILENCE.total_seconds()):
+                part = await anext(parts, None)
+        except TimeoutError:
+            raise HTTPException(408, "The body did not come.") from None
+        if part is None:
+            return
+        size += len(part)
+        if size > most:
+            raise PayloadTooLargeError(
+                f"The body has more than {most:,} bytes.", hint="Files go to /v1/uploads, up to 100 MB each."
+            )
+        yield part
+
+
+async def replayed(request: Request, most: int) -> Receive:
+    """Read a whole body, and return what hands it on once more to who reads without bounds.
+
+    Raises:
+        PayloadTooLargeError: It has more bytes than that.
+        HTTPException: It does not come.
+    """
+    body = [b"".join([part async for part in sent(request, most)])]
+
+    async def receive() -> Message:
+        if body:
+            return {"type": "http.request", "body": body.pop(), "more_body": False}
+        return await request.receive()
+
+    return receive
 
 
 def json_reader(kind: type[M]) -> Callable[[bytes], M]:

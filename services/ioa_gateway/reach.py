@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from prometheus_client import Counter
+from starlette.requests import Request
+
 from ioa.client.client import Client
+from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
+from ioa_gateway.callers import Caller
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
+
+requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and status", ["route", "status"])
 
 
 @dataclass(frozen=True)
@@ -37,3 +45,23 @@ class Reach:
         if user not in self._clients:
             self._clients[user] = Client(self.system_of(user))
         return self._clients[user]
+
+    def admitted(self, caller: Caller, request: Request) -> ApiCall:
+        """Return what somebody who was let in asks, as routes are given it.
+
+        Raises:
+            UnavailableError: There is no connection to the system now.
+        """
+        if not self.is_there():
+            raise UnavailableError("The system is out of reach.", hint="Try again soon; nothing is lost.")
+        return ApiCall(
+            caller,
+            self.client_of(caller.user),
+            self.rooms,
+            self.keyring,
+            self.limits,
+            request.path_params,
+            request.headers,
+            is_secure=request.url.scheme == "https",
+            sent=sent(request, MAX_FILE_BYTES),
+        )

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from prometheus_client import Gauge
@@ -190,6 +190,10 @@ class Rooms:
         for followed in (*self._rooms.values(), *self._lists.values()):
             followed.wake()
 
+    def may_go_on(self, caller: Caller) -> bool:
+        """Whether somebody may be told more by a stream."""
+        return not self._is_closing and self._stands(caller)
+
     def is_followed(self, comm_id: CommId) -> bool:
         """Whether anybody follows a group now, so that there is one."""
         return comm_id in self._rooms
@@ -201,7 +205,7 @@ class Rooms:
 
     async def follow(
         self, caller: Caller, comm_id: CommId | None, after: int = 0, listed: Mapping[str, str] | None = None
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Yield events until the group has ended, or with a list until the stream has to end.
 
         Args:
@@ -225,7 +229,7 @@ class Rooms:
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
             until = now() + SILENCE.total_seconds()
-            while self._may_go_on(caller):
+            while self.may_go_on(caller):
                 heard.clear()
                 if room is not None and room.is_behind:
                     async with aclosing(self._caught_up(room, caller)) as events:
@@ -242,6 +246,14 @@ class Rooms:
                     continue
                 until = now() + SILENCE.total_seconds()
 
+    async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the entries of a group as documents, for who tells of them by another protocol than events."""
+        async with aclosing(self.follow(caller, comm_id, after)) as chunks:
+            async for chunk in chunks:
+                for event in chunk.split(b"\n\n"):
+                    if event.startswith(b"event: entry\n"):
+                        yield json.loads(event.partition(b"\ndata: ")[2])
+
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
         """Read the log on until the room keeps all that comes behind."""
         async with watch(self._system, place.comm_id, after=place.after) as coming:
@@ -249,11 +261,8 @@ class Rooms:
                 if isinstance(one, StoredEntry):
                     place.after = one.seq
                     yield encoded(one)
-                    if not (place.is_behind and self._may_go_on(caller)):
+                    if not (place.is_behind and self.may_go_on(caller)):
                         return
-
-    def _may_go_on(self, caller: Caller) -> bool:
-        return not self._is_closing and self._stands(caller)
 
     def _begin_room(self, comm_id: CommId) -> _Room:
         room = _Room()

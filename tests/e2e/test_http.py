@@ -49,7 +49,8 @@ def test_what_the_documentation_says_to_type_works(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "set-cookie: ioa_session=ioa-up." in signed_in.stdout
     told = done.stdout
-    assert [one in told for one in ('"agent_id":"greeter"', '"reason":"concluded"', "event: entry\nid: ", "event: end\n")] == [
-        True
-    ] * 4
+    assert [
+        one in told
+        for one in ('"agent_id":"greeter"', '"reason":"concluded"', "event: entry\nid: ", "event: end\n", "TASK_STATE_COMPLETED")
+    ] == [True] * 5
     assert told.count("event: end\n") == 2

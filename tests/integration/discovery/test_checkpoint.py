@@ -16,9 +16,9 @@ from tests.rig.deadline import eventually
 from tests.rig.processes import ServiceProcesses
 
 NEED = "somebody who bakes bread near the market"
-RESIDENTS = 50
+RESIDENTS = 30
 WORDS = 50
-"""Enough to make building the index take five seconds of CPU, several times of that where others use the cores."""
+"""Enough to make building the index take three seconds of CPU, several times of that where others use the cores."""
 SOON = timedelta(seconds=300)
 
 

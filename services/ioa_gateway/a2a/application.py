@@ -1,0 +1,74 @@
+"""A2A by HTTP: `/a2a/network` takes goals for anybody, and `/a2a/agents/{pool}` those for one pool."""
+
+from __future__ import annotations
+
+from a2a.server.context import ServerCallContext
+from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
+from a2a.server.routes.rest_routes import create_rest_routes
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from sse_starlette.sse import _get_shutdown_state
+from starlette.requests import Request
+from starlette.routing import Mount, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ioa.errors import NotFoundError
+from ioa.protocol.api_keys import Scope as KeyScope
+from ioa.protocol.ids import PoolId, parse_agent_id
+from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
+from ioa_gateway.a2a.handler import ASKED, Asked, Tasks
+from ioa_gateway.calls import replayed
+from ioa_gateway.reach import Reach
+
+_MAX_BYTES = 20_000_000
+"""How large a message may be, with the files in it."""
+
+
+class _Contexts(ServerCallContextBuilder):
+    def build(self, request: Request) -> ServerCallContext:
+        """Hand on who asks, and by which headers."""
+        return ServerCallContext(state={ASKED: request.scope[ASKED], "headers": dict(request.headers)})
+
+
+def create_application(reach: Reach) -> ASGIApp:
+    """Make what answers below `/a2a`."""
+    tasks, contexts = Tasks(), _Contexts()
+    rest = create_rest_routes(tasks, contexts, enable_v0_3_compat=True)
+    routes = [
+        *create_jsonrpc_routes(tasks, "/", contexts, enable_v0_3_compat=True),
+        *(route for route in rest if not isinstance(route, Mount)),  # of tenants, which would take every other path
+    ]
+    router = Router(routes, redirect_slashes=False)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        pool, path = _parted(scope["path"].removeprefix(scope["root_path"]))
+        base_url = f"{request.url.scheme}://{request.headers['host']}"
+        url = f"{base_url}/a2a/{'network' if pool is None else f'agents/{pool}'}"
+        is_card = path in (AGENT_CARD_WELL_KNOWN_PATH, "/.well-known/agent.json")
+        if is_card and pool is None:
+            await served(card_of_network(url), request, url)(scope, receive, send)
+            return
+        call = reach.admitted(await reach.keyring.let_in(request), request)
+        if is_card and pool is not None:
+            call.caller.check(KeyScope.AGENTS_READ)
+            await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
+            return
+        again = await replayed(request, _MAX_BYTES)
+        _get_shutdown_state().watcher_started = (
+            True  # or a task is left behind that looks at uvicorn: our streams end by themselves
+        )
+        await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url)}, again, send)
+
+    return answer
+
+
+def _parted(path: str) -> tuple[PoolId | None, str]:
+    """Tell for which pool a path is, None for all agents together, and what is left of it."""
+    kind, _, rest = path.removeprefix("/").partition("/")
+    if kind == "network":
+        return None, f"/{rest}"
+    name, _, rest = rest.partition("/")
+    if kind != "agents" or not name:
+        raise NotFoundError(f"There is nothing at {path[:100]!r}.", hint="There are /a2a/network and /a2a/agents/{pool}.")
+    return PoolId(parse_agent_id(name)), f"/{rest}"

@@ -1,0 +1,278 @@
+"""What A2A asks for, done on goals and their log. It keeps nothing, so that any replica serves any task."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass
+
+from a2a.server.context import ServerCallContext
+from a2a.server.events import Event
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types.a2a_pb2 import (
+    AgentCard,
+    CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
+    GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse,
+    ListTasksRequest,
+    ListTasksResponse,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
+    Task,
+    TaskPushNotificationConfig,
+)
+from a2a.utils.errors import (
+    InternalError,
+    InvalidParamsError,
+    InvalidRequestError,
+    PushNotificationNotSupportedError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+from a2a.utils.proto_utils import validate_proto_required_fields
+from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
+
+from ioa.client.client import END
+from ioa.client.documents import EntryDocument, told
+from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, row_of
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goals import Goal
+from ioa.protocol.ids import GoalName, PoolId
+from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message
+from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, state_of
+from ioa_gateway.calls import ApiCall
+
+_HISTORY = 500
+"""How many entries a task tells of, the last ones; who wants all follows it from 0."""
+_PAGE, _MOST_LOOKED_AT = 50, 1_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that was let in, and which pool it is for; None for all agents together."""
+
+    call: ApiCall
+    pool: PoolId | None
+    base_url: str
+
+
+ASKED = "ioa.asked"
+"""Where `Asked` lies in the state of a call."""
+
+
+class Tasks(RequestHandler):
+    """Tasks are goals."""
+
+    async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
+        """Begin a task, and unless it is asked otherwise, wait for its end."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
+        with _told():
+            goal = await _begun(params, asked)
+            if not params.configuration.return_immediately:
+                asked.call.limits.check_stream(asked.call.caller.key_id)
+                with asked.call.limits.stream(asked.call.caller.key_id):
+                    await asked.call.client.result(goal.name, wait=True)
+            return apply_history_length(await _task(asked, goal), params.configuration)
+
+    async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        """Begin a task and follow it."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
+        with _told():
+            goal = await _begun(params, asked)
+            async with aclosing(_followed(asked, goal)) as events:
+                async for event in events:
+                    yield apply_history_length(event, params.configuration) if isinstance(event, Task) else event
+
+    async def on_subscribe_to_task(self, params: SubscribeToTaskRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
+        """Tell where a task stands, then all that comes behind that, or behind the sequence that is seen already."""
+        asked = _asked(context, Scope.GOALS_READ)
+        validate_proto_required_fields(params)
+        seen = asked.call.headers.get("last-event-id")
+        with _told():
+            status = await _status(asked, params.id)
+            if status.result is not None and seen is None:
+                raise UnsupportedOperationError("The task has ended; GetTask tells how.")
+            after = int(seen[:18]) if seen is not None and seen.isascii() and seen.isdecimal() else None
+            async with aclosing(_followed(asked, status.record.goal, after)) as events:
+                async for event in events:
+                    yield event
+
+    async def on_get_task(self, params: GetTaskRequest, context: ServerCallContext) -> Task:
+        """Tell where a task stands."""
+        asked = _asked(context, Scope.GOALS_READ)
+        validate_proto_required_fields(params)
+        validate_history_length(params)
+        with _told():
+            return apply_history_length(await _task(asked, (await _status(asked, params.id)).record.goal), params)
+
+    async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
+        """List tasks that were begun by A2A, newest first."""
+        asked = _asked(context, Scope.GOALS_READ)
+        validate_history_length(params)
+        if params.HasField("page_size"):
+            validate_page_size(params.page_size)
+        with _told():
+            wanted = params.page_size or _PAGE
+            found, token = await _listed(asked, params, wanted)
+            tasks = [apply_history_length(await _task(asked, one.record.goal), params) for one in found]
+        if not params.include_artifacts:
+            for task in tasks:
+                task.ClearField("artifacts")
+        return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=wanted, total_size=len(tasks))
+
+    async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
+        """Cancel a task, and tell how it ended."""
+        asked = _asked(context, Scope.GOALS_WRITE)
+        validate_proto_required_fields(params)
+        with _told():
+            status = await _status(asked, params.id)
+            goal = status.record.goal
+            if status.result is not None:
+                raise TaskNotCancelableError("The task has ended already.")
+            await asked.call.client.cancel(goal.name, "by A2A")
+            await asked.call.client.result(goal.name, wait=True)
+            return await _task(asked, goal)
+
+    async def on_create_task_push_notification_config(
+        self, params: TaskPushNotificationConfig, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        """Refuse: the cards say that there is none."""
+        raise PushNotificationNotSupportedError
+
+    async def on_get_task_push_notification_config(
+        self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> TaskPushNotificationConfig:
+        """Refuse, too."""
+        raise PushNotificationNotSupportedError
+
+    async def on_list_task_push_notification_configs(
+        self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> ListTaskPushNotificationConfigsResponse:
+        """Refuse, too."""
+        raise PushNotificationNotSupportedError
+
+    async def on_delete_task_push_notification_config(
+        self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        """Refuse, too."""
+        raise PushNotificationNotSupportedError
+
+    async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
+        """Refuse: who has a key is told no more than the card says."""
+        raise UnsupportedOperationError("There is no other card than the public one.")
+
+
+def _asked(context: ServerCallContext, *scopes: Scope) -> Asked:
+    asked = context.state[ASKED]
+    assert isinstance(asked, Asked), "the application puts it there"
+    with _told():
+        for scope in scopes:
+            asked.call.caller.check(scope)
+    return asked
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell errors of the system by those of A2A."""
+    try:
+        yield
+    except NotFoundError as error:
+        raise TaskNotFoundError(str(error)) from error
+    except (ForbiddenError, RateLimitedError) as error:
+        raise InvalidRequestError(str(error)) from error
+    except IoaError as error:
+        kind = InvalidParamsError if row_of(error).fault is Fault.CALLER else InternalError
+        raise kind(str(error)) from error
+
+
+async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
+    """Launch the goal of a message, once however often it is sent."""
+    validate_proto_required_fields(params)
+    validate_history_length(params.configuration)
+    check_media_types(params.message)
+    call = asked.call
+    if params.message.task_id:
+        status = await _status(asked, params.message.task_id)
+        if params.message.context_id and params.message.context_id != context_of(status.record.goal):
+            raise InvalidParamsError("The task belongs to another context.")
+        raise UnsupportedOperationError("The task waits for no message.")
+    call.limits.check_launch(call.caller.key_id)
+    order = await order_of_message(params.message, asked.pool, call)
+    launched = await call.client.launch(order)
+    return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
+
+
+async def _status(asked: Asked, task_id: str) -> GoalStatus:
+    return await asked.call.client.goal(asked.call.goal(None, task_id))
+
+
+async def _entries(asked: Asked, name: GoalName) -> list[Document]:
+    return [told(EntryDocument.of(one)) for one in await asked.call.client.entries(name, before=END, limit=_HISTORY)]
+
+
+async def _task(asked: Asked, goal: Goal) -> Task:
+    return (await _standing(asked, Telling(goal, asked.base_url)))[0]
+
+
+async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
+    """Tell where a goal stands, and up to which sequence."""
+    try:
+        status = await asked.call.client.goal(telling.goal.name)
+    except NotFoundError:
+        return telling.submitted(), 0  # others of its user have to end first
+    entries = await _entries(asked, telling.goal.name)
+    return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
+
+
+async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
+    """Yield the task as it stands, then what comes behind that, to its end."""
+    call, telling = asked.call, Telling(goal, asked.base_url)
+    call.limits.check_stream(call.caller.key_id)
+    task, seq = await _standing(asked, telling)
+    yield task
+    if task.status.state in TERMINAL and after is None:
+        return
+    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
+        async for entry in documents:
+            for update in telling.updates(entry):
+                yield update
+    if call.rooms.may_go_on(call.caller):
+        for update in telling.end(await call.client.result(goal.name, wait=True)):
+            yield update
+
+
+async def _listed(asked: Asked, params: ListTasksRequest, wanted: int) -> tuple[list[GoalStatus], str]:
+    """Return a page of goals, and what asks for the next one."""
+    token = params.page_token
+    if token and not (token.isascii() and token.isdecimal()):
+        raise InvalidParamsError("The page token is none of this list.")
+    labels = {CONTEXT: params.context_id} if params.context_id else None
+    found, before, looked_at = list[GoalStatus](), int(token[:20]) if token else None, 0
+    while len(found) < wanted and looked_at < _MOST_LOOKED_AT:
+        page = await asked.call.client.goals(limit=wanted - len(found), before=before, labels=labels)
+        found += [one for one in page.goals if _is_wanted(one, asked, params)]
+        before, looked_at = page.before, looked_at + _PAGE
+        if before is None:
+            return found, ""
+    return found, "" if before is None else str(before)
+
+
+def _is_wanted(one: GoalStatus, asked: Asked, params: ListTasksRequest) -> bool:
+    goal = one.record.goal
+    return (
+        goal.name.owner == asked.call.caller.user
+        and CONTEXT in goal.labels
+        and (goal.agent or "") == (asked.pool or "")
+        and params.status in (0, state_of(one))
+        and (
+            not params.HasField("status_timestamp_after")
+            or (one.result.finished_at if one.result else one.record.accepted_at).timestamp()
+            >= params.status_timestamp_after.ToNanoseconds() / 1e9
+        )
+    )

@@ -1,0 +1,80 @@
+"""A message that begins a task, as the goal that is launched for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mimetypes
+
+from a2a.types.a2a_pb2 import Message, Part
+from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
+from google.protobuf.json_format import MessageToDict
+
+from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goals import Artifact, plain_file_name
+from ioa.protocol.ids import AgentId, GoalId, PoolId
+from ioa_gateway.calls import ApiCall
+
+CONTEXT = "a2a-context"
+"""The label that holds the conversation of a goal."""
+
+
+def goal_id_of(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
+    """Derive the id of a message's goal: a message that is sent again means the same goal, at whichever replica."""
+    digest = hashlib.sha256(f"{call.caller.key_id}|{pool or ''}|{message.message_id}".encode()).hexdigest()
+    return GoalId(f"a{digest[:32]}")
+
+
+def check_media_types(message: Message) -> None:
+    """See that every part is of a kind that exists.
+
+    Raises:
+        ContentTypeNotSupportedError: One is not.
+    """
+    for part in message.parts:
+        kind = part.media_type.partition(";")[0].strip().lower()
+        if kind and not kind.startswith("text/") and mimetypes.guess_extension(kind) is None:
+            raise ContentTypeNotSupportedError(f"{part.media_type[:100]!r} is no media type that is known here.")
+
+
+async def order_of_message(message: Message, pool: PoolId | None, call: ApiCall) -> GoalOrder:
+    """Make the goal of a message: its texts say what is wanted, and everything else is an input.
+
+    A URL is an input that holds it: whether it is fetched, and from where, is for an agent to decide and not for an entrance.
+
+    Raises:
+        InvalidParamsError: There is no text.
+        InvalidInputError: The goal cannot be one.
+        PayloadTooLargeError: A file is too large for the goal's message.
+    """
+    goal_id = goal_id_of(message, pool, call)
+    texts, inputs = list[str](), list[Artifact | InlineInput | str]()
+    for number, part in enumerate(message.parts, 1):
+        if part.WhichOneof("content") == "text" and not part.filename:
+            texts.append(part.text)
+        else:
+            inputs.append(await _input(part, number, goal_id, call))
+    if not "".join(texts).strip():
+        raise InvalidParamsError("The message has no text that says what is wanted.")
+    return GoalOrder(
+        goal="\n\n".join(texts),
+        goal_id=goal_id,
+        agent=None if pool is None else AgentId(pool),
+        inputs=tuple(inputs),
+        labels={CONTEXT: message.context_id or goal_id},
+        traceparent=call.headers.get("traceparent", "")[:200],
+    )
+
+
+async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:
+    named = plain_file_name(part.filename) if part.filename else ""
+    match part.WhichOneof("content"):
+        case "raw":
+            name = named or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
+            return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
+        case "url":
+            return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
+        case "data":
+            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(MessageToDict(part.data), ensure_ascii=False))
+        case _:
+            return InlineInput(name=named, text=part.text)

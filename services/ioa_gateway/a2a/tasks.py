@@ -1,0 +1,163 @@
+"""Goals as tasks of A2A, from the documents that the command line and HTTP tell too. Nothing here asks anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from a2a.types.a2a_pb2 import (
+    Artifact,
+    Message,
+    Part,
+    Role,
+    Task,
+    TaskArtifactUpdateEvent,
+    TaskState,
+    TaskStatus,
+    TaskStatusUpdateEvent,
+)
+
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.goals import Goal, GoalResult, Reason
+from ioa_gateway.a2a.orders import CONTEXT
+
+CONCLUSION = "conclusion"
+"""The id of the artifact that is the answer."""
+
+_ENDED = {
+    Reason.CONCLUDED: TaskState.TASK_STATE_COMPLETED,
+    Reason.CANCELLED: TaskState.TASK_STATE_CANCELED,
+    Reason.NO_AGENT: TaskState.TASK_STATE_REJECTED,
+}
+_FAILED = TaskState.TASK_STATE_FAILED
+TERMINAL = frozenset({*_ENDED.values(), _FAILED})
+
+Document = Mapping[str, Any]
+"""An entry as `EntryDocument` tells it."""
+
+
+def context_of(goal: Goal) -> str:
+    """Return the conversation of a goal; one that came by another way is alone in its own."""
+    return goal.labels.get(CONTEXT, goal.goal_id)
+
+
+def state_of(status: GoalStatus) -> TaskState:
+    """Return where a goal stands."""
+    if status.result is not None:
+        return _ENDED.get(status.result.reason, _FAILED)
+    return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
+
+
+def text_of(entry: Document) -> str:
+    """Return what was said, in words; empty if nobody said anything."""
+    if entry["sender"] is None:
+        return ""
+    body = entry["body"]
+    given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
+    concluded = (body.get("conclusion") or {}).get("content", "")
+    words = (body.get("content", ""), body.get("task_conclusion", ""), concluded, *given)
+    return "\n".join(one for one in words if one)
+
+
+@dataclass
+class Telling:
+    """Tells of one goal, and of each file once.
+
+    Attributes:
+        goal: Which.
+        base_url: Of the gateway, where files are fetched.
+    """
+
+    goal: Goal
+    base_url: str
+    _files: set[str] = field(default_factory=set)
+
+    def submitted(self) -> Task:
+        """Tell of a goal that nobody has accepted yet."""
+        return Task(
+            id=self.goal.goal_id,
+            context_id=context_of(self.goal),
+            status=TaskStatus(state=TaskState.TASK_STATE_SUBMITTED),
+            history=[self._asked()],
+        )
+
+    def task(self, status: GoalStatus, entries: list[Document]) -> Task:
+        """Tell where the goal stands, with what was said in these entries."""
+        said = [message for entry in entries if (message := self.message(entry)) is not None]
+        result = status.result
+        last = entries[-1]["at"] if entries else status.record.accepted_at.isoformat()
+        reason = {} if result is None else {"ioa.reason": str(result.reason)}
+        return Task(
+            id=self.goal.goal_id,
+            context_id=context_of(self.goal),
+            status=self._status(state_of(status), last, None) if result is None else self._ending(result),
+            history=[self._asked(), *said],
+            artifacts=[*(file for entry in entries for file in self.files(entry)), *self._answer(result)],
+            metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason},
+        )
+
+    def updates(self, entry: Document) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
+        """Tell of an entry, and of the files that it tells of."""
+        status = self._status(TaskState.TASK_STATE_WORKING, entry["at"], self.message(entry))
+        yield TaskStatusUpdateEvent(**self._ids(), status=status, metadata=_metadata(entry))
+        for file in self.files(entry):
+            yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
+
+    def end(self, result: GoalResult) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
+        """Tell the answer, and that it is the end."""
+        for artifact in self._answer(result):
+            yield TaskArtifactUpdateEvent(**self._ids(), artifact=artifact, last_chunk=True)
+        yield TaskStatusUpdateEvent(**self._ids(), status=self._ending(result), metadata={"ioa.reason": result.reason})
+
+    def message(self, entry: Document) -> Message | None:
+        """Tell what was said; None if nothing was."""
+        text = text_of(entry)
+        if not text:
+            return None
+        message_id = f"{entry['comm_id']}-{entry['seq']}"
+        return Message(
+            **self._ids(), message_id=message_id, role=Role.ROLE_AGENT, parts=[Part(text=text)], metadata=_metadata(entry)
+        )
+
+    def files(self, entry: Document) -> Iterator[Artifact]:
+        """Tell of the files that were not told of before."""
+        body = entry["body"]
+        told = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
+        for number, file in enumerate(told):
+            if file["sha256"] in self._files:
+                continue
+            self._files.add(file["sha256"])
+            path = f"{self.goal.goal_id}/{entry['seq']}/{number}/{quote(file['name'], safe='')}"
+            part = Part(url=f"{self.base_url}/v1/artifacts/{path}", filename=file["name"], media_type=file["media_type"])
+            known = {"ioa.sha256": file["sha256"], "ioa.size_bytes": file["size_bytes"], **_metadata(entry)}
+            yield Artifact(artifact_id=file["sha256"], name=file["name"], parts=[part], metadata=known)
+
+    def _ids(self) -> dict[str, Any]:
+        return {"task_id": self.goal.goal_id, "context_id": context_of(self.goal)}
+
+    def _asked(self) -> Message:
+        message_id = f"{self.goal.goal_id}-goal"
+        return Message(**self._ids(), message_id=message_id, role=Role.ROLE_USER, parts=[Part(text=self.goal.goal)])
+
+    def _answer(self, result: GoalResult | None) -> list[Artifact]:
+        if result is None or not result.succeeded:
+            return []
+        return [Artifact(artifact_id=CONCLUSION, name=CONCLUSION, parts=[Part(text=result.content, media_type="text/plain")])]
+
+    def _ending(self, result: GoalResult) -> TaskStatus:
+        ids = self._ids()
+        said = Message(
+            **ids, message_id=f"{self.goal.goal_id}-end", role=Role.ROLE_AGENT, parts=[Part(text=result.content or result.reason)]
+        )
+        return self._status(_ENDED.get(result.reason, _FAILED), result.finished_at.isoformat(), said)
+
+    def _status(self, state: TaskState, at: str, message: Message | None) -> TaskStatus:
+        return TaskStatus(state=state, timestamp=datetime.fromisoformat(at), message=message)
+
+
+def _metadata(entry: Document) -> dict[str, Any]:
+    named = ("sender", "type", "comm_id", "depth")
+    return {"ioa.seq": str(entry["seq"]), **{f"ioa.{name}": entry[name] for name in named}}

@@ -1,0 +1,181 @@
+"""A2A as its own library's clients speak it: a task is a goal, once however often it is sent, and told like everywhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from a2a.client import A2ACardResolver, Client, ClientConfig, ClientFactory
+from a2a.types import (
+    CancelTaskRequest,
+    GetTaskRequest,
+    ListTasksRequest,
+    Message,
+    Part,
+    Role,
+    SendMessageConfiguration,
+    SendMessageRequest,
+    StreamResponse,
+    SubscribeToTaskRequest,
+    Task,
+    TaskState,
+)
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
+
+from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
+from tests.contract.system_client.members import ADA, BOB, Members
+
+NETWORK, POOL = "network", "agents/ada"
+
+
+@asynccontextmanager
+async def speaking(
+    http: httpx.AsyncClient, to: str = POOL, binding: str = "JSONRPC", version: str = "1.0"
+) -> AsyncIterator[Client]:
+    """A client of the library, as it makes itself from the card."""
+    host = str(http.base_url).removesuffix("/v1/")
+    headers = {"Authorization": http.headers["authorization"], **({"A2A-Version": version} if version != "0.3" else {})}
+    async with httpx.AsyncClient(headers=headers, timeout=20, verify=False) as by:
+        card = await A2ACardResolver(by, f"{host}/a2a/{to}").get_agent_card()
+        if version == "0.3":
+            del card.supported_interfaces[:-1]
+        yield ClientFactory(ClientConfig(httpx_client=by, supported_protocol_bindings=[binding])).create(card)
+
+
+def asking(
+    message_id: str = "m1", text: str = "Count to ten.", *, task_id: str = "", context_id: str = "", waits: bool = True
+) -> SendMessageRequest:
+    """A message as users send it, with a file, data and a link."""
+    parts = [
+        Part(text=text),
+        Part(raw=b"\x00\xff", filename="two.bin", media_type="application/octet-stream"),
+        Part(url="https://example.com/x", filename="x"),
+    ]
+    message = Message(message_id=message_id, role=Role.ROLE_USER, parts=parts, task_id=task_id, context_id=context_id)
+    return SendMessageRequest(message=message, configuration=SendMessageConfiguration(return_immediately=not waits))
+
+
+async def sent(client: Client, request: SendMessageRequest) -> Task:
+    """Send a message and return the task that comes back first."""
+    async for answer in client.send_message(request):
+        return answer.task
+    raise AssertionError("nothing came back")
+
+
+async def _open(http: httpx.AsyncClient, members: Members, client: Client, message_id: str = "m1") -> tuple[Task, CommId]:
+    task = await sent(client, asking(message_id, waits=False))
+    return task, (await members.launch(GoalId(task.id))).state.comm_id
+
+
+@pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+async def test_a_task_is_followed_to_its_answer_and_its_files(
+    http: httpx.AsyncClient, members: Members, binding: str, version: str
+) -> None:
+    """Whoever sends a message sees what agents say to its end, and gets their files; the log tells HTTP and A2A the same."""
+    seen: list[StreamResponse] = []
+    async with speaking(http, binding=binding, version=version) as client:
+        async for answer in client.send_message(asking()):
+            seen.append(answer)
+            if len(seen) == 1:
+                room = (await members.launch(GoalId(answer.task.id))).state.comm_id
+                await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+                await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
+                stored = (await http.put("/uploads/ten.txt", content=b"10")).json()
+                await members.say(ADA, ConcludeGroupDiscussion(), room)
+                await members.say(ADA, Conclusion.model_validate({"content": "Ten.", "artifacts": [stored]}), room)
+        goal_id = seen[0].task.id
+        again = await client.get_task(GetTaskRequest(id=goal_id))
+    said = [one.status_update.status.message.parts[0].text for one in seen if one.status_update.status.message.parts]
+    artifacts = {one.artifact_update.artifact.name: one.artifact_update.artifact for one in seen if one.HasField("artifact_update")}
+    assert (said, sorted(artifacts)) == (["One?", "Two!", "Ten.", "Ten."], ["conclusion", "ten.txt"])
+    assert (seen[-1].status_update.status.state, again.status.state) == (TaskState.TASK_STATE_COMPLETED,) * 2
+    assert [one.name for one in again.artifacts] == ["ten.txt", "conclusion"]
+    assert (await http.get(artifacts["ten.txt"].parts[0].url)).content == b"10"
+    entries = (await http.get(f"/goals/{goal_id}/entries")).json()["entries"]
+    told = [(str(one["seq"]), one["sender"], one["type"]) for one in entries]
+    by_a2a = [one.status_update.metadata for one in seen if "ioa.seq" in one.status_update.metadata]
+    assert [(one["ioa.seq"], one["ioa.sender"], one["ioa.type"]) for one in by_a2a] == told
+    given = entries[0]["body"]["charter"]["inputs"]
+    assert [(one["name"], one["size_bytes"]) for one in given] == [("two.bin", 2), ("x.url", len("https://example.com/x"))]
+
+
+async def test_the_same_message_is_the_same_task(http: httpx.AsyncClient, members: Members) -> None:
+    """A client that has lost the answer sends its message again, at any time, and is told of the one task; contexts are listed."""
+    async with speaking(http) as client, speaking(http, NETWORK) as network:
+        first = await sent(client, asking(context_id="talk", waits=False))
+        room = (await members.launch(GoalId(first.id))).state.comm_id
+        await members.conclude(ADA, "Ten.", room)
+        again = await sent(client, asking(context_id="talk"))
+        assert (again.id, again.context_id, again.status.state) == (first.id, "talk", TaskState.TASK_STATE_COMPLETED)
+        other = await sent(network, asking(waits=False))
+        with pytest.raises(InvalidParamsError):
+            await sent(client, asking(text="Count to nine.", context_id="talk", waits=False))
+        listed = [await client.list_tasks(ListTasksRequest(context_id=one)) for one in ("talk", "none", "")]
+        assert ([[task.id for task in one.tasks] for one in listed], other.id != first.id) == ([[first.id], [], [first.id]], True)
+    assert len((await http.get("/goals")).json()["goals"]) == 2
+
+
+async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
+    """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
+    async with speaking(http) as client:
+        task, room = await _open(http, members, client)
+        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+        texts: list[str] = []
+        async for answer in client.subscribe(SubscribeToTaskRequest(id=task.id)):
+            if answer.HasField("task"):
+                texts += [message.parts[0].text for message in answer.task.history]
+                await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
+                await members.conclude(ADA, "Ten.", room)
+            elif "ioa.seq" in answer.status_update.metadata and answer.status_update.status.message.parts:
+                texts.append(answer.status_update.status.message.parts[0].text)
+        assert texts == ["Count to ten.", "One?", "Two!", "Ten."]
+        with pytest.raises(UnsupportedOperationError):
+            await anext(client.subscribe(SubscribeToTaskRequest(id=task.id)))
+
+
+async def test_a_task_is_cancelled_once(http: httpx.AsyncClient, members: Members) -> None:
+    """A cancelled task has ended when the answer comes; what has ended takes no message and is not cancelled again."""
+    async with speaking(http) as client:
+        task, _ = await _open(http, members, client)
+        with pytest.raises(UnsupportedOperationError):
+            await sent(client, asking("m2", task_id=task.id))
+        cancelled = await client.cancel_task(CancelTaskRequest(id=task.id))
+        assert cancelled.status.state == TaskState.TASK_STATE_CANCELED
+        with pytest.raises(TaskNotCancelableError):
+            await client.cancel_task(CancelTaskRequest(id=task.id))
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task(GetTaskRequest(id="none"))
+        odd = SendMessageRequest(
+            message=Message(message_id="m3", role=Role.ROLE_USER, parts=[Part(text="x", media_type="no/such-kind")])
+        )
+        with pytest.raises(ContentTypeNotSupportedError):
+            await sent(client, odd)
+
+
+async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Members) -> None:
+    """The card of all agents is open and names nobody; that of a pool is its agents', for who has a key."""
+    host = str(http.base_url).removesuffix("/v1/")
+    well_known = ".well-known/agent-card.json"
+    async with httpx.AsyncClient(verify=False) as stranger:
+        network = await stranger.get(f"{host}/a2a/network/{well_known}", headers={"A2A-Version": "1.0"})
+        refused = [
+            await stranger.get(f"{host}/a2a/{POOL}/{well_known}"),
+            await stranger.post(f"{host}/a2a/network", json={"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}),
+        ]
+    pool = await http.get(f"{host}/a2a/{POOL}/{well_known}")
+    known = await http.get(f"{host}/a2a/{POOL}/{well_known}", headers={"If-None-Match": pool.headers["etag"]})
+    missing = [await http.get(f"{host}/a2a/{one}") for one in (f"agents/none/{well_known}", "nowhere")]
+    assert [one.status_code for one in (network, *refused, pool, known, *missing)] == [200, 401, 401, 200, 304, 404, 404]
+    assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
+    assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
+    assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]

@@ -1,0 +1,37 @@
+"""Tasks of A2A on record, from the same entries of a log as what the command line, HTTP and a page tell.
+
+`python -m tests.unit.gateway.golden_tasks` writes the record anew.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.goals import GoalRecord
+from ioa_gateway.a2a.tasks import Telling
+from tests.unit.client.golden_documents import AT, FOLDER, GOAL, RESULT, documents
+
+RECORD = FOLDER / "a2a.json"
+
+
+def told_by_a2a() -> list[dict[str, Any]]:
+    """What a subscriber is told of the golden log: the task before it, each entry, and the end; then the task as it is read."""
+    entries = documents()["entries"]
+    live, read = Telling(GOAL, "https://ioa.example.com"), Telling(GOAL, "https://ioa.example.com")
+    status = GoalStatus(GoalRecord(goal=GOAL, accepted_at=AT), None, None)
+    updates = [update for entry in entries for update in live.updates(entry)]
+    told = [live.task(status, []), *updates, *live.end(RESULT), read.task(GoalStatus(status.record, None, RESULT), entries)]
+    return [MessageToDict(one) for one in told]
+
+
+def written() -> str:
+    """The record."""
+    return json.dumps(told_by_a2a(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    RECORD.write_text(written(), encoding="utf-8")

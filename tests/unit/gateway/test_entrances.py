@@ -1,0 +1,14 @@
+"""Other protocols cost nothing before somebody speaks them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_LISTED = "import sys, ioa_gateway.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
+
+
+def test_what_nobody_asked_for_is_not_imported() -> None:
+    """A gateway starts without the libraries of A2A and MCP, which take seconds, and without what draws files."""
+    done = subprocess.run([sys.executable, "-c", _LISTED], capture_output=True, text=True, check=True)
+    assert {"a2a", "google", "mcp", "markdown_it", "sse_starlette"} & set(done.stdout.split()) == set()
