@@ -10,7 +10,7 @@ from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -28,7 +28,6 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
-from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
@@ -77,9 +76,8 @@ class Stage:
     async def enter(self) -> None:
         """Register all of them."""
         for agent_id, (description, examples) in _CARDS.items():
-            card = AgentCard(
-                agent_id=agent_id, name=agent_id, description=description, examples=examples, pool=PoolId(agent_id), level=LEVEL
-            )
+            told = {"agent_id": agent_id, "name": agent_id, "description": description, "examples": examples}
+            card = AgentCard.model_validate({**told, "pool": agent_id, "level": LEVEL})
             await self._plane.network.register(Register(card=card))
         await eventually(lambda: self._plane.client.agents(online_only=True), lambda found: len(found) == len(_CARDS))
 
@@ -169,11 +167,11 @@ class Stage:
 
     async def reviewed(self) -> CommId:
         """Play a goal under a policy, up to a second review: what was written went back once."""
-        team = TeamSpec.model_validate(_TEAM)
-        order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": team.model_dump(mode="json")})
+        order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
+        assert order.team is not None
         goal_id = await self._plane.client.launch(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
-        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=team.policy.digest)
+        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id
         await self.say(room, DESK, Discussion(content="Three parts: figures, what stands out, what to do."))
         await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units."))

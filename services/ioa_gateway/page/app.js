@@ -68,6 +68,7 @@ async function route(isNew = true) {
 
 /** Heed what a request met: whoever is not let in is asked for a key. Returns the problem for the view to show. */
 function failed(problem) {
+  if (problem.status === 0 || problem.status === 503) app.isLive = false;
   if (problem.status === 401 && app.isIn) {
     app.isIn = false;
     denied = null;

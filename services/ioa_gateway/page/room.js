@@ -251,6 +251,8 @@ const emptyRoom = (comm) => ({
   parent: null, // {comm_id, task_id} of the group that it serves
   charter: null, // {goal, owner, members, policy, cast, inputs}
   rows: [],
+  problems: [], // those of the rows that tell of something that went wrong
+  told: [], // those that tell of files
   marks: [],
   tasks: new Map(), // task_id → {task_id, assignee, text, uses, history}
   lost: new Map(), // agent → [[seq, at or 0]]
@@ -268,7 +270,11 @@ export function append(story, entry) {
   room.oldest ??= entry;
   room.latest = entry;
   room.depth = entry.depth;
-  room.rows.push(...rows);
+  for (const row of rows) {
+    room.rows.push(row);
+    if (isProblem(row)) room.problems.push(row);
+    if (row.files.length) room.told.push(row);
+  }
   room.marks.push(markOf(entry, rows));
   if (entry.type === "group_launched") room.charter = chartered(room, entry.body.charter);
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
@@ -307,6 +313,8 @@ export function prepend(story, entries) {
       room.edges.unshift([room.oldest.seq, past.latest.node, room.oldest.node]);
     }
     room.rows = past.rows.concat(room.rows);
+    room.problems = room.rows.filter(isProblem);
+    room.told = past.told.concat(room.told);
     room.marks = past.marks.concat(room.marks);
     room.edges = past.edges.concat(room.edges);
     room.charter ??= past.charter;
@@ -442,7 +450,7 @@ const rolesOf = (room, agent) => (room.charter?.cast ?? []).filter((one) => one.
 export function filesAt(rooms, at) {
   const found = new Map();
   for (const room of rooms) {
-    for (const row of room.rows) {
+    for (const row of room.told) {
       if (row.seq > at) break;
       for (const file of row.files) {
         const known = found.get(file.sha256 + file.name);

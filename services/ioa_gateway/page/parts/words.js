@@ -136,6 +136,9 @@ export const trouble = (problem, again) => html`<div class="empty" role="alert">
   ${problem.hint ? html`<p class="muted">${problem.hint}</p>` : nothing}
   ${again ? html`<p><button class="btn" type="button" @click=${again}>Try again</button></p>` : nothing}</div>`;
 
+/** The same above what is known from before. */
+export const banner = (problem) => html`<p class="bad banner" role="alert">${icon("bad")}<span>${problem.message} ${problem.hint}</span></p>`;
+
 export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${text}</p></div>`;
 
 export const loading = (what) => html`<div class="empty" role="status"><span class="dot pulse" aria-hidden="true"></span><p class="muted">Loading ${what} …</p></div>`;
