@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check package-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check frameworks browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,8 +16,8 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 # What make test leaves out: what needs torch, a server with a language model's weights, helm, a cluster, a package index or a browser,
-# and faults that take long.
-TESTS := not torch and not model and not chaos and not chart and not k8s and not package and not browser
+# what kills processes under load, and faults that take long.
+TESTS := not torch and not model and not faults and not chaos and not chart and not k8s and not package and not browser
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,11 +57,17 @@ chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kube
 	$(BIN)/helm lint --strict --quiet helm/ioa
 	$(BIN)/pytest -m chart tests/chart
 
+fault-check: $(VENV)/.dev  ## Kill every kind of process under load at every step of its work, and judge what is left (4 min).
+	$(BIN)/pytest -n 2 --dist loadfile -m faults tests/e2e/chaos
+
 package-check: $(VENV)/.dev  ## Install the project into empty environments, each extra alone, and go through README.md and the tutorial there.
 	$(BIN)/pytest -n 2 --dist loadfile -m "package and not torch" tests/packaging
 
 browser-check: $(VENV)/.browser  ## Look at the web page in the Chromium of this machine; pictures of each view lie in build/screenshots.
 	$(BIN)/pytest -m browser tests/browser
+
+frameworks: $(VENV)/.dev  ## Adopt agents of real frameworks, each installed into an environment of its own; ARGS="langgraph autogen" of these.
+	$(BIN)/python -m tests.frameworks $(ARGS)
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s
@@ -142,7 +148,7 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra audit -c requirements/dev.txt pyproject.toml -o requirements/audit.txt
-	for image in "service:--extra=authcallout --extra=gateway --extra=a2a" agent:requirements/image-agent.in discovery:--extra=discovery; do \
+	for image in "service:--extra=authcallout --extra=gateway --extra=a2a --extra=mcp" agent:requirements/image-agent.in discovery:--extra=discovery; do \
 		$(BIN)/uv pip compile --quiet --universal $(UPGRADE) --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
 			-o requirements/image-$${image%%:*}.txt; \

@@ -28,6 +28,7 @@ from ioa.protocol.policy import (
     Review,
     Role,
     Turns,
+    Watcher,
 )
 from ioa.protocol.policy_check import MAX_POLICY_BYTES
 from ioa.protocol.team import MAX_TURNS, later_parts
@@ -55,8 +56,10 @@ _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
         Role,
         """\
 Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several, `need` says in words whom discovery is to find;
-`count` is how many of a pool or for a need. A role that is only a text is the name of its agent.""",
+`count` is how many of a pool or for a need. A role that is only a text is the name of its agent. `human = true` is the person
+`NAME` that is called as the role, `human = "anna"` another one.""",
     ),
+    "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list of one."),
     "A node": (
         Node,
         """\
@@ -136,6 +139,18 @@ used turns of the group. If fewer turns are left than there are seats, the leade
 `message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
 has a turn number, and uses up none of `max_turns`. What has only one option is not asked.
 
+**A person** holds a role that is `human`. Nobody is asked in its place: what it says comes by `ioa answer`, or by whatever speaks
+as the agent `human-NAME`. It is waited for as long as its role's `timeout` says, else until the group's deadline, counts as present
+whether anybody is there or not, and is never lost; when its time is over its turn is silent, or the default stands. Another role is
+an agent's, which opens the group.
+
+**Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
+several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
+`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `hint` something to members, which
+nobody else hears but who hears all; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and
+has a visit left. It is entered anew, and clients strike what was said since it was entered last: it is in no prompt and no view
+of an author any more, and stays in the log. Whom a message has named, and who is removed meanwhile, is left out.
+
 **Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
 holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
 for the author; if it does not choose, it has rejected. When a draft is passed its author's client says it again, word for word and
@@ -155,7 +170,8 @@ that it names for any of the speaker's. A role that a table does not name, and a
 own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
 All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
-hears all; whether a draft is passed who has heard the draft. The entry that removes a member reaches it, and nothing after it.
+hears all; whether a draft is passed who has heard the draft, and a hint whom it
+names. The entry that removes a member reaches it, and nothing after it.
 
 **Who does not hear something** and has the floor by it, or has it no more, or is removed, or whose group ends, is shown that
 something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is `elsewhere`,
@@ -166,8 +182,8 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level {VISIBILITY}, guards and reviews of level {REVIEWS}; a policy with `heard_by`, `secret`,
-`peers = "never"`, `guards` or `review` is cast with no others. A
+All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}; a policy with
+`heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers` or `human` is cast with no others. A
 group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
@@ -190,7 +206,7 @@ def _fields(kind: type[BaseModel]) -> str:
     meanings = meanings_of(kind)
     rows = []
     for name, field in kind.model_fields.items():
-        if kind is Policy and name in ("roles", "nodes"):
+        if kind is Policy and name in ("roles", "nodes", "watchers"):
             continue
         default = "required" if field.is_required() else _shown(field.default)
         values = get_args(field.annotation) if get_origin(field.annotation) is Literal else ()

@@ -13,6 +13,7 @@ from ioa.ports.brain import (
     GroupView,
     Mission,
     NobodyFits,
+    Plans,
     TaskRecord,
     TaskView,
     TeamLaunch,
@@ -33,6 +34,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.search import Need, SearchResult
+from ioa.protocol.team import TeamSpec
 
 __all__ = [
     "Alone",
@@ -49,6 +51,7 @@ __all__ = [
     "Need",
     "NobodyFits",
     "Pause",
+    "Plans",
     "Reason",
     "Said",
     "SearchResult",
@@ -58,6 +61,7 @@ __all__ = [
     "TaskSpec",
     "TaskView",
     "TeamLaunch",
+    "TeamSpec",
     "TeamTools",
     "Utterance",
     "WholeConclusion",

@@ -42,6 +42,8 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
 
     routes: list[BaseRoute] = [*_table(reach), Route(f"{PREFIX}/openapi.json", describe), *page_routes()]
     routes.append(Mount("/a2a", Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")))
+    routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp")))
+    routes += page_routes()
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 

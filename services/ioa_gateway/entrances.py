@@ -56,8 +56,16 @@ class Entrance:
                     self._app = await asyncio.to_thread(self._make)
                 except ModuleNotFoundError as error:
                     raise MissingExtraError.of(f"The entrance by {self._name}", self._extra) from error
+                _leave_streams_alone()
         return self._app
 
     def _make(self) -> ASGIApp:
         app: ASGIApp = import_module(self._module).create_application(self._reach)
         return app
+
+
+def _leave_streams_alone() -> None:
+    """Keep the library that writes their events from starting a task that looks for uvicorn: streams end by themselves."""
+    from sse_starlette.sse import _get_shutdown_state
+
+    _get_shutdown_state().watcher_started = True

@@ -49,7 +49,7 @@ class Keyring:
         looked_up_every: timedelta = timedelta(seconds=1),
     ) -> None:
         self._store = store
-        self._now = now
+        self.now = now
         self._known_for = known_for
         self._looked_up_every = looked_up_every
         self._keys: dict[KeyId, ApiKey] = {}
@@ -60,7 +60,7 @@ class Keyring:
     @property
     def is_empty(self) -> bool:
         """Whether nobody can be let in."""
-        return not any(key.stands(self._now()) for key in self._keys.values())
+        return not any(key.stands(self.now()) for key in self._keys.values())
 
     async def open(self) -> None:
         """Read the keys, and what cookies are sealed with.
@@ -128,7 +128,7 @@ class Keyring:
             UnauthenticatedError: It was used already, has expired, or never was one.
         """
         taken = await self._store.take_token(digest_of_secret(token))
-        key = None if taken is None or taken.expires_at <= self._now() else await self._find(taken.key_id)
+        key = None if taken is None or taken.expires_at <= self.now() else await self._find(taken.key_id)
         if key is None:
             raise UnauthenticatedError("This token was used, or has expired.", hint="`ioa up --web` prints a new one.")
         return _caller(key)
@@ -136,11 +136,11 @@ class Keyring:
     def stands(self, caller: Caller) -> bool:
         """Whether somebody who was let in still would be."""
         key = self._keys.get(KeyId(caller.key_id))
-        return key is not None and key.stands(self._now())
+        return key is not None and key.stands(self.now())
 
     def session_of(self, caller: Caller) -> str:
         """Write the cookie of a session."""
-        until = int((self._now() + SESSION).timestamp())
+        until = int((self.now() + SESSION).timestamp())
         return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
 
     async def in_session(self, cookie: str) -> Caller:
@@ -156,7 +156,7 @@ class Keyring:
         ):
             raise expired
         key = await self._find(KeyId(key_id))
-        if key is None or int(until) <= self._now().timestamp():
+        if key is None or int(until) <= self.now().timestamp():
             raise expired
         return _caller(key)
 
@@ -165,17 +165,17 @@ class Keyring:
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
         if key_id not in self._keys:
-            asked = self._now()
+            asked = self.now()
             await asyncio.sleep((self._read_at + self._looked_up_every - asked).total_seconds())
             await self._read(behind=asked)
         key = self._keys.get(key_id)
-        return key if key is not None and key.stands(self._now()) else None
+        return key if key is not None and key.stands(self.now()) else None
 
     async def _read(self, behind: datetime | None = None) -> None:
         """Read the keys, unless that was begun behind a time."""
         async with self._reading:
             if behind is None or self._read_at <= behind:
-                begun = self._now()
+                begun = self.now()
                 self._keys = {key.key_id: key for key in await self._store.keys()}
                 self._read_at = begun
 

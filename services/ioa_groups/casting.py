@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard, may_draft
 from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.team import Filling, TeamSpec
 
@@ -31,12 +33,15 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
+    people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
         taken = {agent for role in apart[filling.role] for agent in cast.get(role, ())}
         busy = {agent for members in cast.values() for agent in members}
         if filling.need:
             members = needs.get(filling.role, ())
+        elif people[filling.role]:
+            members = tuple([seat for seat in filling.agents if seat not in taken])
         else:
             members = tuple(
                 [agent for name in filling.agents for agent in _of_name(name, filling.count, owner, taken, busy, registry)]
@@ -45,6 +50,26 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
             raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
     return tuple([Casting(role=role, members=members) for role, members in cast.items()])
+
+
+def people_of(policy: Policy, cast: Sequence[Casting]) -> frozenset[AgentId]:
+    """Return the members that are people."""
+    return frozenset([agent for role, casting in zip(policy.roles, cast, strict=True) if role.human for agent in casting.members])
+
+
+def card_of_seat(seat: AgentId) -> AgentCard:
+    """Return the card of a person for whom nothing is registered."""
+    return AgentCard(
+        agent_id=seat,
+        name=seat,
+        description="A person.",
+        pool=PoolId(seat),
+        may_team_up=False,
+        leads=False,
+        level=LEVEL,
+        patience=timedelta(days=30),
+        speaks="human",
+    )
 
 
 def check_levels(policy: Policy, cards: Sequence[AgentCard]) -> None:

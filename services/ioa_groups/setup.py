@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -49,7 +49,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
-from ioa_groups.casting import cast_roles, check_levels
+from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
 
 SETUP_NAME = AgentId("group-setup")
 
@@ -142,7 +142,9 @@ class GroupSetup:
             self._check_given(record, request.owner)
         team = None if record is None else record.goal.team
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
-        cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
+        people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
+        everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
+        cards = self._cards_of(everybody, people)
         if team is not None:
             check_levels(team.policy, cards)
         _check_team(request, record, cards)
@@ -430,16 +432,19 @@ class GroupSetup:
             repetition=record.goal.repetition,
         )
 
-    def _cards_of(self, agent_ids: tuple[AgentId, ...]) -> tuple[AgentCard, ...]:
-        """Return the cards of a team, its owner first."""
+    def _cards_of(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
+        """Return the cards of a team, its owner first; people need not be registered, nor be there."""
         cards, pool = [], self._pool_of(agent_ids[0])
         for agent_id in dict.fromkeys(agent_ids):
             record = self._ports.registry.card(agent_id)
+            if record is None and agent_id in people:
+                cards.append(card_of_seat(agent_id))
+                continue
             if record is None:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
             if agent_id != agent_ids[0] and not may_draft(pool, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
-            if not self._ports.registry.is_online(agent_id):
+            if agent_id not in people and not self._ports.registry.is_online(agent_id):
                 raise self._absence(agent_id)
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
         return tuple(abridged(card, _CARDS_BYTES // len(cards)) for card in cards)

@@ -19,10 +19,12 @@ from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
 from ioa.client.history import conversation
+from ioa.client.seat import Seat
 from ioa.client.watching import watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import LaunchGroup
 from ioa.hosting.brains import Mind, check_models, mind_of, open_minds
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.system_client import SystemClient
@@ -58,10 +60,15 @@ class RunningSystem:
         client: The system as its users see it, for whatever else a test wants to ask.
     """
 
-    def __init__(self, client: SystemClient, progress: Sequence[Progress], within: timedelta) -> None:
+    def __init__(self, client: SystemClient, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
         self.client = client
+        self._network = network
         self._progress = progress
         self._within = within
+
+    def seat(self, person: str) -> Seat:
+        """Take the seat of a person in teams with `human` roles, to see what waits for it, and to answer."""
+        return Seat(self._network, person, SystemClock())
 
     async def run(self, goal: str | GoalOrder, *, files: Sequence[Path] = ()) -> FinishedGoal:
         """Publish a goal as a user does, and wait for its result.
@@ -149,7 +156,7 @@ class System:
         progress: list[Progress] = []
         async with self._open_plane() as plane, self._serving(plane, agents, _mind(brain, model), progress):
             await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
-            yield RunningSystem(plane.client, progress, self.within)
+            yield RunningSystem(plane.client, plane.network, progress, self.within)
 
     @asynccontextmanager
     async def group(

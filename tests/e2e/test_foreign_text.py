@@ -103,6 +103,11 @@ COMMANDS: dict[str, list[str]] = {
     "dead show": ["1"],
     "dead retry": ["2"],
     "agent run": ["unloadable.py:agent"],
+    "agent adopt command": ["--id", f"x{HOSTILE}", "--description", "Runs", "--", "prog"],
+    "agent adopt webhook": [f"x{HOSTILE}", "--id", "hook", "--description", "Answers"],
+    "agent adopt agent-protocol": [f"x{HOSTILE}", "--id", "steps", "--description", "Answers"],
+    "agent adopt a2a": [f"x{HOSTILE}", "--id", "remote", "--description", "Answers"],
+    "agent adopt mcp": [f"x{HOSTILE}'", "--id", "tools", "--description", "Answers"],
     "agents": [],
     "agents search": [f"greet Ada {HOSTILE}", "say hello", "--why"],
     "agents remove": [f"x{HOSTILE}"],
@@ -115,9 +120,12 @@ COMMANDS: dict[str, list[str]] = {
     "keys create": ["--name", f"ci{HOSTILE}"],
     "keys list": [],
     "keys revoke": [f"ci{HOSTILE}"],
+    "waiting": [],
+    "answer": [f"x{HOSTILE}.1", f"Yes {HOSTILE}"],
     "team check": [f"team{HOSTILE}.toml"],
     "team draw": [f"team{HOSTILE}.toml"],
     "team try": [f"team{HOSTILE}.toml"],
+    "team plan": [f"Count the words in a.txt, and then draw a chart '{HOSTILE}'"],
     "team run": [f"team{HOSTILE}.toml"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],
@@ -130,7 +138,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {"waiting", "keys create", "prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -8,9 +8,10 @@ one whose answer is missing has had its effect.
 from __future__ import annotations
 
 import asyncio
+import base64
 import shlex
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -78,6 +79,21 @@ class McpTool:
     is_repeatable: bool
 
 
+@dataclass(frozen=True)
+class McpAnswer:
+    """What a tool brought.
+
+    Attributes:
+        text: What of it can be read, and of the rest what it is.
+        is_error: Whether the tool says that it has failed.
+        files: What of it is no text: name, content, media type.
+    """
+
+    text: str
+    is_error: bool = False
+    files: tuple[tuple[str, bytes, str], ...] = ()
+
+
 class McpServer:
     """An open server; made by `open_mcp_server`.
 
@@ -131,8 +147,21 @@ class McpServer:
                 break
         self.tools = found
 
-    async def call(self, tool: McpTool, arguments: dict[str, Any]) -> str:
-        """Call a tool and return what it says, as text; an error of the tool itself begins with `Error:`.
+    async def call(
+        self,
+        tool: McpTool,
+        arguments: dict[str, Any],
+        *,
+        hear: Callable[[str, float | None], None] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> McpAnswer:
+        """Call a tool and return what it brings.
+
+        Args:
+            tool: The tool.
+            arguments: What it is called with.
+            hear: Told how far it is, in words and as a fraction, by a server that says so.
+            about: What the server may know besides, as the request's `_meta`.
 
         Raises:
             UnavailableError: The connection is lost, and cannot be opened again, or the call cannot be repeated.
@@ -140,7 +169,7 @@ class McpServer:
         """
         client = await self._connected()
         try:
-            return await _called(client, tool, arguments)
+            return await _called(client, tool, arguments, hear, about)
         except Exception as error:
             if not _is_loss(error):
                 raise
@@ -152,7 +181,7 @@ class McpServer:
                 hint="Nobody knows whether the call has had its effect; look before it is repeated.",
             )
         try:
-            return await _called(again, tool, arguments)
+            return await _called(again, tool, arguments, hear, about)
         except Exception as error:
             raise (_why_closed(self._address, error) if _is_loss(error) else error) from error
 
@@ -204,22 +233,39 @@ async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
     return await stack.enter_async_context(Client(stdio_client(started, errlog=sys.stderr)))
 
 
-async def _called(client: Client, tool: McpTool, arguments: dict[str, Any]) -> str:
-    result = await client.call_tool(tool.name, arguments)
-    said = "\n".join(map(_text_of, result.content))
-    return f"Error: {said or 'the tool does not say which'}" if result.is_error else said
+async def _called(
+    client: Client,
+    tool: McpTool,
+    arguments: dict[str, Any],
+    hear: Callable[[str, float | None], None] | None,
+    about: Mapping[str, Any] | None,
+) -> McpAnswer:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        if hear is not None:
+            hear(message or "", min(progress / total, 1.0) if total and total > 0 and progress >= 0 else None)
+
+    meta: Any = dict(about) if about else None  # typed as the names that the protocol itself has
+    result = await client.call_tool(tool.name, arguments, progress_callback=on_progress if hear else None, meta=meta)
+    read = list(map(_read, result.content))
+    return McpAnswer("\n".join(text for text, _ in read), bool(result.is_error), tuple(file for _, file in read if file))
 
 
-def _text_of(block: ContentBlock) -> str:
-    """Return what a model can read of an answer; of what is no text, what it is."""
-    from mcp_types import EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+def _read(block: ContentBlock) -> tuple[str, tuple[str, bytes, str] | None]:
+    """Return what can be read of an answer, and of what is no text what it is, with its content if it is here."""
+    from mcp_types import AudioContent, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
     if isinstance(block, TextContent):
-        return block.text
+        return block.text, None
     if isinstance(block, EmbeddedResource):
         inner = block.resource
-        return inner.text if isinstance(inner, TextResourceContents) else f"[{inner.uri}: {inner.mime_type or 'no text'}]"
-    return f"[{block.uri}]" if isinstance(block, ResourceLink) else f"[{block.mime_type}, which cannot be shown]"
+        if isinstance(inner, TextResourceContents):
+            return inner.text, None
+        kind = inner.mime_type or "application/octet-stream"
+        return f"[{inner.uri}: {inner.mime_type or 'no text'}]", (str(inner.uri), base64.b64decode(inner.blob), kind)
+    if isinstance(block, ResourceLink):
+        return f"[{block.uri}]", None
+    assert isinstance(block, ImageContent | AudioContent)
+    return f"[{block.mime_type}, which cannot be shown]", ("", base64.b64decode(block.data), block.mime_type)
 
 
 def _is_loss(error: Exception) -> bool:

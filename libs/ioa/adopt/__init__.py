@@ -13,13 +13,55 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ioa.adopt.agent_servers import agent_protocol
     from ioa.adopt.commands import command
+    from ioa.adopt.frameworks import (
+        adk,
+        agent_framework,
+        autogen,
+        crewai,
+        langgraph,
+        llama_index,
+        openai_agents,
+        pydantic_ai,
+        smolagents,
+    )
+    from ioa.adopt.mcp_tools import mcp
+    from ioa.adopt.remote_agents import a2a
     from ioa.adopt.webhooks import webhook
 
-__all__ = ["command", "webhook"]
+__all__ = [
+    "a2a",
+    "adk",
+    "agent_framework",
+    "agent_protocol",
+    "autogen",
+    "command",
+    "crewai",
+    "langgraph",
+    "llama_index",
+    "mcp",
+    "openai_agents",
+    "pydantic_ai",
+    "smolagents",
+    "webhook",
+]
 
+_FRAMEWORKS = "ioa.adopt.frameworks"
 _HOMES = {
+    "a2a": "ioa.adopt.remote_agents",
+    "agent_protocol": "ioa.adopt.agent_servers",
     "command": "ioa.adopt.commands",
+    "adk": _FRAMEWORKS,
+    "agent_framework": _FRAMEWORKS,
+    "autogen": _FRAMEWORKS,
+    "crewai": _FRAMEWORKS,
+    "langgraph": _FRAMEWORKS,
+    "llama_index": _FRAMEWORKS,
+    "openai_agents": _FRAMEWORKS,
+    "pydantic_ai": _FRAMEWORKS,
+    "smolagents": _FRAMEWORKS,
+    "mcp": "ioa.adopt.mcp_tools",
     "webhook": "ioa.adopt.webhooks",
 }
 """Where each name is defined."""

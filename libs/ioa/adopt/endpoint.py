@@ -88,8 +88,14 @@ class Calls:
         self._http = http
         self.whose = whose
 
-    async def send(self, method: str, url: str, **said: Any) -> httpx.Response:
-        """Send a request that does no harm if it is repeated, again while the server is away or busy, four times at most.
+    async def send(self, method: str, url: str, *, is_repeatable: bool = True, **said: Any) -> httpx.Response:
+        """Send a request, again while the server is away or busy, four times at most.
+
+        Args:
+            method: The method.
+            url: Where to; relative to the endpoint's address.
+            is_repeatable: Whether it does no harm if it has arrived before. Otherwise one whose answer is lost has failed.
+            said: What else `httpx` takes.
 
         Raises:
             TaskError: The server cannot be reached, or refuses.
@@ -104,7 +110,9 @@ class Calls:
                 answer = await self._http.request(method, url, **said)
             except httpx.TransportError as error:
                 trouble = str(error) or type(error).__name__
-                continue
+                if is_repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+                    continue
+                break
             if answer.status_code not in _BUSY:
                 return self._accepted(answer)
             trouble = f"status {answer.status_code}"

@@ -53,14 +53,12 @@ def adopted(agent_id: str, description: str, card: Card, run: Run) -> Agent:
     return agent
 
 
-def in_words(task: str, ctx: TaskContext) -> str:
-    """Say a task to an agent that is told nothing but words: with the results that it builds on, and with where its files are."""
+def with_results(task: str, ctx: TaskContext) -> str:
+    """Say a task to an agent that is told nothing but words: with the results that it builds on."""
     told = [task]
     for result in ctx.results:
         rejected = f"(rejected: {result.rejected}) " if result.rejected else ""
         told.append(f"Result of an earlier task, {result.task_desc!r}:\n{rejected}{result.content}")
-    if files := [*ctx.inputs, *(file for result in ctx.results for file in result.artifacts)]:
-        told.append("\n".join(["Files:", *(f"{file.name}: {file.path}" for file in files)]))
     return "\n\n".join(told)
 
 

@@ -53,6 +53,8 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
+        self._struck: Sequence[tuple[int, int]] = ()
+        """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
         """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
         self.thoughts: dict[int, str] = {}
@@ -81,6 +83,9 @@ class GroupHistory:
                 pass
         closed = self._time_tasks(sequenced.entry.state, event.at)
         self._record_in_order(event, closed)
+        course = sequenced.entry.state.course
+        if course is not None and course.struck:
+            self._struck = course.struck
         if self.state is None or sequenced.entry.state.turn != self.state.turn:
             self._granted = event.at
         self.state = sequenced.entry.state
@@ -90,6 +95,9 @@ class GroupHistory:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
         own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
         return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+
+    def _is_struck(self, item: Message | TaskRecord) -> bool:
+        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self._struck)
 
     def _forget_draft(self, message: Message) -> None:
         """Have a message that was passed take the place of its draft, for those that have heard both."""
@@ -112,6 +120,9 @@ class GroupHistory:
             messages = [message for message in messages if not _is_of_peers(state, me, message)]
             log = [item for item in log if not _is_of_peers(state, me, item)]
             state = _unanswered(state)
+        if self._struck:
+            messages = [message for message in messages if not self._is_struck(message)]
+            log = [item for item in log if not self._is_struck(item)]
         return GroupView(
             me=me,
             charter=self.charter,
@@ -133,6 +144,10 @@ class GroupHistory:
     def tasks(self) -> tuple[TaskRecord, ...]:
         """Every task given out, in order, with what is known of it."""
         return tuple(self._record(spec) for spec in self._specs.values())
+
+    def messages(self) -> Sequence[Message]:
+        """Return what was said that this member was told, in order."""
+        return self._messages
 
     def public_messages(self) -> Sequence[Message]:
         """Return what was said that every member could read, in order."""

@@ -124,9 +124,15 @@ class TurnView:
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
         return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to)})
 
-    def decide(self, choice: str, why: str = "") -> Decision:
-        """Choose one of `offer.options`, where a policy asks this agent to."""
-        return validate(Decision, {"choice": choice, "content": why})
+    def decide(self, choice: str, why: str = "", *, members: Sequence[str] = ()) -> Decision:
+        """Choose one of `offer.options`, where a policy asks this agent to.
+
+        Args:
+            choice: What is chosen.
+            why: A reason; of a hint, what is told.
+            members: Where it watches: whom it removes or tells something, of `offer.members`.
+        """
+        return validate(Decision, {"choice": choice, "content": why, "members": tuple(members)})
 
     def assign(
         self,

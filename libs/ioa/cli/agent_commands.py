@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ioa.cli.adopt_commands import adopt
 from ioa.cli.failures import reported
 from ioa.cli.options import AsJson, Url
 from ioa.cli.terminal import Terminal
 
 agent = typer.Typer(no_args_is_help=True, help="Run an agent.")
+agent.add_typer(adopt, name="adopt")
 agents = typer.Typer(invoke_without_command=True, help="List the agents, or search among them.")
 
 
@@ -98,5 +100,7 @@ def run(
     with reported(as_json=as_json):
         from ioa.cli.joining import join, numbers
         from ioa.hosting.deployment import replica_of
+        from ioa.hosting.host import load_agent
 
-        join(targets, numbers(replica, replicas, replica_of(os.environ)), url, metrics_port, Terminal(as_json=as_json))
+        agents = [load_agent(target) for target in targets]
+        join(agents, numbers(replica, replicas, replica_of(os.environ)), url, metrics_port, Terminal(as_json=as_json))

@@ -1,4 +1,4 @@
-"""`ioa agent run`: joining agents from Python files to the system in reach."""
+"""`ioa agent run` and `ioa agent adopt`: joining agents to the system in reach."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ioa.agent.definition import AgentDefinition
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.hosting.deployment import as_deployed
-from ioa.hosting.host import host, load_agent, serve_hosted
+from ioa.hosting.host import host, serve_hosted
 from ioa.hosting.place import listens, places
 
 _SHOWN = 5
@@ -35,14 +36,14 @@ def numbers(replica: int | None, replicas: int | None, deployed_as: int | None =
 
 
 def join(
-    targets: Sequence[str], replicas: Sequence[int | None], url: str | None, metrics_port: int | None, terminal: Terminal
+    wanted: Sequence[AgentDefinition],
+    replicas: Sequence[int | None],
+    url: str | None,
+    metrics_port: int | None,
+    terminal: Terminal,
 ) -> None:
-    """Serve each agent as these replicas until SIGTERM. They wait for a system that is not there yet, and outlive its outages.
-
-    Raises:
-        InvalidInputError: A target is no agent.
-    """
-    agents = as_deployed([load_agent(target) for target in targets], os.environ)
+    """Serve each agent as these replicas until SIGTERM. They wait for a system that is not there yet, and outlive its outages."""
+    agents = as_deployed(wanted, os.environ)
     hosted = [host(agent, replica) for agent in agents for replica in replicas]
     names = [one.agent_id for one in hosted]
     chosen, there = asyncio.run(_choose(url))

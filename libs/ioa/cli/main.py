@@ -17,6 +17,7 @@ from ioa.cli import (
     goal_commands,
     group_commands,
     key_commands,
+    people_commands,
     team_commands,
 )
 from ioa.cli.failures import reported
@@ -203,6 +204,8 @@ def run(
 
 app.command("goals")(goal_commands.goals)
 app.command("groups")(group_commands.groups)
+app.command("waiting")(people_commands.waiting)
+app.command("answer", cls=_TakesText)(people_commands.answer)
 
 
 @app.command()

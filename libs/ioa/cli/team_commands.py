@@ -76,6 +76,39 @@ def try_(
 
 
 @team.command()
+def plan(
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What the team is to reach.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the team file there.", show_default=False)] = None,
+    approve: Annotated[
+        bool, typer.Option("--approve", help="Show the plan, ask whether it is to be run, and run it then.")
+    ] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Plan a team for a goal, by the language model of the environment (IOA_LLM_MODEL), else by rules. Nothing runs unasked."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.run import Wanted, run_goal
+        from ioa.cli.team_plans import plan_goal, tell_plan
+        from ioa.errors import InvalidInputError
+        from ioa.protocol.goal_order import order_of
+        from ioa.runtime.exit_code import ExitCode
+
+        if approve and as_json:
+            raise InvalidInputError("Somebody has to read what is approved: --approve goes without --json.")
+        terminal = Terminal(as_json=as_json)
+        planned, by = run_to_end(plan_goal(url, goal))
+        tell_plan(planned, by, out, terminal, drawn_too=approve)
+        code = ExitCode.DONE
+        if approve and planned is not None:
+            if typer.confirm("Run it?", err=True):
+                code = run_to_end(run_goal(Wanted(order_of(goal, team=planned), (), None, url, None, None), terminal))
+            else:
+                terminal.note("Not approved: nothing was published.")
+    raise typer.Exit(code)
+
+
+@team.command()
 def run(
     file: TeamFile,
     goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the file")] = None,

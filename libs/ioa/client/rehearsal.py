@@ -222,7 +222,8 @@ def _refused(state: GroupState, by: AgentId, number: int) -> Event:
 def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | Decision:
     """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
     if offered.options:
-        return Decision(choice=_choice(line, offered), content=line.words)
+        members = tuple([AgentId(one.strip()) for one in line.fields.get("members", "").split(",") if one.strip()])
+        return Decision(choice=_choice(line, offered), content=line.words, members=members)
     to = [AgentId(name) for name in line.to.split(",")] if line.to else []
     return Discussion(
         content=line.words or f"({speaker} speaks)",
@@ -262,7 +263,7 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
     if offered.options:
-        return f"decides: {_choice(line, offered)}"
+        return " ".join(filter(None, (f"decides: {_choice(line, offered)}", line.fields.get("members"))))
     if offered.again:
         return "(says it again)"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}

@@ -280,8 +280,9 @@ def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:  # noqa: C9
             to = f"to {named}: " if named else f"on to {go}: " if go else ""
             filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
             return [(speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())]
-        case Decision(choice=choice, content=content):
-            return [(speaker, "decision", f"{choice}: {content}" if content else choice, Tone.PLAIN, ())]
+        case Decision(choice=choice, content=content, members=members):
+            chosen = " ".join((choice, *members))
+            return [(speaker, "decision", f"{chosen}: {content}" if content else chosen, Tone.PLAIN, ())]
         case SyncTaskAssignment() | AsyncTaskAssignment() as payload:
             return _of_assignment(speaker, payload)
         case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, owed_effects
-from ioa.group.events import Event, Kind, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
+from ioa.group.events import Event, Kind, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.policy import rules
 from ioa.group.policy.audience import audience, check_floor, noticed
 from ioa.group.policy.hearing import hides
@@ -170,6 +170,8 @@ def _find(state: GroupState, event: Event) -> tuple[Row, Cell]:
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
+    if isinstance(event, MemberLost) and any(one.human and one.agent_id == event.agent_id for one in state.members):
+        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{event.agent_id} is a person, and is waited for.")
     if row.level > state.limits.level:
         why = f"{row.name} is legal in groups of level {row.level}, and this one is held to the rules of {state.limits.level}."
         raise IllegalEventError(RejectionCode.WRONG_PHASE, why)

@@ -30,7 +30,12 @@ def launch(launched: GroupLaunched) -> GroupState:
         user=charter.user,
         owner=charter.owner,
         members=tuple(
-            Member(agent_id=card.agent_id, patience=card.patience if counts else None, roles=plays[card.agent_id])
+            Member(
+                agent_id=card.agent_id,
+                patience=card.patience if counts else None,
+                roles=plays[card.agent_id],
+                human=charter.policy is not None and any(charter.policy.roles[role].human for role in plays[card.agent_id]),
+            )
             for card in charter.team_members
         ),
         limits=charter.limits,

@@ -144,7 +144,8 @@ class Charter(Model):
 class Member(Model):
     """A member and whether its lease still stands; if not, since when. `patience` is that of its card.
 
-    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more.
+    `roles` are the numbers of those it plays in the group's policy. Who is removed by it has no part any more, and who is `human`
+    by it is never lost.
     """
 
     agent_id: AgentIdField
@@ -153,6 +154,7 @@ class Member(Model):
     patience: Patience | None = None
     roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     removed: Annotated[bool, Field(exclude_if=operator.not_)] = False
+    human: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
     @property
     def takes_part(self) -> bool:
@@ -350,7 +352,7 @@ class Gathering(Model):
         return min([seat.until for seat in self.seats])
 
 
-Ask = Literal["exit", "speaker", "review"]
+Ask = Literal["exit", "speaker", "review", "watch"]
 """What somebody is asked to decide."""
 
 
@@ -358,7 +360,7 @@ class Asking(Model):
     """A member is to choose one of the options.
 
     Attributes:
-        about: Whether it chooses the way out of a node, who speaks next, or whether a draft is passed.
+        about: Whether it chooses the way out of a node, who speaks next, whether a draft is passed, or whether to step in.
         default: What stands if it does not choose.
         tries: How many wrong choices it has left; the last of them leaves the default.
         refused: The wrong choice that was counted last.
@@ -491,6 +493,31 @@ class Draft(Model):
     passed: bool = False
 
 
+class Next(NamedTuple):
+    """What a message has chosen, while somebody is asked before it is done.
+
+    Attributes:
+        go: The way out that its speaker has chosen.
+        named: Whom it has named, by number.
+        several: Whether they are to speak side by side.
+        question: What they are asked.
+        gathered: Whether it is what several have said side by side.
+    """
+
+    go: Name | None = None
+    named: tuple[Count, ...] = ()
+    several: bool = False
+    question: Form = ()
+    gathered: bool = False
+
+
+class Watch(Model):
+    """The watchers that are to be asked before the group goes on, by their numbers in the policy; the first of them is now."""
+
+    due: tuple[Count, ...]
+    then: Next
+
+
 class Course(Model):
     """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
 
@@ -511,6 +538,9 @@ class Course(Model):
         offered: What the floor holder may choose, as the router found it: the members that it may name, and the ways out. Only what
             members are shown holds it, where what they see does not tell.
         draft: What was said and is not passed yet, or not said again.
+        watch: Who is asked before the group goes on.
+        entered: The turn in which each node was entered last; empty if none is begun anew.
+        struck: From which to which turn what was said is struck, since a node was begun anew.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
@@ -528,6 +558,9 @@ class Course(Model):
     nominated: Annotated[Count | None, Field(exclude_if=lambda value: value is None)] = None
     offered: Annotated[Choices | None, Field(exclude_if=lambda value: value is None)] = None
     draft: Annotated[Draft | None, Field(exclude_if=operator.not_)] = None
+    watch: Annotated[Watch | None, Field(exclude_if=operator.not_)] = None
+    entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
     level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 

@@ -30,6 +30,7 @@ class TeamFields(TypedDict, total=False):
     seed: int
     silent: Literal["skip", "end"]
     heard_by: Literal["all", "node", "leader"]
+    watchers: Sequence[Mapping[str, Any]]
 
 
 class RoleFields(TypedDict, total=False):
@@ -44,6 +45,7 @@ class RoleFields(TypedDict, total=False):
     timeout: float
     secret: bool
     hears_all: bool
+    human: bool | str
 
 
 class NodeFields(TypedDict, total=False):

@@ -37,6 +37,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, SearchResult
+from ioa.protocol.team import TeamSpec
 
 Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass
 """What a floor holder may say in a discussion."""
@@ -183,7 +184,7 @@ class GroupView:
     Attributes:
         messages: Everything said so far, in the group's order.
         log: The same, and in its place each task that was closed without a message, by a nested team, a deadline or a cancellation.
-            It only ever grows at its end; but a draft goes from it when it is said to all.
+            It only ever grows at its end; but a draft goes from it when it is said to all, and what is struck.
         at: When the floor was granted, by the log; None if nobody said.
         files: Where the files of the group and of its goal are read.
         tasks: Every task given out so far, in order.
@@ -291,6 +292,18 @@ class Decides(Protocol):
 
     async def decide(self, view: GroupView) -> Decision | Pass:
         """Choose one of `view.offer.options`, or pass, so that the default stands."""
+
+
+@runtime_checkable
+class Plans(Protocol):
+    """A brain that plans teams: who is needed for a goal, and by which policy they work."""
+
+    async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
+        """Plan a team for a goal that was given none; None if it needs no policy.
+
+        Raises:
+            UnavailableError: Discovery does not answer.
+        """
 
 
 def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:

@@ -39,5 +39,11 @@ VISIBILITY = 5
 REVIEWS = 6
 """Under a policy messages may be held to guards, and be reviewed before others hear them."""
 
+WATCHERS = 6
+"""Members may be asked after each message whether to step in."""
+
+PEOPLE = 6
+"""Members may be people, who are waited for and never lost."""
+
 LEVEL = 6
 """The level of this release."""

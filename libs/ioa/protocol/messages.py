@@ -119,12 +119,14 @@ class Decision(Model):
 
     Attributes:
         choice: One of the options.
-        content: Why.
+        content: Why; of a hint, what is told.
+        members: Whom a watcher removes, or tells something.
     """
 
     type: Literal["DECISION"] = "DECISION"
     choice: Annotated[str, Field(max_length=200)]
     content: Annotated[str, Field(max_length=2_000)] = ""
+    members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
 
 
 class SyncTaskAssignment(Model):

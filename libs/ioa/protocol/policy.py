@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, POLICIES, REVIEWS, VISIBILITY
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -33,6 +33,9 @@ END = "end"
 """Where an exit leads that ends the discussion; no node is called so."""
 STAY = "stay"
 """What a judge chooses that lets the node go on."""
+
+NOTHING = "nothing"
+"""What a watcher chooses that lets the group go on as it is."""
 
 NAME = r"^[a-z][a-z0-9_-]{0,31}$"
 """What a role, a node and a field may be called."""
@@ -77,6 +80,7 @@ class Role(PolicyPart):
         timeout: How long a holder has the floor; None: as its card says, or its group.
         secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
+        human: Whether a person holds it: no model is asked, and it is waited for and never lost.
     """
 
     name: Name
@@ -85,6 +89,7 @@ class Role(PolicyPart):
     timeout: Seconds | None = None
     secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
 
 Hearing = Literal["all", "node", "leader"]
@@ -313,6 +318,30 @@ class Node(PolicyPart):
         return tuple(one for one in self.form if one.name in named)
 
 
+WatchVerb = Literal["remove", "hint", "end", "go"]
+"""What a watcher may do: take members out, tell some of them something, end the discussion, or begin a node anew."""
+
+
+class Watcher(PolicyPart):
+    """Who is asked after messages whether to step in, before anybody else speaks.
+
+    Attributes:
+        role: Whose first holder is asked.
+        node: Where; None is in each node.
+        by: After messages of holders of this role; None is of anybody.
+        every: After each so many turns of the group.
+        may: What it may choose besides nothing: `remove` or `hint` some members, `end` the discussion, `go` back to a node.
+        go: The nodes that it may begin anew, once they were entered. What was said since then is struck.
+    """
+
+    role: Name
+    node: Name | None = None
+    by: Name | None = None
+    every: Whole = 1
+    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=4)]
+    go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
+
+
 class Policy(PolicyPart):
     """How a group is led. The first node is entered first.
 
@@ -323,6 +352,7 @@ class Policy(PolicyPart):
         seed: Of the random order.
         silent: What a silent turn does: it is skipped, or it ends the group.
         heard_by: Who hears what is said in nodes that do not say so themselves.
+        watchers: Who is asked after messages whether to step in, in this order.
     """
 
     version: Version = 1
@@ -333,6 +363,7 @@ class Policy(PolicyPart):
     seed: Annotated[int, Field(strict=True, ge=0, le=2**53)] = 0
     silent: Literal["skip", "end"] = "skip"
     heard_by: Annotated[Hearing, Field(exclude_if=_unless("all"))] = "all"
+    watchers: Annotated[tuple[Watcher, ...], Field(max_length=16, exclude_if=operator.not_)] = ()
 
     @cached_property
     def node_numbers(self) -> Mapping[str, int]:
@@ -359,6 +390,10 @@ class Policy(PolicyPart):
         """The level that a group needs to be led by it."""
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
+        if self.watchers:
+            return WATCHERS
+        if any(role.human for role in self.roles):
+            return PEOPLE
         if self.hides:
             return VISIBILITY
         asks = any(
@@ -375,7 +410,13 @@ class Policy(PolicyPart):
         """Whether something is kept from members for good."""
         heard = [hearers for of_role in self._hearing for hearers in of_role.values()]
         never = any(node.sits_apart and node.turns.peers == "never" for node in self.nodes)
-        return never or bool(self.secrets) or self.reviews or any(hearers is not None for hearers in heard)
+        hints = any("hint" in watcher.may for watcher in self.watchers)
+        return never or hints or bool(self.secrets) or self.reviews or any(hearers is not None for hearers in heard)
+
+    @cached_property
+    def rewinds(self) -> bool:
+        """Whether a node may be begun anew, and what was said since it was entered be struck."""
+        return any(watcher.go for watcher in self.watchers)
 
     @cached_property
     def reviews(self) -> bool:

@@ -6,10 +6,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ioa.protocol.codec import encode_value
-from ioa.protocol.policy import END, MAX_FIELD_CHARS, STAY, Condition, Exit, FieldKind, FormField, Node, Policy, looks_like
+from ioa.protocol.policy import (
+    END,
+    MAX_FIELD_CHARS,
+    NOTHING,
+    STAY,
+    Condition,
+    Exit,
+    FieldKind,
+    FormField,
+    Node,
+    Policy,
+    Watcher,
+    WatchVerb,
+    looks_like,
+)
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -115,19 +129,42 @@ def _of_names(policy: Policy) -> Iterator[PolicyFinding]:
 
 def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
     roles = policy.role_numbers
+    if all(role.human for role in policy.roles):
+        yield _error("", "only people take part: let an agent play one of the roles, which opens the group")
     if policy.leader is not None:
         yield from _of_role("leader", policy.leader, roles)
+    for number, watcher in enumerate(policy.watchers, 1):
+        yield from _of_watcher(policy, number, watcher)
     if policy.heard_by == "leader" and policy.leader is None:
         yield _error("", "heard_by = 'leader' needs `leader`, the role that hears all others")
     for node in policy.nodes:
         yield from _of_cast(node, roles)
         yield from _of_hearing(policy, node, roles)
         yield from _of_turns(node, roles)
+        opens = node.opens
+        if opens is not None and opens.say and opens.role in roles and policy.roles[roles[opens.role]].human:
+            yield _error(_at(node), f"{opens.role} is a person, who finds words of its own to open it: leave `say` out")
         for what in faults_of(node.form):
             yield _error(_at(node), what)
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
         yield from _of_exits(node, roles, policy.node_numbers)
+
+
+def _of_watcher(policy: Policy, number: int, watcher: Watcher) -> Iterator[PolicyFinding]:
+    where, nodes = f"watcher {number}", policy.node_numbers
+    for name in filter(None, (watcher.role, watcher.by)):
+        yield from _of_role(where, name, policy.role_numbers)
+    for name in (*([watcher.node] if watcher.node else []), *watcher.go):
+        if name not in nodes:
+            yield _error(where, f"there is no node {name!r}{nearest(name, nodes) or f'; there are {listed(nodes)}'}")
+    if ("go" in watcher.may) != bool(watcher.go):
+        yield _error(where, "`go` lists the nodes that it may begin anew, and goes with `may = ['go']`")
+    for name in watcher.go:
+        if name in (NOTHING, *get_args(WatchVerb)):
+            yield _error(where, f"cannot choose the node {name!r}, which is another of its options: give that node another name")
+    if policy.ends == "last":
+        yield _error(where, "is asked after the last message, which ends = 'last' would make the result: let the leader conclude")
 
 
 def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -382,6 +419,7 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name: node for node in policy.nodes for name in _asked_in(node)}
     named = {one.role for node in policy.nodes for one in node.form} | {node.review.by for node in policy.nodes if node.review}
+    named |= {watcher.role for watcher in policy.watchers}
     for role in policy.roles:
         is_told = role.secret and role.prompt  # it may be there for its words
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
@@ -411,6 +449,9 @@ def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
         for name in node.roles:
             if policy.roles[numbers[name]].secret and policy.hearers(number, (numbers[name],)) is None:
                 yield PolicyFinding("warning", _at(node), f"{name} is secret, and all hear who speaks here")
+    for number, watcher in enumerate(policy.watchers, 1):
+        if policy.hides and watcher.role not in knowing:
+            yield PolicyFinding("warning", f"watcher {number}", f"{watcher.role} may not hear all that it watches: set hears_all")
     leader = policy.leader or policy.roles[0].name
     if policy.secrets and leader not in knowing:
         yield PolicyFinding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")

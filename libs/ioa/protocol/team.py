@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_texts, why_of
-from ioa.protocol.ids import AgentIdField
+from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
     END,
     MAX_FIELD_CHARS,
@@ -37,6 +37,7 @@ from ioa.protocol.policy import (
     Review,
     Role,
     Turns,
+    Watcher,
     Whole,
 )
 from ioa.protocol.policy_check import (
@@ -52,8 +53,8 @@ from ioa.protocol.policy_check import (
 
 MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
-_MAX_GOAL_CHARS = 32_000
-_MAX_NEED_CHARS = 4_000
+MAX_GOAL_CHARS = 32_000
+MAX_NEED_CHARS = 4_000
 
 
 class Filling(PolicyPart):
@@ -67,7 +68,7 @@ class Filling(PolicyPart):
 
     role: Name
     agents: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)] = ()
-    need: Annotated[str, Field(max_length=_MAX_NEED_CHARS)] = ""
+    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)] = ""
     count: Annotated[int, Field(strict=True, ge=1, le=MAX_ROLES)] = 1
 
     @model_validator(mode="after")
@@ -91,15 +92,29 @@ class TeamSpec(PolicyPart):
     """
 
     team: Annotated[str, Field(min_length=1, max_length=64)]
-    goal: Annotated[str, Field(max_length=_MAX_GOAL_CHARS)] = ""
+    goal: Annotated[str, Field(max_length=MAX_GOAL_CHARS)] = ""
     max_turns: Whole = MAX_TURNS
     policy: Policy
     fillings: tuple[Filling, ...]
 
     @property
     def leader(self) -> Filling:
-        """Who leads: the filling of the leading role, else of the first one."""
-        return next((one for one in self.fillings if one.role == self.policy.leader), self.fillings[0])
+        """Who opens the group: the filling of the leading role, or if a person holds that, of the first one that agents hold."""
+        able = [filling for filling, role in zip(self.fillings, self.policy.roles, strict=True) if not role.human]
+        return next((one for one in able if one.role == self.policy.leader), able[0])
+
+
+_SEAT = "human-"
+
+
+def seat_of(person: str) -> AgentId:
+    """Return the id under which a person takes part."""
+    return AgentId(f"{_SEAT}{person}")
+
+
+def person_of(seat: AgentId) -> str:
+    """Return whose seat it is."""
+    return seat.removeprefix(_SEAT)
 
 
 class TeamError(InvalidInputError):
@@ -117,12 +132,11 @@ class TeamError(InvalidInputError):
 HEARD_BY = "it is a role, `all`, `node`, `leader`, a list of roles, or a table: for roles that speak here who hears them"
 """How who hears a node may be written."""
 
-_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "roles", "nodes")
+_TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "watchers", "roles", "nodes")
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "top": frozenset({"watchers"}),
-    "role": frozenset({"human", "silent", "memory"}),
+    "role": frozenset({"silent", "memory"}),
     "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
@@ -192,6 +206,9 @@ def document_of(team: TeamSpec) -> dict[str, Any]:
         if len(filling.agents) == 1:
             told = {"agent": told.pop("agents")[0], **told}
         name = role.pop("name")
+        if role.pop("human", False):
+            person = str(told.pop("agent")).removeprefix(_SEAT)
+            told["human"] = True if person == name else person
         roles[name] = {**told, **role}
     nodes = [_node_document(node) for node in policy.pop("nodes")]
     top = team.model_dump(mode="json", exclude_defaults=True, exclude={"policy", "fillings"})
@@ -332,6 +349,8 @@ class _Reading:
         parts = [self._role(str(name), given) for name, given in roles.items()]
         policy = {name: document[name] for name in ("leader", "ends", "seed", "silent", "heard_by") if name in document}
         policy["nodes"] = [self._node(number, node) for number, node in enumerate(nodes, 1)]
+        if "watchers" in document:
+            policy["watchers"] = self._watchers(document["watchers"])
         policy["roles"] = [role for role, _ in parts]
         told = {"team": "team", **{name: document[name] for name in ("team", "goal", "max_turns") if name in document}}
         return self._validated({**told, "policy": policy, "fillings": [filling for _, filling in parts]})
@@ -362,6 +381,10 @@ class _Reading:
         told = self._keys(where, given, _OF_ROLE, "role")
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
         named = [key for key in ("agent", "agents", "need") if key in told]
+        if told.get("human") not in (None, False):
+            named.append("human")
+            filling["agents"] = [seat_of(name if told["human"] is True else str(told["human"]))]
+            told["human"] = told["human"] if not isinstance(told["human"], str) else True
         if len(named) > 1:
             self._wrong(where, f"has {' and '.join(f'`{key}`' for key in named)}; only one of them says who fills it")
             filling = {"role": name, "agents": ["nobody"]}
@@ -402,6 +425,18 @@ class _Reading:
         if isinstance(guards := given.get("guards"), list | tuple):
             feedback["guards"] = [self._guard(where, guard) for guard in guards]
         return feedback
+
+    def _watchers(self, given: object) -> object:
+        """Read who watches; what a list holds alone may stand without its brackets."""
+        if not isinstance(given, list | tuple):
+            return given
+        watchers: list[object] = []
+        for number, one in enumerate(given, 1):
+            if isinstance(one, Mapping):
+                told = self._keys(f"watcher {number}", one, Watcher.model_fields, "watcher")
+                one = {name: (it,) if name in ("may", "go") and isinstance(it, str) else it for name, it in told.items()}
+            watchers.append(one)
+        return watchers
 
     def _review(self, where: str, given: object) -> object:
         """Read who reviews; in short a role alone."""
@@ -519,6 +554,8 @@ class _Reading:
                 where, loc = f"node {nodes[number]}", [*rest, f"the field {_name_of(policy['nodes'][number]['form'], field)!r}"]
             case ["policy", "nodes", int(number), *rest]:
                 where, loc = f"node {nodes[number]}", rest
+            case ["policy", "watchers", int(number), *rest]:
+                where, loc = f"watcher {number + 1}", rest
             case ["policy", *rest]:
                 loc = rest
         self._wrong(where, _in_words(error, _subject(loc)))
@@ -564,7 +601,7 @@ def _leave_out(data: dict[str, Any], loc: list[Any]) -> bool:  # noqa: C901 - a 
             _leave_out_field(policy["nodes"][number], field)
         case ["policy", "nodes", int(number), str(name), *_]:
             policy["nodes"][number].pop(name, None)
-        case ["policy", ("leader" | "ends" | "seed" | "silent" | "heard_by") as name, *_]:
+        case ["policy", ("leader" | "ends" | "seed" | "silent" | "heard_by" | "watchers") as name, *_]:
             policy.pop(name, None)
         case ["team"]:
             data["team"] = "team"

@@ -97,7 +97,8 @@ def _tools_of(wanted: Mcp, server: McpServer) -> list[ReactTool]:
 
 def _as_tool(prefix: str, tool: McpTool, server: McpServer, guards: tuple[Guarding, ...]) -> ReactTool:
     async def call(**arguments: Any) -> str:
-        return await server.call(tool, arguments)
+        answer = await server.call(tool, arguments)
+        return f"Error: {answer.text or 'the tool does not say which'}" if answer.is_error else answer.text
 
     name = _UNFIT.sub("_", f"{prefix}__{tool.name}")[:MAX_NAME_CHARS]
     offered = Tool(name, _told(tool.description), _bounded(tool.parameters))

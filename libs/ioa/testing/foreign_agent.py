@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,13 +66,16 @@ class ForeignAgent:
         self._notes = folder / "notes.txt"
         self._go = folder / "go"
 
-    def play(self, task: str, task_id: str, stopped: Callable[[], bool] = lambda: False) -> Iterator[Deed]:
+    def play(
+        self, task: str, task_id: str, stopped: Callable[[], bool] = lambda: False, *, in_steps: bool = False
+    ) -> Generator[Deed, None, None]:
         """Do a task in a thread or a process of its own. Closing the iterator stops it, which is written down.
 
         Args:
             task: What it was told.
             task_id: What it was told of the task's id; empty if nothing.
             stopped: Whether it is to stop, for a framework that is told so while it works.
+            in_steps: Whether it takes one small step after the other where it waits, for a framework that stops between steps.
         """
         with closing(self._deeds(task, task_id)) as deeds:
             for deed in deeds:
@@ -80,8 +83,8 @@ class ForeignAgent:
                     return
                 if deed is None:
                     time.sleep(_LOOK_AGAIN_SECONDS)
-                else:
-                    yield deed
+                if deed is not None or in_steps:
+                    yield deed or Step("still at it")
 
     async def perform(self, task: str, task_id: str) -> AsyncIterator[Deed]:
         """Do a task on an event loop. Cancelling stops it, which is written down."""

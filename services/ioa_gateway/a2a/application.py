@@ -7,7 +7,6 @@ from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
-from sse_starlette.sse import _get_shutdown_state
 from starlette.requests import Request
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -55,9 +54,6 @@ def create_application(reach: Reach) -> ASGIApp:
             await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
             return
         again = await replayed(request, _MAX_BYTES)
-        _get_shutdown_state().watcher_started = (
-            True  # or a task is left behind that looks at uvicorn: our streams end by themselves
-        )
         await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url)}, again, send)
 
     return answer

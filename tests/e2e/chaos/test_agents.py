@@ -10,7 +10,7 @@ from ioa.telemetry.fault_points import POINTS
 from ioa.testing.log_checker import check
 from tests.rig.fleet import Fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _POINTS = tuple(name for name in POINTS if name.startswith("agent."))
 

@@ -25,7 +25,7 @@ from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
 from tests.rig.nats_server import crash
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _WITHIN = timedelta(seconds=30)
 GOALS = [GoalId(f"again-{number}") for number in range(5)]

@@ -18,7 +18,7 @@ from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import ROUTERS, Fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _TRIES = 12
 """How often routers are killed until a group is met in a phase: it may be over before they are dead."""

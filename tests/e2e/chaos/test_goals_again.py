@@ -13,7 +13,7 @@ from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 
 async def _letters(fleet: Fleet) -> int:

@@ -14,7 +14,7 @@ from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from tests.rig.nats_server import crash
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 
 async def test_nats_server_is_killed_and_started_again(fleet: Fleet, nats_server: NatsServer) -> None:

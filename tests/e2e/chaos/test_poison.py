@@ -39,7 +39,7 @@ from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, ROSTER, WORKERS, Fleet, open_fleet
 from tests.rig.nats_server import crash
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 EVERYBODY = (*CONTROL_PLANE, *WORKERS, DISCOVERY)
 GARBAGE = (b"", b"\xc1garbage", b"\x80", b"[" * 10_000, msgpack.packb({"version": 2}), msgpack.packb([[]] * 1_000))

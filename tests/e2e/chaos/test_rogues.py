@@ -24,7 +24,7 @@ from tests.e2e.chaos.conftest import QUICK
 from tests.integration.control_plane.conversation import Caller
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 ROGUE, ADA, BOB = AgentId("rogue"), AgentId("load-0"), AgentId("load-1")
 _IMPATIENT = {**QUICK, "IOA_FLOOR_TIMEOUT": "3", "IOA_TASK_LEASE": "1"}

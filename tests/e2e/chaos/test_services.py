@@ -13,7 +13,7 @@ from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _ROUTER_POINTS = ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer")
 _GROUPS_POINTS = ("groups.goal_recorded", "groups.subgroup_recorded")

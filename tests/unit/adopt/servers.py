@@ -100,6 +100,8 @@ class WebhookServer:
 class _Job:
     def __init__(self, folder: Path, task: str, key: str) -> None:
         self.stop = threading.Event()
+        self.seen = threading.Event()
+        """Whether somebody was told of a step; a task that were over before could not be seen to take it."""
         self._deeds = ForeignAgent(folder).play(task, key, self.stop.is_set)
         self._told: dict[str, Any] = {}
         self.thread = threading.Thread(target=self._work, daemon=True)
@@ -111,6 +113,7 @@ class _Job:
                 match deed:
                     case Step(text):
                         self._told["progress"] = text
+                        self.seen.wait(timeout=5)
                     case Spent(tokens, answer_tokens):
                         self._told["spend"] = {"tokens": tokens, "answer_tokens": answer_tokens}
                     case Made(name, data):
@@ -120,6 +123,91 @@ class _Job:
         except RuntimeError as error:
             self._told["error"] = str(error)
 
-    def reply(self) -> Reply:
+    def reply(self) -> tuple[int, dict[str, Any], dict[str, str]]:
         """Say how far it is."""
-        return 202 if self.thread.is_alive() else 200, self._told, {}
+        reply = 202 if self.thread.is_alive() else 200, dict(self._told), dict[str, str]()
+        if "progress" in reply[1]:
+            self.seen.set()
+        return reply
+
+
+class AgentProtocolServer:
+    """Does a task in as many steps as it has deeds. The list of files comes bare, as of the first servers, or in an object."""
+
+    def __init__(self, folder: Path, *, bare: bool = True) -> None:
+        self._folder = folder
+        self._bare = bare
+        self._orders: dict[str, dict[str, Any]] = {}
+        self._files: dict[str, Made] = {}
+
+    def __call__(self, request: Request) -> Reply:
+        parts = request.path.strip("/").split("/")[4:]
+        match request.method, parts:
+            case "POST", []:
+                task_id = f"t{len(self._orders)}"
+                self._orders[task_id] = request.said
+                return 200, {"task_id": task_id, "artifacts": []}, {}
+            case "POST", [task_id, "steps"]:
+                return 200, self._step(task_id, request.is_given_up), {}
+            case "GET", [task_id, "artifacts"]:
+                files = [{"artifact_id": key, "file_name": made.name} for key, made in self._files.items()]
+                return 200, files if self._bare else {"artifacts": files}, {}
+            case "GET", [_, "artifacts", artifact_id]:
+                return 200, self._files[artifact_id].data, {}
+        return 404, {}, {}
+
+    def _step(self, task_id: str, is_given_up: Callable[[], bool]) -> dict[str, Any]:
+        order = self._orders[task_id]
+        order["is_given_up"] = is_given_up  # of the step that runs
+        if "deeds" not in order:
+            key = order["additional_input"]["task_id"]
+            order["deeds"] = ForeignAgent(self._folder).play(order["input"], key, lambda: order["is_given_up"]())
+        for deed in order["deeds"]:
+            match deed:
+                case Step(text):
+                    return {"output": text, "is_last": False, "status": "completed"}
+                case Made():
+                    self._files["a1"] = deed
+                case Answer(text):
+                    more = {"task_cumulative_cost": 0.25}
+                    return {"output": text, "is_last": True, "status": "completed", "additional_output": more}
+        return {}
+
+
+class A2aServer:
+    """Speaks A2A 1.0, or 0.3."""
+
+    def __init__(self, folder: Path, version: str) -> None:
+        self._folder = folder
+        self._is_first = version == "1.0"
+        self._version = version
+        self._jobs: dict[str, _Job] = {}
+
+    def __call__(self, request: Request) -> Reply:
+        url = f"http://{request.headers['Host']}/rpc"
+        if request.path == "/.well-known/agent-card.json":
+            one = {"url": url, "protocolVersion": self._version}
+            card = {"supportedInterfaces": [{**one, "protocolBinding": "JSONRPC"}]} if self._is_first else one
+            return 200, {"name": "remote", **card}, {}
+        method, params = request.said["method"], request.said["params"]
+        if method in ("SendMessage", "message/send"):
+            message = params["message"]
+            self._jobs[message["messageId"]] = job = _Job(self._folder, message["parts"][0]["text"], message["messageId"])
+            told = self._task(message["messageId"], job)
+            return 200, {"jsonrpc": "2.0", "id": 1, "result": {"task": told} if self._is_first else told}, {}
+        job = self._jobs[params["id"]]
+        if method in ("CancelTask", "tasks/cancel"):
+            job.stop.set()
+        return 200, {"jsonrpc": "2.0", "id": 1, "result": self._task(params["id"], job)}, {}
+
+    def _task(self, task_id: str, job: _Job) -> dict[str, Any]:
+        status, told, _ = job.reply()
+        state = "working" if status == 202 else "failed" if "error" in told else "completed"
+        said = told.get("error") or (told.get("progress") if status == 202 else None)
+        message = {"message": {"parts": [{"text": said}]}} if said else {}
+        parts: list[dict[str, Any]] = [{"text": told["result"]}] if told.get("result") else []
+        for file in told.get("artifacts", ()):
+            new = {"raw": file["data"], "filename": file["name"]}
+            parts.append(new if self._is_first else {"kind": "file", "file": {"bytes": file["data"], "name": file["name"]}})
+        shown = f"TASK_STATE_{state.upper()}" if self._is_first else state
+        return {"id": task_id, "status": {"state": shown, **message}, "artifacts": [{"artifactId": "1", "parts": parts}]}

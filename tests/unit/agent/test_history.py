@@ -20,7 +20,7 @@ from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
-from tests.unit.group.test_policy import group
+from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 
 
 def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
@@ -48,6 +48,34 @@ def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
         task=f"{COMM}.t1-1",
     )
     assert (told[TaskId("t1-1")], told[TaskId("t1-2")].seconds) == (first, 7.0)
+
+
+def test_what_was_struck_is_in_no_view() -> None:
+    """A node that a watcher has begun anew is told as if it had not been before; the watcher's words stay."""
+    story = Told(group({**X, "max": 1, "visits": 2, "then": "y"}, Y, **watched("b", node="y", may=["go"], go=["x"])))
+    history = GroupHistory(COMM)
+    for word in "says says decides:x says".split():
+        story = story.word(word)
+    for entry in sequenced(story.story):
+        history.apply(entry)
+    view = history.view(AgentId("eve"), START, Meter())
+    assert [message.payload.type for message in view.messages] == ["DECISION", "DISCUSSION"]
+    assert view.log == view.messages
+
+
+def test_a_passed_message_takes_the_place_of_its_draft() -> None:
+    """Its author, who has heard both, reads it once, behind what was decided on it; a rejected draft stays."""
+    story = Told(group(REVIEWED))
+    for word in "says decides:reject says decides:pass again".split():
+        story = story.word(word)
+    history = GroupHistory(COMM)
+    for entry in sequenced(story.story):
+        history.apply(entry)
+    view = history.view(AgentId("ada"), START, Meter())
+    assert [(message.header.turn, message.payload.type) for message in view.messages] == [
+        (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
+    ]  # fmt: skip
+    assert view.log == view.messages
 
 
 def test_a_task_that_was_given_up_has_failed_when_it_was() -> None:

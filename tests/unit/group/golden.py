@@ -188,6 +188,9 @@ def led_stories() -> dict[str, Scenario]:
         "review": (group({**x, "roles": ["a", "b"], "review": {"by": "c", "tries": 2}, "guards": [{"longest": 99}], "max": 3}),
                    "says decides:reject says decides:pass again says errs errs says silent says decides:pass silent"),
         "review-end": (group({**x, "roles": ["a", "b"], "review": {"by": "c", "tries": 1, "then": "end"}}), "says decides:reject"),
+        "watch": (group({**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "visits": 2}, watchers=[
+            {"role": "c", "by": "a", "may": ["remove", "hint", "go"], "go": ["x"]}, {"role": "b", "every": 3, "may": ["end"]}]),
+                  "says:bob,eve decides:hint/bob says@eve says@bob decides:nothing says:eve decides:x says:bob decides:remove/bob"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ioa.group.events import MessageRefused, Said
+from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import RejectionCode
@@ -43,8 +43,12 @@ def policy_of(*nodes: Mapping[str, Any], **top: Any) -> Policy:
     """A policy of these nodes, whose roles are those that they name; it has no error."""
     more = top.pop("roles", {})
     named = dict.fromkeys([role for node in nodes for role in (*node["roles"], *_reviewers(node))] + list(more))
-    roles = {name: {"agent": "any", **more.get(name, {})} for name in named}
+    roles = {name: _filled(more.get(name, {})) for name in named}
     return team_of({"team": "t", "roles": roles, "nodes": list(nodes), **top}).policy
+
+
+def _filled(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    return told if "human" in told else {"agent": "any", **told}
 
 
 def _reviewers(node: Mapping[str, Any]) -> Sequence[str]:
@@ -62,9 +66,9 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words; `decides:x`; `errs` chooses what
-    is no option; `silent` lets the floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is
-    lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
+    form in; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words; `decides:x`, or with members
+    `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out; `passes`; `away` passes since the
+    model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
@@ -87,7 +91,10 @@ class Told:
             case "goes":
                 payload = Discussion(content=words, go=what, fields=fields)
             case "decides":
-                payload = Decision(choice=what)
+                choice, _, members = what.partition("/")
+                payload = Decision(
+                    choice=choice, content="So be it.", members=tuple(map(AgentId, filter(None, members.split("+"))))
+                )
             case "again":
                 payload = last_draft(story)
             case "away":
@@ -156,6 +163,12 @@ BY_SPEAKER: Mapping[str, Any] = {"max": 9, "exits": [{"to": "end", "by": "speake
 
 LOOSE: Mapping[str, Any] = {"max": 9, "exits": [{"to": "y", "by": "speaker"}]}
 REVIEWED: Mapping[str, Any] = {"name": "x", "roles": ["a", "b"], "review": "c"}
+
+
+def watched(role: str, **more: Any) -> Mapping[str, Any]:
+    """A policy with a watcher that may remove and end."""
+    return {"watchers": [{"role": role, "may": ["remove", "hint", "end"], **more}]}
+
 
 FORM: Mapping[str, Any] = {**X, "max": 9, "form": {"done": "yes/no?", "note": "text?", "pick": "this|that?"}}
 VOTE: Mapping[str, Any] = {
@@ -351,6 +364,32 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
     ("an opening is not reviewed", [{**REVIEWED, "opens": {"role": "b", "say": "Go."}}], {}, "opens:Go. says", "x:bob x:ada x?eve"),
     ("a review that no turn is left for", [{**REVIEWED, "max": 9}], {"max_turns": 3}, "says decides:pass again says",
      "x:ada x?eve x:ada x:bob concluding:ada"),
+    ("a watcher is asked after each message, before anybody speaks", [X], watched("b"), "says decides:nothing says silent silent",
+     "x:ada x?bob x:bob x?bob x:eve concluding:ada"),
+    ("watchers in the order of the file", [X], {"watchers": [*watched("c")["watchers"], *watched("b")["watchers"]]},
+     "says decides:nothing decides:nothing", "x:ada x?eve x?bob x:bob"),
+    ("a watcher of a role", [X], watched("c", by="b"), "says says errs errs", "x:ada x:bob x?eve x?eve x:eve"),
+    ("a watcher of a node", [{**X, "max": 1, "then": "z"}, Z], watched("a", node="z"), "says says decides:end",
+     "x:ada z:bob z?ada concluding:ada"),
+    ("a watcher after so many turns of the group", [{**X, "max": 9}], watched("c", every=2), "says says decides:nothing says",
+     "x:ada x:bob x?eve x:eve x:ada"),
+    ("a watcher that is lost is not asked", [X], watched("c"), "-eve says", "x:ada x:ada x:bob"),
+    ("a watcher removes", [X], watched("b"),
+     "says decides:remove/eve says decides:nothing", "x:ada x?bob x:bob x?bob concluding:ada"),
+    ("whom a message has named and a watcher removes is left out", [{**X, "turns": "nominate", "max": 9}], watched("b"),
+     "says:eve decides:remove/eve", "x:ada x?bob x:bob"),
+    ("a hub names several while a watcher is asked", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], watched("c", by="a"),
+     "says:bob,eve decides:nothing says@eve says@bob", "x:ada x?eve x:bob+eve x:bob x:ada"),
+    ("a watcher of what is said side by side comes when all have spoken", [{**X, "turns": "together", "then": "y"}, Y],
+     watched("a", by="b"), "says@bob says@eve says@ada decides:nothing", "x:ada+bob+eve x:ada+eve x:ada x?ada y:eve"),
+    ("a watcher comes before the judge", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "c"}]}, Y], watched("b"),
+     "says decides:nothing decides:y", "x:ada x?bob x?eve y:eve"),
+    ("and before the way out that the speaker chose", [{**X, **LOOSE}, Y], watched("b"), "goes:y decides:nothing",
+     "x:ada x?bob y:eve"),
+    ("a watcher begins a node anew, as long as it has visits", [{**X, "max": 1, "visits": 2, "then": "y"}, Y],
+     watched("b", node="y", may=["go"], go=["x"]), "says says decides:x says says", "x:ada y:eve y?bob x:ada y:eve concluding:ada"),
+    ("a passed draft is watched, and no other", [REVIEWED], watched("b"), "says decides:pass again decides:nothing",
+     "x:ada x?eve x:ada x?bob x:bob"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip
@@ -437,6 +476,54 @@ def test_a_draft_is_told_to_its_author_and_to_who_reviews_it() -> None:
         transition = step(before.state, told.story.log[-1], before.policy)
         heard.append((transition.audience, transition.noticed))
     assert heard == [*[((A, C), ())] * 4, ((A, B, C), ())]
+
+
+def test_a_hint_is_told_to_whom_it_names() -> None:
+    """And to who hears all; others see nothing of it. Who is removed learns that it is."""
+    told = Told(group({**X, "max": 9}, **watched("a"))).word("says")
+    hinted = told.word("decides:hint/bob").story
+    transition = step(told.story.state, hinted.log[-1], hinted.policy)
+    assert (transition.audience, transition.noticed) == ((A, B), ())
+    gone = told.word("decides:remove/eve").story
+    transition = step(told.story.state, gone.log[-1], gone.policy)
+    assert (transition.audience, transition.noticed) == ((A,), (B, C))
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        Decision(choice="remove"),
+        Decision(choice="remove", members=(AgentId(A),)),
+        Decision(choice="hint", members=(AgentId(B),)),
+        Decision(choice="hint", content="Psst.", members=(AgentId("zoe"),)),
+        Decision(choice="nothing", members=(AgentId(B),)),
+    ],
+    ids=["nobody", "the owner", "no words", "a stranger", "somebody for nothing"],
+)
+def test_a_step_that_cannot_be_is_no_decision(decision: Decision) -> None:
+    """It costs a try, as any wrong choice."""
+    story = Told(group(X, **watched("b"))).word("says").story
+    assert story.refusal(said(B, decision, story.state.turn, story.now)).code is RejectionCode.BAD_DECISION
+
+
+def test_what_was_said_since_a_node_was_entered_is_struck() -> None:
+    """The state tells from which turn to which, for as long as the group lives; ranges that meet are one."""
+    told = Told(group({**X, "max": 1, "visits": 3, "then": "y"}, Y, **watched("b", node="y", may=["go"], go=["x"])))
+    struck = []
+    for word in "says says decides:x says says decides:x says says".split():
+        told = told.word(word)
+        course = told.story.state.course
+        assert course is not None
+        struck.append(course.struck)
+    assert struck == [(), (), *[((1, 2),)] * 3, *[((1, 5),)] * 3]
+
+
+def test_a_person_is_never_lost() -> None:
+    """Whatever the registry says of its seat; its turn ends when its time is over."""
+    story = group({**X, "max": 9}, roles={"b": {"human": True}})
+    lost = MemberLost(at=story.now, agent_id=AgentId(B))
+    assert story.refusal(lost).code is RejectionCode.NO_CHANGE
+    assert floors(story, "says silent -eve says") == "x:ada x:bob x:eve x:ada x:bob"
 
 
 def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:

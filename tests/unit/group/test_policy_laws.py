@@ -68,7 +68,7 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     if offered.again:
         return [last_draft(story)]
     if offered.options:
-        return [Decision(choice=option) for option in offered.options]
+        return [_decision(option, offered, story) for option in offered.options]
     if offered.say is not None:
         return [Discussion(content=offered.say)]
     fields = filled(offered.form, random.Random(len(offered.form)).choice)
@@ -83,6 +83,12 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
         told.append(ConcludeGroupDiscussion())
         told += [ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))] if offered.may_conclude else []
     return told
+
+
+def _decision(option: str, offered: Offer, story: Scenario) -> Decision:
+    others = tuple([one for one in offered.members if one != story.state.owner])
+    members = others[:1] if option == "remove" else offered.members[-1:] if option == "hint" else ()
+    return Decision(choice=option, content="So be it.", members=members)
 
 
 QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))
@@ -166,8 +172,9 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     assert due is not None
     kind = choose(("says", "says", "says", "says", "passes", "silent", "lost", "returned"))
     lost = [member.agent_id for member in state.members if member.lost]
-    if kind == "lost" and state.living():
-        return MemberLost(at=story.now, agent_id=choose(state.living()))
+    able = [member.agent_id for member in state.members if member.takes_part and not member.human]
+    if kind == "lost" and able:
+        return MemberLost(at=story.now, agent_id=choose(able))
     if kind == "returned" and lost:
         return MemberReturned(at=story.now, agent_id=choose(lost))
     if kind == "silent":
@@ -212,7 +219,8 @@ def test_every_policy_ends_by_timers_alone() -> None:
     """However silent its members are, and whether they live or not; the number of firings is bounded by their number."""
     for seed, story in enumerate(groups(100)):
         rng = random.Random(seed)
-        silent = story.loses(*rng.sample(MEMBERS, rng.choice((0, 0, 2, 4))))
+        people = [member.agent_id for member in story.state.members if member.human]
+        silent = story.loses(*(one for one in rng.sample(MEMBERS, rng.choice((0, 0, 2, 4))) if one not in people))
         fired = 0
         while not silent.state.phase.is_terminal:
             silent, fired = silent.timer(), fired + 1

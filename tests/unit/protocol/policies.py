@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from ioa.protocol.policy import Node, Policy
 from ioa.protocol.policy_check import check
-from ioa.protocol.team import Filling, TeamSpec
+from ioa.protocol.team import Filling, TeamSpec, seat_of
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def _heard(node: Node, heard_by: Any, peers: str) -> Node:
 def any_team(choose: Choose) -> TeamSpec:
     """A team around such a policy."""
     policy = any_policy(choose)
-    fillings = tuple(_filling(role.name, choose) for role in policy.roles)
+    fillings = tuple(_filling(role.name, choose) if not role.human else _person(role.name, choose) for role in policy.roles)
     told = {
         "team": choose(("t", 'a "quoted" tëam')),
         "goal": choose(("", "Line one.\nLine \\ two\t.")),
@@ -77,12 +77,22 @@ def _filling(role: str, choose: Choose) -> Filling:
     return Filling(role=role, **how)
 
 
+def _person(role: str, choose: Choose) -> Filling:
+    return Filling(role=role, agents=(seat_of(choose((role, "anna"))),))
+
+
 def _any(choose: Choose) -> Policy:
     roles, names = _ROLES[: choose((1, 2, 3))], _NODES[: choose((1, 2, 3, 4))]
     return Policy.model_validate(
         {
             "roles": [
-                {"name": name, "prompt": choose(("", "Play.")), "at_most": choose((None, None, 3)), "timeout": choose((None, 20))}
+                {
+                    "name": name,
+                    "prompt": choose(("", "Play.")),
+                    "at_most": choose((None, None, 3)),
+                    "timeout": choose((None, 20)),
+                    "human": choose((False, False, False, True)),
+                }
                 for name in roles
             ],
             "nodes": [_any_node(name, roles, names, choose) for name in names],
@@ -90,8 +100,16 @@ def _any(choose: Choose) -> Policy:
             "ends": choose(("leader", "leader", "last")),
             "seed": choose((0, 7)),
             "silent": choose(("skip", "skip", "skip", "end")),
+            "watchers": [_any_watcher(roles, names, choose) for _ in range(choose((0, 0, 0, 1, 2)))],
         }
     )
+
+
+def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
+    may = [verb for verb in ("remove", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
+    go = names[: choose((1, 2))] if "go" in may else ()
+    told = {"role": choose(roles), "node": choose((None, *names)), "by": choose((None, *roles)), "every": choose((1, 2))}
+    return {**told, "may": may, "go": go}
 
 
 def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:

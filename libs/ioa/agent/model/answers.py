@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, Union
 
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
+MAX_PLANNED_ROLES, MAX_PLANNED_NODES = 8, 12
+"""How large a team may be that a model plans."""
+
 
 def _mended(value: object) -> object:
     """Replace what no text may hold although JSON can spell it: half a surrogate pair, the character zero."""
@@ -68,6 +71,67 @@ class Formation(ShapedAnswer):
     decision: Annotated[SearchClient | LaunchGroupChat | ReportNobodyFits, Field(discriminator="type")]
 
 
+class AskedField(BaseModel):
+    """What each of several members is to fill in; `answer` is the shorthand of a team file, such as `yes/no` or `this|that`."""
+
+    name: Text
+    answer: Text
+
+
+class PlannedRole(BaseModel):
+    """A part that agents play, who are found by what they are needed for."""
+
+    name: Text
+    need: Text
+    prompt: Text = ""
+    count: int = 1
+
+
+class PlannedExit(BaseModel):
+    """A way out of a node: when its turns are over, or as a field was filled in, or as `by` chooses, a role or the `speaker`."""
+
+    to: Text
+    field: Text = ""
+    equals: Text = ""
+    by: Text = ""
+
+
+class PlannedNode(BaseModel):
+    """A stretch of the discussion."""
+
+    name: Text
+    roles: list[Text]
+    prompt: Text = ""
+    turns: Literal["order", "nominate", "together"] = "order"
+    max: int | None = None
+    visits: int | None = None
+    form: list[AskedField] = []
+    exits: list[PlannedExit] = []
+
+
+class PlannedTeam(BaseModel):
+    """A team with a policy."""
+
+    type: Literal["team"]
+    name: Text
+    leader: Text
+    roles: Annotated[list[PlannedRole], Field(min_length=1, max_length=MAX_PLANNED_ROLES)]
+    nodes: Annotated[list[PlannedNode], Field(min_length=1, max_length=MAX_PLANNED_NODES)]
+
+
+class NoPolicy(BaseModel):
+    """The goal needs no order that could be told in advance."""
+
+    type: Literal["free"]
+    why: Text = ""
+
+
+class Planning(ShapedAnswer):
+    """How a team is to go about a goal."""
+
+    decision: Annotated[PlannedTeam | NoPolicy, Field(discriminator="type")]
+
+
 class DoAlone(BaseModel):
     """Do the task without a team."""
 
@@ -84,13 +148,6 @@ class Approach(ShapedAnswer):
     """How an assignee does its task."""
 
     decision: Annotated[DoAlone | TeamUp, Field(discriminator="type")]
-
-
-class AskedField(BaseModel):
-    """What each of several members is to fill in; `answer` is the shorthand of a team file, such as `yes/no` or `this|that`."""
-
-    name: Text
-    answer: Text
 
 
 class FilledField(BaseModel):
@@ -211,10 +268,16 @@ class Ruling(ShapedAnswer):
     decision: Annotated[Decide | Read, Field(discriminator="type")]
 
 
+class Step(Decide):
+    """Choose whether to step in, and whom it is about."""
+
+    members: list[Text] = []
+
+
 @lru_cache(maxsize=64)
-def ruling_on(options: tuple[str, ...]) -> type[Ruling]:
-    """Return the shape of a decision among these options, so that a provider writes no other one."""
+def ruling_on(options: tuple[str, ...], *, names: bool = False) -> type[Ruling]:
+    """Return the shape of a decision among these options, so that a provider writes no other one; some name members."""
     among: Any = Literal[options]
-    decide = create_model("Decide", __base__=Decide, choice=(among, ...))
+    decide = create_model("Decide", __base__=Step if names else Decide, choice=(among, ...))
     either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
     return create_model("Ruling", __base__=Ruling, decision=(either, ...))

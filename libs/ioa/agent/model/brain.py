@@ -19,17 +19,19 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, ruling_on
+from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, Step, ruling_on
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
 from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
+from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
+from ioa.agent.rules.team_plan import team_of_needs
 from ioa.group.events import name_of
 from ioa.ports.brain import (
     Alone,
@@ -50,6 +52,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Pass, PassCause
 from ioa.protocol.messages import Decision as ToDecide
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
 
 _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
@@ -90,6 +93,7 @@ class ModelBrain:
         self._sleep = sleep
         self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
+        self._planning = TeamPlanning(self._dialogue, self._prompts, self._budget)
         self._memory = PrivateMemory()
 
     @property
@@ -126,6 +130,21 @@ class ModelBrain:
                 return await self._fallback.form_team(mission, tools)
         mission.meter.decided_by = self._by_model
         return formed
+
+    async def plan(self, mission: Mission, tools: TeamTools) -> TeamSpec | None:
+        """Plan a team as the model says. If it fails, of the needs that rules read off the goal, which is told with the decision.
+
+        Raises:
+            UnavailableError: Discovery does not answer.
+        """
+        self.tally.decisions["plan"] += 1
+        try:
+            team = await self._planning.plan(mission, tools)
+        except NoUsableAnswer as failure:
+            with self._rules_decide("plan", failure, mission.meter):
+                return team_of_needs(mission.text)
+        mission.meter.decided_by = self._by_model
+        return team
 
     async def speak(self, view: GroupView) -> Utterance:
         """Say what the model says, as long as it is legal. A conclusion goes with its announcement.
@@ -191,13 +210,16 @@ class ModelBrain:
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
             question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
-            said = await self._dialogue.decide(question, ruling_on(options), lambda _: None)
+            shape = ruling_on(options, names=view.offer.about == "watch")
+            said = await self._dialogue.decide(question, shape, lambda _: None)
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
         view.meter.thought = shortened_thought(said.thought)
         assert isinstance(said.decision, Decide)
-        return ToDecide(choice=said.decision.choice, content=said.decision.content.strip()[:_MAX_WHY_CHARS])
+        named = said.decision.members if isinstance(said.decision, Step) else []
+        content = said.decision.content.strip()[:_MAX_WHY_CHARS]
+        return ToDecide.model_validate({"choice": said.decision.choice, "content": content, "members": named})
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | TeamLaunch:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.

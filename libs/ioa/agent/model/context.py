@@ -291,6 +291,7 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
 _QUESTIONS: Mapping[Ask, str] = {
     "speaker": "who speaks next",
     "exit": "where the discussion goes on",
+    "watch": "whether to step in: `remove` takes `members` out, `hint` tells `members` your `content`, a node is begun anew",
     "review": "whether others may hear the last message, a draft; say to its author why, if you reject it",
 }
 

@@ -145,12 +145,12 @@ class TeamFormation:
             goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            found=fenced("found", "\n".join(_found(findings, share, mission))),
+            found=fenced("found", "\n".join(found_lines(findings, share, mission))),
             closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
         )
 
 
-def _found(findings: Findings, share: int, mission: Mission) -> list[str]:
+def found_lines(findings: Findings, share: int, mission: Mission) -> list[str]:
     """Return the hits by need, the best first; an agent is described where it stands first, and the goal is above."""
     lines: list[str] = []
     described = {mission.me.agent_id}

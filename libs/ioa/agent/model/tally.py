@@ -13,7 +13,7 @@ from ioa.ports.chat_model import ModelAnswer
 
 log = structlog.get_logger(__name__)
 
-Decision = Literal["form_team", "speak", "decide", "conclude", "approach"]
+Decision = Literal["form_team", "plan", "speak", "decide", "conclude", "approach"]
 
 
 class Cause(StrEnum):

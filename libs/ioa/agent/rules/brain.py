@@ -12,16 +12,17 @@ from ioa.agent.rules.matching import DEFAULT_THRESHOLD
 from ioa.agent.rules.merging import conclude, conclude_course
 from ioa.agent.rules.nesting import approach
 from ioa.agent.rules.planning import plan_goal, task_id_of
+from ioa.agent.rules.team_plan import team_of_needs
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.agent.rules.turns import next_utterance
 from ioa.errors import PayloadTooLargeError
 from ioa.group.state import Gathering, PlannedTask
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion, Pass, PassCause
+from ioa.protocol.team import TeamSpec
 
 _RULES = DecidedBy(kind="rules")
-MAX_READ_CHARS = 2_000
-"""A longer goal or task is not split."""
 
 
 class RuleBrain:
@@ -48,6 +49,11 @@ class RuleBrain:
                 hint="Say in a few sentences what is wanted and send the rest as a file, or set a model (IOA_LLM_MODEL).",
             )
         return await plan_goal(mission, tools, self._threshold)
+
+    async def plan(self, mission: Mission, _tools: TeamTools) -> TeamSpec | None:
+        """Plan a team of the goal's needs; None for a single one."""
+        mission.meter.decided_by = _RULES
+        return team_of_needs(mission.text)
 
     async def speak(self, view: GroupView) -> Utterance:
         """Hand out what is ready, pause on what is open, or conclude; rules have no answer to who asks several at once."""

@@ -31,7 +31,7 @@ from ioa.group.state import (
 )
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Pass
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Message, Pass
 from ioa.protocol.policy import Node, Policy
 
 
@@ -132,8 +132,8 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
 
 def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
-    if not is_scoped(policy, state):
-        return state
+    if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
+        return state  # a view is not judged once more, by less than the router knows
     me = state.members[state.number_of(agent_id)]
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
@@ -188,7 +188,10 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
         return state.hearing
     speaker = state.members[state.number_of(sender)]
     if isinstance(state.stage, Asking):
-        return _reviewing(policy, state, course) if state.stage.about == "review" else _besides(policy, state, sender)
+        if state.stage.about == "review":
+            return _reviewing(policy, state, course)
+        hinted = payload.members if isinstance(payload, Decision) and payload.choice == "hint" else ()
+        return _besides(policy, state, sender, *hinted)
     if is_draft(policy, state, speaker):
         return _reviewing(policy, state, course, speaker)
     only = payload.to if isinstance(payload, Discussion) else ()
@@ -218,9 +221,9 @@ def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member
     )
 
 
-def _besides(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[AgentId, ...]:
-    """Return a member and who hears all."""
-    return tuple([one.agent_id for one in state.members if one.agent_id == agent_id or hears_all(policy, one)])
+def _besides(policy: Policy, state: GroupState, *agents: AgentId) -> tuple[AgentId, ...]:
+    """Return members and who hears all."""
+    return tuple([one.agent_id for one in state.members if one.agent_id in agents or hears_all(policy, one)])
 
 
 def _duty(state: GroupState, agent_id: AgentId) -> int:
@@ -272,6 +275,8 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "told": (),
         "nominated": None,
         "offered": offered,
+        "watch": None,
+        "entered": (),
         "draft": course.draft if course.draft is not None and course.draft.by == number else None,
     }
     return course.model_copy(update=shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from ioa.group import floor, gathering, lacks
@@ -25,6 +25,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         node=0,
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
+        entered=(0,) * len(policy.nodes) if policy.rewinds else (),
         level=policy.level if policy.level > VISIBILITY else 0,
     )
     return _enter(state, policy, course, policy.nodes[0].name, at, {}, None)
@@ -118,7 +119,7 @@ def ask(
     default: str,
     tries: int | None = None,
 ) -> GroupState | None:
-    """Have the judge choose, or the role that chooses who speaks, or that reviews; None if nobody is there who could.
+    """Have the judge choose, or the role that chooses who speaks, that reviews or that watches; None if nobody is there who could.
 
     Args:
         state: The group.
@@ -155,11 +156,12 @@ def ask(
 
 
 def _who_is_asked(scene: Scene, about: Ask) -> str:
-    review = scene.node.review
+    review, watch = scene.node.review, scene.course.watch
     names: Mapping[Ask, str | None] = {
         "exit": scene.node.judge,
         "speaker": scene.node.turns.by,
         "review": None if review is None else review.by,
+        "watch": None if watch is None else scene.policy.watchers[watch.due[0]].role,
     }
     name = names[about]
     assert name is not None, "who is not named is not asked"
@@ -216,9 +218,30 @@ def leave(
     """Take a way out: remove whom it removes, and enter where it leads."""
     gone = None if way.remove is None else removed_by(way.remove, scene)
     if gone is not None and scene.agent(gone) != state.owner:
-        members = [one.model_copy(update={"removed": True}) if number == gone else one for number, one in enumerate(state.members)]
-        state = state.model_copy(update={"members": tuple(members)})
+        state = removed(state, (gone,))
     return _enter(state, scene.policy, scene.course, way.to, at, changed, words)
+
+
+def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
+    """Take members out of a group."""
+    members = [one.model_copy(update={"removed": True}) if number in numbers else one for number, one in enumerate(state.members)]
+    return state.model_copy(update={"members": tuple(members)})
+
+
+def finish(state: GroupState, scene: Scene, at: datetime) -> GroupState:
+    """End the discussion, since somebody has chosen so."""
+    return _enter(state, scene.policy, scene.course, END, at, {}, None)
+
+
+def begin_anew(state: GroupState, scene: Scene, to: str, at: datetime) -> GroupState:
+    """Enter a node once more, and strike what was said since it was entered."""
+    course, number = scene.course, scene.policy.node_numbers[to]
+    first, last = course.entered[number], state.turn - 1
+    kept = [one for one in course.struck if one[0] < first]
+    if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
+        first = kept.pop()[0]
+    struck = course.model_copy(update={"struck": (*kept, (first, last))})
+    return _enter(state, scene.policy, struck, to, at, {}, None)
 
 
 def _enter(
@@ -228,7 +251,7 @@ def _enter(
     for _ in range(len(policy.nodes) + 1):
         if to == END:
             return _end(state.model_copy(update={**changed, "course": course}), policy, at, words)
-        course = _entered(policy, course, to, len(state.members))
+        course = _entered(policy, course, to, len(state.members), state.turn + 1)
         scene = scene_of(policy, state, course)
         after = _next_floor(state, scene, at, changed, None)
         if after is not None:
@@ -238,7 +261,7 @@ def _enter(
     return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
 
 
-def _entered(policy: Policy, course: Course, to: str, members: int) -> Course:
+def _entered(policy: Policy, course: Course, to: str, members: int, turn: int) -> Course:
     number = policy.node_numbers[to]
     before = course.visits[number]
     goes_on = policy.nodes[number].again == "continue" and before > 0
@@ -256,6 +279,8 @@ def _entered(policy: Policy, course: Course, to: str, members: int) -> Course:
             "kept": tuple(sorted(kept.items())),
             "told": (),
             "nominated": None,
+            "watch": None,
+            **({"entered": (*course.entered[:number], turn, *course.entered[number + 1 :])} if course.entered else {}),
         }
     )
 

@@ -35,11 +35,13 @@ class Offer(NamedTuple):
         may_ask: Whether it may ask them a question.
         options: What it is asked to choose from; then it decides, and says nothing else.
         default: Which option stands if it does not choose.
-        about: What it decides: the way out (`"exit"`), who speaks next (`"speaker"`), or whether a draft is passed (`"review"`).
+        about: What it decides: the way out (`"exit"`), who speaks next (`"speaker"`), whether a draft is passed (`"review"`), or
+            whether it steps in (`"watch"`).
         concluding: Whether the discussion has ended, and it is asked for the conclusion and for nothing else.
         addressees: To whom it may narrow what it says, of those that would hear it; empty where all hear all.
         guards: What its words must be like.
         reviewed: Whether what it says is a draft, which others hear once it is passed.
+        members: Whom it may name when it steps in; the owner of the group is not to be removed.
         again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
     """
 
@@ -58,6 +60,7 @@ class Offer(NamedTuple):
     guards: tuple[Guard, ...] = ()
     reviewed: bool = False
     again: str = ""
+    members: tuple[AgentId, ...] = ()
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -90,7 +93,8 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
             form = blanks_of(stage.form or policy.nodes[course.node].form, state, policy)
             return Offer(form=form, addressees=addressees(policy, state, agent_id), guards=policy.nodes[course.node].guards)
         case Asking():
-            return Offer(options=stage.options, default=stage.default, about=stage.about)
+            members = state.hearing if stage.about == "watch" else ()
+            return Offer(options=stage.options, default=stage.default, about=stage.about, members=members)
         case _:
             return None
 

@@ -10,17 +10,32 @@ from ioa.group import floor, forms, gathering, monologue, passing, tasks
 from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, RepetitionRefused, Said, TimerFired
 from ioa.group.forms import check_fields
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.course import ask, counted, gather, go_on, grant_again, leave, let_answer, let_speak, pass_over, proceed
+from ioa.group.policy.course import (
+    ask,
+    begin_anew,
+    counted,
+    finish,
+    gather,
+    go_on,
+    grant_again,
+    leave,
+    let_answer,
+    let_speak,
+    pass_over,
+    proceed,
+    removed,
+)
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
+from ioa.group.policy.watching import check_step, steps_in, watching
 from ioa.group.policy.ways_out import way_out
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Discussing, Gathering, GroupState
+from ioa.group.state import Asking, Discussing, Gathering, GroupState, Next, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
-from ioa.protocol.policy import STAY, Policy
+from ioa.protocol.policy import NOTHING, STAY, Policy
 
 PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
 
@@ -37,16 +52,57 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     node = scene.node
     is_free = offered.say is None and node.turns.mode != "hub" and not node.form and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
-    named = None if payload.next_speaker is None else state.number_of(payload.next_speaker)
-    if offered.again and named not in scene.present:
-        named = None  # it was lost while the draft was reviewed
+    names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
+    named = tuple([state.number_of(agent) for agent in names])
+    then = Next(payload.go, named, bool(payload.next_speakers), payload.question)
     changed = {**floor.turn_taken(state), "monologue": remarks}
     after = scene.after(state, counted(state, policy, sender, payload.fields))
-    if payload.next_speakers and way_out(after, None) is None:
-        votes = forms.no_votes(state.turn + 1, sender, payload.question)
-        numbers = [state.number_of(agent) for agent in payload.next_speakers]
-        return gather(state, after, numbers, said.at, changed, votes=votes, form=payload.question)
-    return proceed(state, after, said.at, changed, go=payload.go, named=named, words=payload.content)
+    if policy.watchers and (due := watching(policy, scene.course, scene.members[state.number_of(sender)], state.turns_taken + 1)):
+        return _ask_watchers(state, after, said.at, changed, due, then)
+    return _go_on_after(state, after, said.at, changed, then, payload.content)
+
+
+def _go_on_after(
+    state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], then: Next, words: str | None
+) -> GroupState:
+    """Go on as a message has chosen; whom it has named, and who is not present any more after an ask, is left out."""
+    named = [number for number in then.named if number in scene.present or not scene.course.level]
+    last = scene.course.last
+    if then.several and named and last is not None and way_out(scene, None) is None:
+        votes = forms.no_votes(state.turn + 1, scene.agent(last), then.question)
+        return gather(state, scene, named, at, changed, votes=votes, form=then.question)
+    one = None if then.several or not named else named[0]
+    return proceed(state, scene, at, changed, go=then.go, named=one, words=words, gathered=then.gathered)
+
+
+def _ask_watchers(
+    state: GroupState, scene: Scene, at: datetime, changed: Mapping[str, object], due: Sequence[int], then: Next
+) -> GroupState:
+    """Ask the first of some watchers that is there and has something to choose; behind the last one the group goes on."""
+    for place, number in enumerate(due):
+        course = scene.course.model_copy(update={"watch": Watch(due=tuple(due[place:]), then=then)})
+        options = (NOTHING, *steps_in(scene.policy.watchers[number], state, scene))
+        if len(options) > 1 and (asked := ask(state, scene._replace(course=course), at, changed, "watch", options, NOTHING)):
+            return asked
+    if scene.course.watch is not None:
+        scene = scene._replace(course=scene.course.model_copy(update={"watch": None}))
+    return _go_on_after(state, scene, at, changed, then, None)
+
+
+def _watched(state: GroupState, scene: Scene, choice: str, members: Sequence[AgentId], at: datetime) -> GroupState:
+    """Do what a watcher has chosen, and ask the next one."""
+    watch = scene.course.watch
+    assert watch is not None
+    if choice == "end":
+        return finish(state, scene, at)
+    if choice in scene.policy.node_numbers:
+        return begin_anew(state, scene, choice, at)
+    if choice == "remove":
+        gone = [state.number_of(agent) for agent in members]
+        state = removed(state, gone)
+        told = tuple([tuple([one for one in field if one[0] not in gone]) for field in scene.course.told])
+        scene = scene_of(scene.policy, state, scene.course.model_copy(update={"told": told}))
+    return _ask_watchers(state, scene, at, {}, watch.due[1:], watch.then)
 
 
 def _drafted(state: GroupState, said: Said, scene: Scene) -> GroupState:
@@ -177,6 +233,10 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     check_fields(offered.form, payload.fields)
     tasks.reject(state, payload.rejects)
     course = counted(state, policy, sender, {} if stage.form else payload.fields)
+    if policy.watchers:
+        due = watching(policy, course, state.members[state.number_of(sender)], state.turns_taken + 1)
+        known = due if course.watch is None else sorted({*course.watch.due, *due})
+        course = course.model_copy(update={"watch": Watch(due=tuple(known), then=Next(gathered=True))}) if known else course
     left = gathering.without(gathering.counted(stage, payload), (sender,))
     after = state.model_copy(update={**floor.turn_taken(state), "monologue": None, "course": course, "stage": left})
     return _gathered(after, policy, said.at, payload.content)
@@ -212,6 +272,8 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
             return anew.model_copy(update={"stage": begun})
         return anew
     changed = {} if stage.votes is None else {"tally": stage.votes}
+    if course.watch is not None:
+        return _ask_watchers(state, scene, at, changed, course.watch.due, course.watch.then)
     return proceed(state, scene, at, changed, words=words, gathered=True)
 
 
@@ -256,14 +318,17 @@ def _decision(state: GroupState, said: Said, policy: Policy) -> GroupState:
     if payload.choice not in stage.options:
         why = f"{payload.choice!r} is none of the options: {', '.join(stage.options)}."
         raise IllegalEventError(RejectionCode.BAD_DECISION, why)
-    return _decided(state, payload.choice, policy, said.at)
+    check_step(state, stage, payload)
+    return _decided(state, payload.choice, policy, said.at, payload.members)
 
 
-def _decided(state: GroupState, choice: str, policy: Policy, at: datetime) -> GroupState:
+def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, members: Sequence[AgentId] = ()) -> GroupState:
     """Do what was chosen."""
     stage, course = state.stage, state.course
     assert isinstance(stage, Asking) and course is not None
     scene = scene_of(policy, state, course if course.nominated is None else course.model_copy(update={"nominated": None}))
+    if stage.about == "watch":
+        return _watched(state, scene, choice, members, at)
     if stage.about == "review":
         return _reviewed(state, scene, choice, at)
     if stage.about == "speaker":

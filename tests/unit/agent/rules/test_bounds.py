@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.brain import MAX_READ_CHARS
 from ioa.agent.rules.matching import DEFAULT_THRESHOLD
 from ioa.agent.rules.planning import plan_goal
+from ioa.agent.rules.text.goal_splitting import MAX_READ_CHARS
 from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.ports.brain import Alone, Mission, NobodyFits, TeamLaunch
 from ioa.protocol.search import Need, SearchResult

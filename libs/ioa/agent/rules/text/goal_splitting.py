@@ -14,6 +14,8 @@ from ioa.agent.rules.text.clauses import Request, requests_of, without_courtesy
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
 from ioa.agent.rules.text.references import uses_of
 
+MAX_READ_CHARS = 2_000
+"""A longer goal or task is not split."""
 MAX_NEEDS_OF_A_GOAL = 16
 _INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
 

@@ -1,0 +1,367 @@
+"""Agents of nine frameworks, each adopted by one expression.
+
+None of them is imported here. An adapter calls what the framework's own documentation calls, so that it costs nobody anything who
+does not use it, and a new version of a framework breaks at most its own adapter. Where a framework keeps the conversation in the
+agent, or a tool wants the task, the agent is made for each task: by a function of the task's context.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import mimetypes
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, Unpack
+
+from ioa.adopt.membership import Card, adopted, with_results
+from ioa.agent.definition import TaskContext
+from ioa.errors import InvalidInputError, TaskError
+from ioa.hosting.agent import Agent
+
+Thing = Any
+"""An agent of a framework; or a function of the task's context that makes one."""
+_SHOWN_CHARS = 200
+
+
+def langgraph(
+    agent_id: str,
+    graph: Thing,
+    *,
+    description: str,
+    state: Callable[[str], Any] = lambda words: {"messages": [("user", words)]},
+    answer: Callable[[Any], object] = lambda last: last["messages"][-1].text,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt a compiled LangGraph graph. Its `thread_id` is the task's id, so that one with a checkpointer goes on where it was.
+
+    Args:
+        agent_id: As of any agent.
+        graph: The graph, or `graph(ctx)` that makes one.
+        description: What it does.
+        state: Makes what the graph begins with of the task's words; a message of a user by default.
+        answer: Takes the answer off its last state; the text of the last message by default. Files are taken off `files`.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        last: Any = {}
+        config = {"configurable": {"thread_id": ctx.task_id}}
+        modes = ["updates", "custom", "values"]
+        async for mode, part in _made(graph, ctx).astream(state(with_results(task, ctx)), config, stream_mode=modes):
+            if mode == "values":
+                last = part
+            else:
+                ctx.progress(", ".join(part)[:_SHOWN_CHARS] if isinstance(part, dict) else str(part)[:_SHOWN_CHARS])
+        messages = last.get("messages", ()) if isinstance(last, dict) else ()
+        for usage in filter(None, (getattr(message, "usage_metadata", None) for message in messages)):
+            ctx.spend(tokens=usage["input_tokens"], answer_tokens=usage["output_tokens"])
+        for name, data in (last.get("files") or {}).items() if isinstance(last, dict) else ():
+            ctx.artifact(name, data)
+        return _text(answer(last), "The graph")
+
+    return adopted(agent_id, description, card, run)
+
+
+def pydantic_ai(
+    agent_id: str,
+    agent: Thing,
+    *,
+    description: str,
+    deps: Callable[[TaskContext], Any] = lambda ctx: ctx,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's id, and its tools find the task's context as `deps`.
+
+    Args:
+        agent_id: As of any agent.
+        agent: The agent, or `agent(ctx)` that makes one.
+        description: What it does.
+        deps: Makes its dependencies of the task's context.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        async with _made(agent, ctx).iter(with_results(task, ctx), deps=deps(ctx), conversation_id=ctx.task_id) as running:
+            try:
+                async for node in running:
+                    for part in getattr(getattr(node, "model_response", None), "parts", ()):
+                        _tell(ctx, getattr(part, "tool_name", None) or getattr(part, "content", None))
+            finally:
+                ctx.spend(tokens=running.usage.input_tokens, answer_tokens=running.usage.output_tokens)
+        for number, file in enumerate(running.result.response.files):
+            ctx.artifact(_file_name(number, file.media_type), file.data, file.media_type)
+        return _text(running.result.output, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def smolagents(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt an agent of smolagents, which is made for each task since it keeps its conversation. It is interrupted between steps.
+
+    Args:
+        agent_id: As of any agent.
+        make: Makes the agent: `lambda ctx: ToolCallingAgent(tools=[…], model=model)`.
+        description: What it does.
+        card: What else a card may say.
+
+    Raises:
+        InvalidInputError: `make` is an agent, and no function.
+    """
+    _check_makes(agent_id, make)
+
+    def run(task: str, ctx: TaskContext) -> str:
+        agent = make(ctx)
+        answer: Any = None
+        for step in agent.run(with_results(task, ctx), stream=True):
+            if ctx.cancelled:
+                agent.interrupt()  # which it heeds before its next step
+            if usage := getattr(step, "token_usage", None):
+                ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
+            if hasattr(step, "step_number"):
+                _tell(ctx, step.model_output)
+            answer = getattr(step, "output", None)
+        if not isinstance(answer, str) and hasattr(answer, "to_string"):  # an image, or sound
+            path = Path(answer.to_string())
+            ctx.artifact(path.name, path.read_bytes())
+            answer = f"The answer is the file {path.name}."
+        return _text(answer, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt an agent or a team of AutoGen, which is made for each task since it keeps its conversation.
+
+    Args:
+        agent_id: As of any agent.
+        make: Makes it: `lambda ctx: AssistantAgent("translator", model)`.
+        description: What it does.
+        card: What else a card may say.
+
+    Raises:
+        InvalidInputError: `make` is an agent, and no function.
+    """
+    _check_makes(agent_id, make)
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        last: Any = None
+        async with aclosing(make(ctx).run_stream(task=with_results(task, ctx))) as messages:
+            async for one in messages:
+                if not hasattr(one, "to_text"):  # the result, which repeats them
+                    continue
+                if usage := getattr(one, "models_usage", None):
+                    ctx.spend(tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens)
+                if one.source != "user":
+                    _tell(ctx, one.to_text())
+                    last = one
+        content = getattr(last, "content", ())
+        for number, part in enumerate(content if isinstance(content, list) else ()):
+            if hasattr(part, "to_base64"):
+                ctx.artifact(f"image-{number}.png", b64decode(part.to_base64()))
+        return _text(None if last is None else last.to_text(), "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt an agent of Microsoft's Agent Framework. Its session has the task's id.
+
+    Args:
+        agent_id: As of any agent.
+        agent: The agent, or `agent(ctx)` that makes one.
+        description: What it does.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        one, told = _made(agent, ctx), ""
+        stream = one.run(with_results(task, ctx), stream=True, session=one.create_session(session_id=ctx.task_id))
+        async for update in stream:
+            for content in update.contents or ():
+                _tell(ctx, getattr(content, "name", None))
+            if update.text:
+                told += update.text
+                _tell(ctx, told)
+        response = await stream.get_final_response()
+        usage = response.usage_details or {}
+        ctx.spend(tokens=usage.get("input_token_count") or 0, answer_tokens=usage.get("output_token_count") or 0)
+        contents = [content for message in response.messages for content in message.contents]
+        for number, file in enumerate(one for one in contents if one.type == "data"):
+            ctx.artifact(_file_name(number, file.media_type), b64decode(file.uri.partition(",")[2]), file.media_type)
+        return _text(response.text, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def openai_agents(
+    agent_id: str,
+    agent: Thing,
+    runner: Any,
+    *,
+    description: str,
+    context: Callable[[TaskContext], Any] = lambda ctx: ctx,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt an agent of the OpenAI Agents SDK. Its tools find the task's context as the run's `context`.
+
+    Args:
+        agent_id: As of any agent.
+        agent: The agent, or `agent(ctx)` that makes one.
+        runner: The framework's `Runner`.
+        description: What it does.
+        context: Makes the run's context of the task's.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        running = runner.run_streamed(_made(agent, ctx), with_results(task, ctx), context=context(ctx))
+        try:
+            async for event in running.stream_events():
+                if event.type == "run_item_stream_event":
+                    raw: Any = getattr(event.item, "raw_item", None)
+                    _tell(ctx, getattr(raw, "name", None) or _joined(getattr(raw, "content", None)))
+                    if getattr(raw, "type", "") == "image_generation_call" and raw.result:
+                        ctx.artifact(f"{raw.id}.png", b64decode(raw.result))
+        finally:
+            running.cancel()  # of what has ended nothing comes
+            usage = running.context_wrapper.usage
+            ctx.spend(tokens=usage.input_tokens, answer_tokens=usage.output_tokens)
+        return _text(running.final_output, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt a runner of Google's Agent Development Kit. Its session has the task's id.
+
+    Args:
+        agent_id: As of any agent.
+        runner: The runner, such as `InMemoryRunner(agent)`, or `runner(ctx)` that makes one.
+        user_content: The framework's `google.genai.types.UserContent`.
+        description: What it does.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        one, said = _made(runner, ctx), list[str]()
+        place = {"user_id": ctx.asked_by, "session_id": ctx.task_id}
+        if await one.session_service.get_session(app_name=one.app_name, **place) is None:
+            await one.session_service.create_session(app_name=one.app_name, **place)
+        async with aclosing(one.run_async(**place, new_message=user_content(with_results(task, ctx)))) as events:
+            async for event in events:
+                parts = (event.content.parts if event.content else None) or ()
+                for number, part in enumerate(parts):
+                    _tell(ctx, part.text or getattr(part.function_call, "name", None))
+                    if part.inline_data:
+                        kind = part.inline_data.mime_type
+                        ctx.artifact(part.inline_data.display_name or _file_name(number, kind), part.inline_data.data, kind)
+                if (usage := event.usage_metadata) and not event.partial:
+                    ctx.spend(tokens=usage.prompt_token_count or 0, answer_tokens=usage.candidates_token_count or 0)
+                if event.is_final_response():
+                    said = [part.text for part in parts if part.text and not part.thought]
+        return _text("".join(said), "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def crewai(agent_id: str, crew: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, and its id `{task_id}`.
+
+    Args:
+        agent_id: As of any agent.
+        crew: The crew, or `crew(ctx)` that makes one.
+        description: What it does.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        one = _made(crew, ctx).copy()
+        one.step_callback = lambda step: _tell(ctx, getattr(step, "output", None) or getattr(step, "text", None))
+        try:
+            output = await one.akickoff(inputs={"task": with_results(task, ctx), "task_id": ctx.task_id})
+        finally:
+            usage = one.usage_metrics
+            if usage:
+                ctx.spend(tokens=usage.prompt_tokens, answer_tokens=usage.completion_tokens)
+        return _text(output.raw, "The crew")
+
+    return adopted(agent_id, description, card, run)
+
+
+def llama_index(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
+    """Adopt an agent, or a workflow of agents, of LlamaIndex.
+
+    Args:
+        agent_id: As of any agent.
+        agent: The agent, or `agent(ctx)` that makes one.
+        description: What it does.
+        card: What else a card may say.
+    """
+
+    async def run(task: str, ctx: TaskContext) -> str:
+        running = _made(agent, ctx).run(user_msg=with_results(task, ctx))
+        try:
+            async for event in running.stream_events():
+                _tell(ctx, getattr(event, "tool_name", None) or getattr(getattr(event, "response", None), "content", None))
+                usage = _field(getattr(event, "raw", None), "usage")
+                if usage and hasattr(event, "tool_calls") and not hasattr(event, "delta"):
+                    ctx.spend(tokens=_field(usage, "prompt_tokens") or 0, answer_tokens=_field(usage, "completion_tokens") or 0)
+            output = await running
+        except asyncio.CancelledError:
+            await running.cancel_run()
+            raise
+        for number, block in enumerate(getattr(output.response, "blocks", ())):
+            if data := getattr(block, "image", None) or getattr(block, "data", None):
+                ctx.artifact(_file_name(number, getattr(block, "image_mimetype", None)), b64decode(data))
+        return _text(output.response.content, "The agent")
+
+    return adopted(agent_id, description, card, run)
+
+
+def _made(thing: Thing, ctx: TaskContext) -> Any:
+    return thing(ctx) if inspect.isroutine(thing) else thing
+
+
+def _check_makes(agent_id: str, make: object) -> None:
+    if not inspect.isroutine(make):
+        raise InvalidInputError(
+            f"Agent {agent_id!r} would share one conversation among all tasks.", hint="Make one for each: lambda ctx: …"
+        )
+
+
+def _tell(ctx: TaskContext, said: object) -> None:
+    """Report a step in the framework's own words, if it has any."""
+    if isinstance(said, str) and said.strip():
+        ctx.progress(said.strip()[-_SHOWN_CHARS:])
+
+
+def _text(answer: object, whose: str) -> str:
+    """Return an answer as text; what is data of Python or pydantic, as JSON.
+
+    Raises:
+        TaskError: There is none.
+    """
+    if hasattr(answer, "model_dump_json"):
+        return str(answer.model_dump_json())
+    if isinstance(answer, int | float | list | dict):
+        return json.dumps(answer, ensure_ascii=False, default=str)
+    if not isinstance(answer, str) or not answer.strip():
+        raise TaskError(f"{whose} has answered without any text.", hint="The answer to a task is text.")
+    return str(answer)
+
+
+def _file_name(number: int, media_type: str | None) -> str:
+    return f"file-{number}{mimetypes.guess_extension(media_type or '') or ''}"
+
+
+def _joined(content: object) -> str:
+    return " ".join(str(part.text) for part in content if hasattr(part, "text")) if isinstance(content, list) else ""
+
+
+def _field(thing: object, name: str) -> Any:
+    """Return a member of what is an object with some servers, and a dict with others."""
+    return thing.get(name) if isinstance(thing, Mapping) else getattr(thing, name, None)

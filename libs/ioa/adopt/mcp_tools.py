@@ -1,0 +1,135 @@
+"""A server of the Model Context Protocol as an agent: all of its tools for a model, or one that does the whole task."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Self, Unpack
+
+from ioa import react
+from ioa.adapters.mcp_server import McpAddress, McpServer, McpTool, open_mcp_server
+from ioa.adopt.membership import Card, failure, with_results
+from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.errors import InvalidInputError, TaskError
+from ioa.hosting.agent import Agent
+
+_MOST_EXAMPLES = 20
+_MAX_EXAMPLE_CHARS, _MAX_DESCRIPTION_CHARS = 200, 1_000
+
+
+def mcp(
+    agent_id: str,
+    target: str,
+    *,
+    description: str,
+    tool: str | None = None,
+    allow: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    **card: Unpack[Card],
+) -> Agent:
+    """Adopt an MCP server; it needs the extra `mcp`.
+
+    With `tool` each task is a call of that tool, with the task as the one text that it requires; no model is needed. The server
+    finds the task's id in `_meta` as `ioa/task_id`; its progress is reported, and files of its answer are attached. Without, it is
+    an agent of `ioa.react`, whose model asks for the server's tools.
+
+    Args:
+        agent_id: As of any agent.
+        target: A command, which the agent starts and speaks to over stdin and stdout; or the URL of a server of streamable HTTP.
+        description: What it does.
+        tool: The tool that does the tasks.
+        allow: Which tools a model is offered; all by default.
+        env: What a command gets besides PATH, HOME and the like.
+        headers: What requests to a URL carry, such as `Authorization`.
+        card: What else a card may say.
+
+    Raises:
+        InvalidInputError: The target is no command and no URL, or the card cannot be valid.
+    """
+    if tool is not None:
+        address = McpAddress(target, dict(env or {}), dict(headers or {}))
+        return _ToolAgent(agent_id, description, tool=tool, address=address, **card)
+    server = react.mcp(target, allow=allow, env=env, headers=headers)
+    return react.react_agent(agent_id, description=description, tools=[server]).with_card(**card)
+
+
+async def said_of_itself(target: str, tool: str | None, headers: Mapping[str, str]) -> tuple[str, Sequence[str]]:
+    """Ask a server what it does: what its tools, or the one of them, say of themselves, in the place of examples.
+
+    Raises:
+        InvalidInputError: It has no such tool, or none at all.
+        UnavailableError: It cannot be reached.
+    """
+    async with open_mcp_server(McpAddress(target, {}, dict(headers))) as server:
+        tools = [_found(server, tool)] if tool is not None else server.tools
+    told = [one.description.strip().partition("\n")[0][:_MAX_EXAMPLE_CHARS] for one in tools][:_MOST_EXAMPLES]
+    if not told:
+        raise InvalidInputError("The MCP server has no tools.", hint="Adopt another one.")
+    return f"{server.name or 'Tools'}: {'; '.join(told)}"[:_MAX_DESCRIPTION_CHARS], told
+
+
+@dataclass
+class _ToolAgent(Agent):
+    """An agent whose tasks are calls of one tool."""
+
+    tool: str = field(kw_only=True)
+    address: McpAddress = field(kw_only=True, repr=False)
+    server: McpServer | None = field(default=None, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.task(self._call)
+
+    def working_as(self, other: AgentDefinition) -> Self:
+        """Take over another agent's functions but for that of tasks, which goes to this one's server."""
+        super().working_as(other)
+        self._function = self._call
+        return self
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Connect the server, and see that it has the tool."""
+        async with open_mcp_server(self.address) as server:
+            _argument(_found(server, self.tool))
+            yield self.with_card(server=server)
+
+    async def _call(self, task: str, ctx: TaskContext) -> str:
+        assert self.server is not None
+        tool, whose = _found(self.server, self.tool), self.tool
+        words = {_argument(tool): with_results(task, ctx)}
+        answer = await self.server.call(tool, words, hear=ctx.progress, about={"ioa/task_id": ctx.task_id})
+        if answer.is_error:
+            raise failure(whose, answer.text)
+        for number, (place, data, kind) in enumerate(answer.files):
+            name = PurePosixPath(place).name or f"file-{number}{mimetypes.guess_extension(kind) or ''}"
+            ctx.artifact(name, data, kind)
+        if not answer.text:
+            raise TaskError(f"The tool {whose} has answered without any text.")
+        return answer.text
+
+
+def _found(server: McpServer, name: str) -> McpTool:
+    found = {tool.name: tool for tool in server.tools}
+    if name not in found:
+        raise InvalidInputError(f"The MCP server has no tool {name!r}.", hint=f"It has: {', '.join(found) or 'none'}.")
+    return found[name]
+
+
+def _argument(tool: McpTool) -> str:
+    """Return the one text that a tool requires.
+
+    Raises:
+        InvalidInputError: It requires something else, or more.
+    """
+    required = tool.parameters.get("required", ())
+    kinds = tool.parameters.get("properties", {})
+    if len(required) != 1 or kinds.get(required[0], {}).get("type") != "string":
+        raise InvalidInputError(
+            f"The tool {tool.name!r} does not take one text: it requires {', '.join(required) or 'nothing'}.",
+            hint="Leave `tool` out, and let a model call it.",
+        )
+    return str(required[0])

@@ -1,0 +1,86 @@
+"""Planning a team for a goal: what the model of the environment draws, or what rules read off the goal."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.text import Text
+
+from ioa.agent.definition import AgentDefinition
+from ioa.cli.reach import open_reached_system
+from ioa.cli.terminal import Terminal
+from ioa.client.drawing import drawn
+from ioa.errors import InvalidInputError
+from ioa.hosting.brains import open_minds
+from ioa.ports.brain import Contact, Mission, Plans
+from ioa.ports.meter import Meter
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.ids import AgentId
+from ioa.protocol.search import Need, Search, SearchResult
+from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, document_of, to_toml
+
+_PLANNER = AgentDefinition("planner", description="Plans a team for whoever asks, and is none of it.")
+
+
+class _Tools:
+    """Team formation's tools for somebody who is no agent."""
+
+    def __init__(self, system: SystemClient) -> None:
+        self._system = system
+
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        """Ask discovery who fits."""
+        return await self._system.search(Search(needs=tuple(needs)))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Know nobody."""
+        return ()
+
+
+async def plan_goal(url: str | None, goal: str) -> tuple[TeamSpec | None, DecidedBy | None]:
+    """Plan a team, and say who did; None: the goal needs no policy.
+
+    Raises:
+        InvalidInputError: There is no goal, it is too long, or a setting of the model is malformed.
+        UnavailableError: The system cannot be reached, or discovery does not answer.
+    """
+    if not goal.strip() or len(goal) > MAX_GOAL_CHARS:
+        raise InvalidInputError(f"A goal has 1 to {MAX_GOAL_CHARS:,} characters, and this one {len(goal):,}.")
+    card, meter = _PLANNER.card_as(AgentId(_PLANNER.agent_id)), Meter()
+    async with open_reached_system(url) as system, open_minds([_PLANNER], os.environ) as [mind]:
+        assert isinstance(mind.brain, Plans)
+        team = await mind.brain.plan(Mission(goal, (), card, depth=0, meter=meter), _Tools(system))
+    return team, meter.decided_by
+
+
+def tell_plan(team: TeamSpec | None, by: DecidedBy | None, out: Path | None, terminal: Terminal, *, drawn_too: bool) -> None:
+    """Write the team file, to a file or else to standard output, and say who has planned it.
+
+    Raises:
+        InvalidInputError: The file cannot be written.
+    """
+    planned_by = None if by is None else by.model_dump(mode="json", exclude_defaults=True)
+    if terminal.as_json:
+        terminal.document({"team": None if team is None else document_of(team), "planned_by": planned_by})
+    if team is None:
+        terminal.note("The goal needs no policy: `ioa run` it.")
+    else:
+        if drawn_too:
+            terminal.result.print(Text(drawn(team.policy)), soft_wrap=True)
+        if out is not None:
+            _write(out, to_toml(team))
+        if out is None or drawn_too:
+            terminal.result.print(Text(to_toml(team)), soft_wrap=True)
+    if by is not None:
+        instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
+        terminal.note(f"Planned by {by.name or by.kind}{instead}")
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"{file} cannot be written: {error.strerror or error}.") from None

@@ -1,0 +1,293 @@
+"""The seat of a person in groups: what is up to it, and one answer, with no process in between.
+
+The grant or the ask in a group's log is the request for input, and stays it however long nobody answers. Who looks reads the log as
+the member it is; who answers says one message, whose id follows from what it says, so that saying it again is the same answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from ioa.agent.history import GroupHistory
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.group.forms import Blank
+from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
+from ioa.group.policy.part import Part, part_of
+from ioa.group.rejection import RejectionCode
+from ioa.group.requests import ListMemberships, Rejected, Sync
+from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.clock import Clock
+from ioa.protocol.codec import encode_value, validate
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.ids import AgentId, CommId, MessageId, is_token
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Payload, phase_for_header, version_of
+from ioa.protocol.policy import FieldValue
+from ioa.protocol.team import seat_of
+from ioa.protocol.trace import span_of_message
+
+_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
+_TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """Something that is up to a person.
+
+    Attributes:
+        me: The person's seat.
+        kind: Whether it is to say something, to decide, or to state the conclusion.
+        offer: What it may say or choose.
+        part: What it plays, and is told.
+        last: What it has heard last, as far as it was asked for.
+    """
+
+    me: AgentId
+    kind: Literal["say", "decide", "conclude"]
+    goal: str
+    state: GroupState
+    offer: Offer
+    part: Part
+    last: Message | None = None
+
+    @property
+    def item(self) -> str:
+        """By which it is answered: the group and the turn."""
+        return f"{self.state.comm_id}.{self.state.turn}"
+
+    @property
+    def until(self) -> datetime | None:
+        """When it is too late."""
+        stage = self.state.stage
+        if isinstance(stage, Gathering):
+            return next((seat.until for seat in stage.seats if seat.agent_id == self.me), None)
+        return stage.until if isinstance(stage, Discussing | Asking | Concluding) else None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a person answers.
+
+    Attributes:
+        text: Its words, taken as they are.
+        choose: The option, the way out or the next speaker that it chooses.
+        fields: What it fills in, as it is written.
+    """
+
+    text: str = ""
+    choose: str | None = None
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+class Seat:
+    """One person's seat, on one connection.
+
+    Args:
+        network: The system as the seat sees it.
+        person: The name behind `human-`.
+        clock: Stamps what is said.
+    """
+
+    def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
+        self.me = seat_of(person)
+        self._network = network
+        self._clock = clock
+
+    async def awaited(self) -> AsyncIterator[Awaited]:
+        """Yield all that is up to this person now.
+
+        Raises:
+            UnavailableError: The system does not answer.
+        """
+        after, complete = 0, False
+        while not complete:
+            page = await self._network.memberships(ListMemberships(agent_id=self.me, after=after))
+            for membership in page.memberships:
+                after = membership.number
+                try:
+                    awaited = _awaited_in(await self._history(membership.comm_id), self.me)
+                except NotFoundError:
+                    continue  # it is over, or not open yet
+                if awaited is not None:
+                    yield awaited
+            complete = page.complete
+
+    async def find(self, item: str) -> Awaited:
+        """Return what is up to this person under the item of `Awaited`.
+
+        Raises:
+            ConflictError: It is not any more, or not yet; the message says why.
+            NotFoundError: There is no such group, or this person is not in it.
+        """
+        comm_id, turn = item_of(item)
+        history = await self._history(comm_id)
+        return _awaited_as(history, self.me, turn)
+
+    async def answer(self, item: str, reply: Reply) -> int:
+        """Say an answer and return its place in the log; the same answer again has the same place.
+
+        Raises:
+            ConflictError: It came too late: the turn is over, or another answer was taken.
+            InvalidInputError: It is not what is asked for; the message says what is.
+            NotFoundError: There is no such group, or this person is not in it.
+        """
+        comm_id, turn = item_of(item)
+        history = await self._history(comm_id)
+        known = _said_before(history, self.me, turn, reply)
+        payload = known or _payload(_awaited_as(history, self.me, turn), reply, history)
+        answer = await self._network.say(self._message(history, payload, turn, after=0 if known else history.cursor))
+        if isinstance(answer, Rejected):
+            if answer.code in _TOO_LATE:
+                raise _too_late(await self._history(comm_id), turn)
+            raise InvalidInputError(answer.message, hint=f"`ioa waiting` shows what {item} asks for.")
+        return answer.seq
+
+    async def _history(self, comm_id: CommId) -> GroupHistory:
+        """Read a group's log as this member."""
+        history, after, complete = GroupHistory(comm_id), 0, False
+        while not complete:
+            page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
+            for entry in page.entries:
+                history.apply(entry)
+            after, complete = max(page.up_to, history.cursor), page.complete
+        if history.state is None:
+            raise NotFoundError(f"The group {comm_id} is not open yet.")
+        if history.state.phase.is_terminal:  # that this member knows the end ends its membership
+            await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
+        return history
+
+    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int) -> Message:
+        assert history.state is not None and history.charter is not None
+        message_id = MessageId(f"h{_digest(self.me, history.comm_id, turn, payload)}")
+        header = Header(
+            version=version_of(payload),
+            message_id=message_id,
+            comm_id=history.comm_id,
+            sender=self.me,
+            state=phase_for_header(history.state.phase),
+            turn=turn,
+            after=after,
+            traceparent=span_of_message(history.charter.traceparent, message_id),
+            sent_at=self._clock.now(),
+            decided_by=DecidedBy(kind="human"),
+        )
+        return Message(header=header, payload=payload)
+
+
+def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
+    """Say what is up to a member as a group stands; None if nothing is."""
+    policy = charter.policy
+    if policy is None or me not in state.floor:
+        return None
+    part = part_of(policy, state, me)
+    if isinstance(state.stage, Concluding):
+        return Awaited(me, "conclude", charter.goal, state, TO_CONCLUDE, part, last)
+    offered = offer(policy, state, me)
+    assert offered is not None, "who is to speak is offered something"
+    return Awaited(me, "decide" if offered.options else "say", charter.goal, state, offered, part, last)
+
+
+def people_in(state: GroupState) -> tuple[AgentId, ...]:
+    """Return the members that are people, and are not removed."""
+    return tuple([one.agent_id for one in state.members if one.human and not one.removed])
+
+
+def _awaited_in(history: GroupHistory, me: AgentId) -> Awaited | None:
+    assert history.charter is not None and history.state is not None
+    return awaited_of(history.charter, history.state, me, next(reversed(history.messages()), None))
+
+
+def _awaited_as(history: GroupHistory, me: AgentId, turn: int) -> Awaited:
+    awaited = _awaited_in(history, me)
+    if awaited is None or awaited.state.turn != turn:
+        raise _too_late(history, turn)
+    return awaited
+
+
+def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: Reply) -> Payload | None:
+    """Return what a person has said in a turn already, if it is what it says now."""
+    own = [one.payload for one in history.messages() if (one.header.sender, one.header.turn) == (me, turn)]
+    return next((payload for payload in own if _is_same(payload, reply)), None)
+
+
+def lacking(awaited: Awaited, reply: Reply) -> Sequence[Blank]:
+    """Return the fields that have to be filled in and are not."""
+    return [blank for blank in awaited.offer.form if blank.required and blank.name not in reply.fields]
+
+
+def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
+    """Make a message of what a person answers."""
+    offered = awaited.offer
+    if awaited.kind == "decide":
+        if reply.choose is None:
+            raise InvalidInputError(f"This is to be decided: choose one of {', '.join(offered.options)}.")
+        members = tuple(filter(None, reply.fields.get("members", "").split(",")))
+        return validate(Decision, {"choice": reply.choose, "content": reply.text, "members": members})
+    if awaited.kind == "conclude":
+        return validate(Conclusion, {"content": reply.text, **({"reason": reply.choose} if reply.choose else {})})
+    if offered.again:
+        draft = history.draft(awaited.me, offered.again)
+        assert draft is not None, "who is to say a draft again has said it"
+        return draft[1]
+    if missing := lacking(awaited, reply):
+        raise InvalidInputError(f"Fill in {', '.join(blank.name for blank in missing)} too.")
+    chosen = {"go": reply.choose} if reply.choose in offered.go else {"next_speaker": reply.choose}
+    blanks = {blank.name: blank for blank in offered.form}
+    filled = {name: _value(blanks.get(name), written) for name, written in reply.fields.items()}
+    return validate(Discussion, {"content": reply.text, "fields": filled, **chosen})
+
+
+def _value(blank: Blank | None, written: str) -> FieldValue:
+    """Read what was written into a field; what cannot be read the router refuses, with what the field is."""
+    if blank is not None and blank.kind == "yes_no":
+        return _YES_NO.get(written.lower(), written)
+    if blank is not None and blank.kind == "number" and written.lstrip("-").isdecimal() and len(written) < 16:
+        return int(written)
+    return written
+
+
+def _is_same(payload: Payload, reply: Reply) -> bool:
+    """Whether a message is what a person answers now."""
+    match payload:
+        case Decision(choice=choice, content=content):
+            return (choice, content) == (reply.choose, reply.text)
+        case Discussion(content=content, go=go, next_speaker=to, fields=fields):
+            told = {name: str(value).lower() for name, value in fields.items()}
+            wanted = {name: str(_YES_NO.get(value.lower(), value)).lower() for name, value in reply.fields.items()}
+            return (content, go or to, told) == (reply.text, reply.choose, wanted)
+        case Conclusion(content=content):
+            return content == reply.text
+        case _:
+            return False
+
+
+def item_of(item: str) -> tuple[CommId, int]:
+    """Read which group and which turn an item is of.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    comm_id, _, turn = item.rpartition(".")
+    if not is_token(comm_id) or not turn.isdecimal():
+        raise InvalidInputError(f"{item!r} is nothing that `ioa waiting` shows.", hint="An item is a group and a turn: GROUP.TURN.")
+    return CommId(comm_id), int(turn)
+
+
+def _too_late(history: GroupHistory, turn: int) -> ConflictError:
+    state = history.state
+    assert state is not None
+    why = f"Turn {turn} of {history.comm_id} is not yours to answer"
+    if state.phase.is_terminal:
+        why = f"The group {history.comm_id} has ended ({state.phase})"
+    elif not state.turn or turn < state.turn:
+        why = f"Turn {turn} of {history.comm_id} is over"
+    return ConflictError(f"{why}: nothing that you say now counts in it.", hint="`ioa waiting` shows what is up to you.")
+
+
+def _digest(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> str:
+    said = encode_value([me, comm_id, turn, payload.model_dump(mode="json")])
+    return hashlib.sha256(said).hexdigest()[:32]

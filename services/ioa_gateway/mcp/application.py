@@ -1,0 +1,28 @@
+"""MCP over streamable HTTP, without sessions: each request is let in by its key and served by itself, at any replica."""
+
+from __future__ import annotations
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ioa_gateway.calls import replayed
+from ioa_gateway.mcp.tools import CALL, create_server
+from ioa_gateway.reach import Reach
+
+_MAX_BYTES = 1_000_000
+
+
+def create_application(reach: Reach) -> ASGIApp:
+    """Make what answers at `/mcp`."""
+    server = create_server()._lowlevel_server
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        call = reach.admitted(await reach.keyring.let_in(request), request)
+        again = await replayed(request, _MAX_BYTES)
+        manager = StreamableHTTPSessionManager(server, stateless=True)
+        async with manager.run():
+            await manager.handle_request({**scope, CALL: call}, again, send)
+
+    return answer

@@ -1,0 +1,131 @@
+"""What tools answer. Their schemas are made of these, so that clients know each field before they call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Self
+from urllib.parse import quote
+
+from pydantic import Field
+
+from ioa.client.transcript import Transcript
+from ioa.ports.goal_client import GoalStatus
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.model import Model
+from ioa.protocol.search import Hit
+
+MOST_LINES = 60
+
+
+class FoundAgent(Model):
+    """An agent that may fit."""
+
+    agent: Annotated[str, Field(description="what `ask_agent` and `start_group` call it")]
+    description: str
+    online: bool
+    score: Annotated[float, Field(description="how well it fits, from 0 to 1")]
+
+    @classmethod
+    def of(cls, hit: Hit) -> Self:
+        """Describe a hit."""
+        return cls(agent=hit.card.pool, description=hit.card.description, online=hit.online, score=hit.score)
+
+
+class FoundAgents(Model):
+    """Who fits a need, best first."""
+
+    agents: tuple[FoundAgent, ...]
+
+
+class Started(Model):
+    """A goal that is stored and will not be lost."""
+
+    goal_id: str
+    next: Annotated[str, Field(description="what to do now")] = "Call wait with this goal_id until there is a result."
+
+
+class ResultFile(Model):
+    """A file of a result."""
+
+    name: str
+    uri: Annotated[str, Field(description="the resource that holds it")]
+    media_type: str
+    size_bytes: int
+
+
+class Ended(Model):
+    """How a goal ended."""
+
+    reached: bool
+    reason: str
+    answer: str
+    files: tuple[ResultFile, ...]
+
+    @classmethod
+    def of(cls, result: GoalResult) -> Self:
+        """Describe a result."""
+        files = tuple(
+            ResultFile(
+                name=file.name,
+                uri=f"ioa://goal/{result.goal_id}/{number}/{quote(file.name, safe='')}",
+                media_type=file.media_type,
+                size_bytes=file.size_bytes,
+            )
+            for number, file in enumerate(result.artifacts)
+        )
+        return cls(reached=result.succeeded, reason=str(result.reason), answer=result.content, files=files)
+
+
+class Progress(Model):
+    """Where a goal stands, and what was said since the last look."""
+
+    goal_id: str
+    state: Annotated[str, Field(description="waiting, discussing, paused, concluding, concluded, failed or cancelled")]
+    lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
+    after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
+    result: Annotated[Ended | None, Field(description="how it ended; null while it has not")] = None
+    next: str = ""
+
+    @classmethod
+    def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int) -> Self:
+        """Describe a goal, and the last lines of these entries."""
+        transcript = Transcript(base_depth=0)
+        lines = [
+            f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for stored in entries for line in transcript.read(stored)
+        ]
+        ended = None if status.result is None else Ended.of(status.result)
+        return cls(
+            goal_id=status.record.goal.goal_id,
+            state=str(status.phase),
+            lines=tuple(lines[-MOST_LINES:]),
+            after=entries[-1].seq if entries else after,
+            result=ended,
+            next="It goes on. Call wait again, with this `after`." if ended is None else "",
+        )
+
+
+class Status(Model):
+    """A goal at a glance."""
+
+    goal_id: str
+    goal: str
+    state: str
+    members: tuple[str, ...]
+    open_tasks: tuple[str, ...]
+    turns: int
+    result: Ended | None
+
+    @classmethod
+    def of(cls, status: GoalStatus) -> Self:
+        """Describe a goal."""
+        state = None if status.standing is None else status.standing.state
+        return cls(
+            goal_id=status.record.goal.goal_id,
+            goal=status.record.goal.goal,
+            state=str(status.phase),
+            members=() if state is None else tuple(member.agent_id for member in state.members),
+            open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),
+            turns=0 if state is None else state.turns_taken,
+            result=None if status.result is None else Ended.of(status.result),
+        )

@@ -1,0 +1,202 @@
+"""The tools: always the same few, whoever is there, so that a client loads them once. No call takes longer than clients wait."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, Field
+
+from ioa.distribution import installed_version
+from ioa.errors import IoaError, NotFoundError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.ids import AgentId, GoalId, GoalName
+from ioa_gateway.calls import ApiCall
+from ioa_gateway.mcp.told import FoundAgent, FoundAgents, Progress, Started, Status
+
+CALL = "ioa.call"
+"""Where the request's `ApiCall` lies in its scope."""
+
+_LONGEST_SECONDS = 50
+_MOST_BYTES = 10_000_000
+_ENTRIES = 200
+
+GoalIdArgument = Annotated[str, Field(description="as start_group or ask_agent told it")]
+Key = Annotated[str | None, Field(max_length=255, description="with the same key the same goal is meant, however often it is sent")]
+Seconds = Annotated[float, Field(ge=0, le=_LONGEST_SECONDS, description="how long to wait at the most")]
+
+
+class TextFile(BaseModel):
+    """A file that goes with a goal."""
+
+    name: str
+    text: str
+
+
+def create_server() -> MCPServer:
+    """Make the server with its tools."""
+    server = MCPServer(
+        "internet-of-agents",
+        title="Internet of Agents",
+        version=installed_version(),
+        instructions=(
+            "Agents find each other, form a team for a goal and answer with a conclusion. Goals take seconds to hours and outlive"
+            " this connection: start_group returns at once, and wait is called until it tells a result."
+        ),
+        subscriptions=False,
+    )
+    looks = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    starts = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+    ends = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
+    server.add_tool(find_agents, annotations=looks)
+    server.add_tool(start_group, annotations=starts)
+    server.add_tool(wait, annotations=looks)
+    server.add_tool(ask_agent, annotations=starts)
+    server.add_tool(get_status, annotations=looks)
+    server.add_tool(cancel, annotations=ends)
+    server.resource("ioa://goal/{goal_id}/{number}/{name}", description="A file of a goal's result")(read_file)
+    return server
+
+
+async def find_agents(
+    context: Context,
+    need: Annotated[str, Field(description="what has to be done, in a sentence")],
+    count: Annotated[int, Field(ge=1, le=20)] = 5,
+) -> FoundAgents:
+    """Find the agents that fit a need best."""
+    with _told():
+        found = await _call(context, Scope.AGENTS_READ).client.search(need)
+    return FoundAgents(agents=tuple(FoundAgent.of(hit) for hit in found.merged[:count]))
+
+
+async def start_group(
+    context: Context,
+    goal: Annotated[str, Field(description="what is to be reached, with all that agents need to know")],
+    files: Annotated[Sequence[TextFile], Field(description="texts that go with it")] = (),
+    agent: Annotated[str | None, Field(description="who leads, as find_agents says; whoever fits if null")] = None,
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40,
+    key: Key = None,
+) -> Started:
+    """Have agents form a team for a goal. Returns at once; call wait for what comes of it."""
+    with _told():
+        call = _call(context, Scope.GOALS_WRITE)
+        goal_id = None if key is None else _goal_id(call, "start", key)
+        return Started(goal_id=(await _launched(call, goal, files, agent, max_turns, goal_id)).goal_id)
+
+
+async def wait(
+    context: Context,
+    goal_id: GoalIdArgument,
+    seconds: Seconds = 20,
+    after: Annotated[int, Field(ge=0, description="`after` of the last wait; 0 tells all")] = 0,
+) -> Progress:
+    """Wait until a goal has ended or the time is over, and tell what agents said meanwhile. Call it again as often as needed."""
+    with _told():
+        call = _call(context, Scope.GOALS_READ)
+        return await _progress(call, call.goal(None, goal_id), seconds, after)
+
+
+async def ask_agent(
+    context: Context,
+    agent: Annotated[str, Field(description="as find_agents says")],
+    task: Annotated[str, Field(description="what it is to do, with all that it needs to know")],
+    seconds: Seconds = _LONGEST_SECONDS,
+    key: Key = None,
+) -> Progress:
+    """Have one agent do something, and wait for it. Asked again with the same words within the hour, it goes on waiting.
+
+    If there is no result yet, call wait with the goal_id.
+    """
+    with _told():
+        call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
+        asked = key or json.dumps([agent, task, f"{call.keyring.now():%Y%m%d%H}"])
+        name = await _launched(call, task, (), agent, 40, _goal_id(call, "ask", asked))
+        return await _progress(call, name, seconds, 0)
+
+
+async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
+    """Tell where a goal stands: who works at it, at what, and its result."""
+    with _told():
+        call = _call(context, Scope.GOALS_READ)
+        return Status.of(await call.client.goal(call.goal(None, goal_id)))
+
+
+async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
+    """Cancel a goal; one that has ended stays as it ended."""
+    with _told():
+        call = _call(context, Scope.GOALS_WRITE)
+        name = call.goal(None, goal_id)
+        await call.client.cancel(name, why)
+        return await _progress(call, name, 10, 0)
+
+
+async def read_file(context: Context, goal_id: str, number: str, name: str) -> str | bytes:
+    """Read a file of a goal's result."""
+    try:
+        call = _call(context, Scope.GOALS_READ)
+        result = await call.client.result(call.goal(None, goal_id))
+        files = () if result is None else result.artifacts
+        file = files[int(number)] if number.isascii() and number.isdecimal() and int(number[:9]) < len(files) else None
+        if file is None or file.name != name:
+            raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
+        if file.size_bytes > _MOST_BYTES:
+            raise ResourceError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
+        data = await call.client.fetch(file)
+    except IoaError as error:
+        raise ResourceError(str(error)) from error
+    return data.decode("utf-8", "replace") if file.media_type.startswith("text/") else data
+
+
+def _call(context: Context, *scopes: Scope) -> ApiCall:
+    request = context.request_context.request
+    call = None if request is None else request.scope[CALL]
+    assert isinstance(call, ApiCall), "the application puts it there"
+    for scope in scopes:
+        call.caller.check(scope)
+    return call
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell errors of the system as such of a tool, which models read."""
+    try:
+        yield
+    except IoaError as error:
+        raise ToolError(str(error)) from error
+
+
+def _goal_id(call: ApiCall, kind: Literal["ask", "start"], key: str) -> GoalId:
+    return GoalId(f"m{hashlib.sha256(f'{call.caller.key_id}|{kind}|{key}'.encode()).hexdigest()[:32]}")
+
+
+async def _launched(
+    call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
+) -> GoalName:
+    call.limits.check_launch(call.caller.key_id)
+    order = GoalOrder(
+        goal=goal,
+        goal_id=goal_id,
+        agent=None if agent is None else AgentId(agent),
+        max_turns=max_turns,
+        inputs=tuple(InlineInput(name=file.name, text=file.text) for file in files),
+    )
+    return (await call.client.launch(order)).name
+
+
+async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:
+    await call.client.goal(name)  # whoever waits for a goal that is none is told so
+    try:
+        async with asyncio.timeout(seconds):
+            await call.client.result(name, wait=True)
+    except TimeoutError:
+        pass
+    status = await call.client.goal(name)
+    return Progress.of(status, await call.client.entries(name, after=after, limit=_ENTRIES), after)

@@ -1,0 +1,112 @@
+"""MCP as its own library's client speaks it: goals are started, waited for, and survive who asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+from ioa.protocol.ids import GoalId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
+from tests.contract.system_client.members import ADA, BOB, Members
+
+TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
+
+
+@asynccontextmanager
+async def speaking(http: httpx.AsyncClient) -> AsyncIterator[Client]:
+    """A client of the library, with the key of the test."""
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": http.headers["authorization"]}, timeout=20, verify=False) as by,
+        Client(streamable_http_client(url, http_client=by)) as client,
+    ):
+        yield client
+
+
+async def called(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
+    """Call a tool that has to succeed."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content
+    assert answer.structured_content is not None
+    return dict(answer.structured_content)
+
+
+async def test_a_goal_is_started_and_waited_for_with_its_files(http: httpx.AsyncClient, members: Members) -> None:
+    """A client starts a goal at once, hears what agents say as often as it asks, and reads the files of the result."""
+    async with speaking(http) as client:
+        files = [{"name": "a.csv", "text": "x\n1\n"}]
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada", files=files))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+        first = await called(client, "wait", goal_id=goal_id, seconds=0)
+        stored = (await http.put("/uploads/ten.txt", content=b"10")).json()
+        await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
+        await members.say(ADA, ConcludeGroupDiscussion(), room)
+        await members.say(ADA, Conclusion.model_validate({"content": "Ten.", "artifacts": [stored]}), room)
+        last = await called(client, "wait", goal_id=goal_id, seconds=10, after=first["after"])
+        assert (first["state"], first["result"], "One?" in "".join(first["lines"])) == ("discussing", None, True)
+        lines = "".join(last["lines"])
+        assert ("One?" in lines, "Two!" in lines, last["result"]["answer"]) == (False, True, "Ten.")
+        [file] = last["result"]["files"]
+        [content] = (await client.read_resource(file["uri"])).contents
+        assert (file["name"], getattr(content, "text", None)) == ("ten.txt", "10")
+        assert (await called(client, "get_status", goal_id=goal_id))["result"] == last["result"]
+        with pytest.raises(MCPError):
+            await client.read_resource(f"ioa://goal/{goal_id}/1/ten.txt")
+
+
+async def test_who_gives_up_and_asks_again_meets_the_same_goal(http: httpx.AsyncClient, members: Members) -> None:
+    """A client whose patience ends in the middle of a call repeats it, and there is one goal, whose answer it gets."""
+    async with speaking(http) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await client.call_tool("ask_agent", {"agent": "ada", "task": "Count."})
+    [row] = (await http.get("/goals")).json()["goals"]
+    room = (await members.launch(GoalId(row["goal_id"]))).state.comm_id
+    await members.conclude(ADA, "Ten.", room)
+    async with speaking(http) as client:
+        again = await called(client, "ask_agent", agent="ada", task="Count.")
+        other = await called(client, "ask_agent", agent="ada", task="Count.", key="once more", seconds=0)
+        keyed = [(await called(client, "start_group", goal="Sum.", key="k"))["goal_id"] for _ in range(2)]
+    assert (again["goal_id"], again["result"]["answer"], other["goal_id"] == row["goal_id"]) == (row["goal_id"], "Ten.", False)
+    assert keyed[0] == keyed[1]
+
+
+async def test_tools_are_always_the_same_and_tell_what_is_wrong(http: httpx.AsyncClient, members: Members) -> None:
+    """A client loads a few tools once, with the schema of what they answer; what cannot be is an error that a model reads."""
+    async with speaking(http) as client:
+        tools = (await client.list_tools()).tools
+        found = await called(client, "find_agents", need="counts")
+        wrong = [
+            await client.call_tool("wait", {"goal_id": "none"}),
+            await client.call_tool("wait", {"goal_id": "a b"}),
+            await client.call_tool("wait", {"goal_id": "none", "seconds": 51}),
+            await client.call_tool("start_group", {"goal": " "}),
+        ]
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+        await members.launch(GoalId(goal_id))
+        cancelled = await called(client, "cancel", goal_id=goal_id, why="no need")
+    assert ([tool.name for tool in tools], all(tool.output_schema for tool in tools)) == (TOOLS, True)
+    assert {one["agent"] for one in found["agents"]} == {"ada", "bob"}
+    assert [one.is_error for one in wrong] == [True] * 4
+    assert "There is no goal none." in str(wrong[0].content)
+    assert cancelled["result"]["reason"] == "cancelled"
+
+
+async def test_nobody_speaks_mcp_without_a_key(http: httpx.AsyncClient, members: Members) -> None:
+    """Neither without a key nor from a page of another site, under whatever name for this address."""
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with httpx.AsyncClient(verify=False) as stranger:
+        refused = await stranger.post(url, json=body)
+    rebound = await http.post(url, json=body, headers={"Host": "evil.example"})
+    foreign = await http.post(url, json=body, headers={"Origin": "https://evil.example"})
+    assert [one.status_code for one in (refused, rebound, foreign)] == [401, 421, 403]

@@ -1,0 +1,124 @@
+"""Planning a team for a goal: nothing is used that the checker refuses, and rules stand in where a model gives no plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ioa import Agent, UnavailableError
+from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.rules import RuleBrain
+from ioa.brain import Contact, Mission, Need, Plans, SearchResult, TeamSpec
+from ioa.client.rehearsal import rehearse
+from ioa.ports.chat_model import ModelAnswer
+from ioa.ports.meter import Meter
+from ioa.protocol.ids import AgentId
+from ioa.protocol.team import document_of, team_of
+from ioa.testing import ScriptedModel
+from ioa.testing.scripted_model import Line
+from ioa.testing.task_context import found
+
+GOAL = "Analyse sales.csv, draw a chart of the result, and then write a report."
+CARD = Agent("planner", description="Plans").card_as(AgentId("planner"))
+
+DRAFT: dict[str, Any] = {"name": "draft", "roles": ["writer"], "visits": 3, "prompt": "Write it.", "exits": [{"to": "review"}]}
+REVIEW: dict[str, Any] = {
+    "name": "review",
+    "roles": ["critic"],
+    "max": 1,
+    "form": [{"name": "good", "answer": "yes/no"}, {"name": "score", "answer": "1..10"}],
+    "exits": [
+        {"to": "end", "field": "good", "equals": "yes"},
+        {"to": "end", "field": "score", "equals": "10"},
+        {"to": "draft"},
+        {"to": "end"},
+    ],
+}
+ROLES = [{"name": "writer", "need": "write a report"}, {"name": "critic", "need": "check a report", "prompt": "Be strict."}]
+
+
+class _Tools:
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        return found(Agent("reporter", description="Writes reports", examples=["write a report"])).model_copy(
+            update={"by_need": ()}
+        )
+
+    async def contacts(self) -> Sequence[Contact]:
+        return ()
+
+
+def _plan(*nodes: dict[str, Any], **fields: Any) -> ModelAnswer:
+    plan = {"type": "team", "name": "reviewed report", "leader": "writer", "roles": ROLES, "nodes": list(nodes), **fields}
+    return ModelAnswer(json.dumps({"thought": "", "decision": plan}), prompt_tokens=100, answer_tokens=10)
+
+
+async def _planned(*script: Line, goal: str = GOAL) -> tuple[TeamSpec | None, ScriptedModel, Meter]:
+    meter, model = Meter(), ScriptedModel(script)
+    brain = ModelBrain(model, budget=Budget())
+    return await brain.plan(Mission(goal, (), CARD, depth=0, meter=meter), _Tools()), model, meter
+
+
+async def test_a_model_plans_a_team_that_plays() -> None:
+    """What it draws is a team file: it reads back to the same, and is played; values are of the kind that their field holds."""
+    team, model, meter = await _planned(_plan(DRAFT, REVIEW))
+    assert team is not None and team_of(document_of(team)) == team
+    assert (team.goal, team.leader.role, [one.need for one in team.fillings]) == (
+        GOAL,
+        "writer",
+        ["write a report", "check a report"],
+    )
+    assert [way.when and way.when.equals for way in team.policy.nodes[1].exits] == [True, 10, None, None]
+    assert list(rehearse(team, {}))[-1].node == ""
+    assert meter.decided_by is not None and (meter.decided_by.kind, meter.total.tokens) == ("model", 110)
+    assert GOAL in model.asked[0].prompt and "at most 8" in model.asked[0].prompt
+
+
+async def test_the_checker_tells_the_model_what_to_mend() -> None:
+    """Garbage, then a plan with an unreachable end, then a good one: three tries, each counted, and its sentences in the prompt."""
+    endless = {**REVIEW, "exits": [{"to": "draft"}]}
+    team, model, meter = await _planned("no plan", _plan({**DRAFT, "visits": None}, endless), _plan(DRAFT, REVIEW))
+    assert team is not None and len(model.asked) == 3
+    assert "no way leads from it to the end" in model.asked[2].messages[-1].content
+    assert [call.came_to for call in meter.calls] == ["useless_answer", "not_legal", "taken"]
+
+
+@pytest.mark.parametrize(
+    ("many", "told"),
+    [
+        ({"roles": [{"name": f"r{n}", "need": "x"} for n in range(9)]}, "at most 8"),
+        ({"nodes": [{**DRAFT, "name": f"n{n}"} for n in range(13)]}, "at most 12"),
+        ({"leader": "nobody"}, "nobody"),
+    ],
+)
+async def test_a_plan_is_small(many: dict[str, Any], told: str) -> None:
+    """At most eight roles and twelve nodes; what is wrong is told in words."""
+    _, model, _ = await _planned(_plan(DRAFT, REVIEW, **many), _plan(DRAFT, REVIEW))
+    assert told in model.asked[1].messages[-1].content
+
+
+@pytest.mark.parametrize("script", [["garbage"] * 3, [UnavailableError("away", hint="")]])
+async def test_rules_plan_where_the_model_does_not(script: list[Line]) -> None:
+    """A role and a node for each need in the order of what they use, then the leader; and the plan says who made it."""
+    brain = ModelBrain(ScriptedModel(script), budget=Budget(), sleep=_gives_up)
+    meter = Meter()
+    team = await brain.plan(Mission(GOAL, (), CARD, depth=0, meter=meter), _Tools())
+    assert team is not None and [node.name for node in team.policy.nodes] == ["part-1", "part-2", "part-3", "result"]
+    assert (team.fillings[0].need, team.leader.need) == ("Analyse sales.csv", GOAL)
+    assert [one.speaker for one in rehearse(team, {})] == ["part-1", "part-2", "part-3", "leader", "leader"]
+    assert meter.decided_by is not None and (meter.decided_by.kind, meter.decided_by.instead_of) == ("rules", "model")
+
+
+async def _gives_up(_seconds: float) -> None:
+    raise UnavailableError("away")
+
+
+async def test_a_single_need_is_free() -> None:
+    """Neither rules nor a model make a policy where there is nothing to order."""
+    rules: object = RuleBrain()
+    assert isinstance(rules, Plans)
+    assert await rules.plan(Mission("Greet Ada.", (), CARD, depth=0), _Tools()) is None
+    free = json.dumps({"decision": {"type": "free", "why": "It is one agent's work."}})
+    assert (await _planned(free, goal="Greet Ada."))[0] is None

@@ -1,0 +1,122 @@
+"""A person in a team: what waits for it, and its answers, on a whole system in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from ioa import Agent, TurnView
+from ioa.client.seat import Awaited, Reply, Seat, people_in
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.group.events import Said
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import Decision, Discussion
+from ioa.protocol.team import read_toml, team_of
+from ioa_testkit import System
+from tests.unit.protocol.policies import SHIPPED
+
+WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
+"""What a person may well write, and no part of which is anybody's to take away."""
+
+
+def agent(name: str) -> Agent:
+    """An agent that says something in each turn."""
+    this = Agent(name, description=f"Plays {name}.")
+
+    @this.speak
+    def speak(view: TurnView) -> Any:
+        assert view.offer is not None
+        if view.offer.concluding:
+            return view.conclude(view.conversation[-1].content)
+        if view.offer.options:
+            return view.decide("human-luna" if "human-luna" in view.offer.options else "end")
+        return view.say(f"{name} in turn {view.turn}", fields={one.name: True for one in view.offer.form if one.required})
+
+    return this
+
+
+async def next_of(seat: Seat) -> Awaited:
+    """What waits for a person, once something does."""
+    async with asyncio.timeout(5):
+        while True:
+            async for one in seat.awaited():
+                return one
+            await asyncio.sleep(0.01)
+
+
+async def test_a_caller_talks_to_a_clinic(ioa_system: System) -> None:
+    """Its words stand in the log as they are; the first answer counts, the same one again is that one, another one is too late."""
+    order = GoalOrder(goal="Bring a caller to an appointment.", team=read_toml((SHIPPED / "service.toml").read_text()))
+    async with ioa_system.serve(agent("clinic-clerk")) as running:
+        seat = running.seat("caller")
+        goal = asyncio.create_task(running.run(order))
+        first = await next_of(seat)
+        assert (first.kind, first.part.node, [blank.name for blank in first.offer.form]) == ("say", "consult", ["agrees"])
+        assert first.last is not None and isinstance(first.last.payload, Discussion)
+        assert first.last.payload.content == "Welcome to the clinic. How can I help?"
+        with pytest.raises(InvalidInputError, match="agrees cannot be what you say: it is true or false"):
+            await seat.answer(first.item, Reply(WORDS, fields={"agrees": "perhaps"}))
+        seq = await seat.answer(first.item, Reply(WORDS))
+        assert await seat.answer(first.item, Reply(WORDS)) == seq
+        with pytest.raises(ConflictError, match="nothing that you say now counts"):
+            await seat.answer(first.item, Reply("Something else."))
+        second = await next_of(seat)
+        await seat.answer(second.item, Reply("I do.", fields={"agrees": "yes"}))
+        third = await next_of(seat)
+        await seat.answer(third.item, Reply("Here.", fields={"phone": "12345678"}))
+        finished = await goal
+        assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Here.")
+        assert [one async for one in seat.awaited()] == []
+        with pytest.raises(ConflictError, match="has ended"):
+            await seat.answer(third.item, Reply("Hello?"))
+    said = [stored.entry.event.message for stored in finished.log if isinstance(stored.entry.event, Said)]
+    mine = [one.payload for one in said if one.header.sender == "human-caller"]
+    assert [one.content for one in mine if isinstance(one, Discussion)] == [WORDS, "I do.", "Here."]
+    assert {one.header.decided_by for one in said if one.header.sender == "human-caller"} == {DecidedBy(kind="human")}
+
+
+DESK: Mapping[str, object] = {
+    "team": "desk",
+    "leader": "boss",
+    "roles": {"clerk": "clerk", "boss": {"human": "anna"}},
+    "nodes": [{"name": "work", "roles": ["clerk"], "max": 9, "exits": [{"to": "end", "by": "boss"}]}],
+}
+
+
+async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> None:
+    """As any member does; an agent opens the group, and what was chosen wrongly is told with what there is."""
+    async with ioa_system.serve(agent("clerk")) as running:
+        seat = running.seat("anna")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(DESK))))
+        judging = await next_of(seat)
+        assert (judging.kind, judging.offer.options) == ("decide", ("end", "stay"))
+        with pytest.raises(InvalidInputError, match="choose one of end, stay"):
+            await seat.answer(judging.item, Reply("I think so."))
+        with pytest.raises(InvalidInputError, match="'over' is none of the options"):
+            await seat.answer(judging.item, Reply(choose="over"))
+        await seat.answer(judging.item, Reply("Enough.", choose="end"))
+        ending = await next_of(seat)
+        await seat.answer(ending.item, Reply("Well done: all of it."))
+        finished = await goal
+    decided = [one.entry.event.message.payload for one in finished.log if isinstance(one.entry.event, Said)]
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Well done: all of it.")
+    assert Decision(choice="end", content="Enough.") in decided
+    state = finished.log[-1].entry.state
+    assert (people_in(state), state.owner) == (("human-anna",), "clerk")
+
+
+async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
+    """An item that is none, a group that is not there, and a form that is not filled in."""
+    async with ioa_system.serve(agent("clerk")) as running:
+        seat = running.seat("anna")
+        with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
+            await seat.answer("here", Reply("Yes."))
+        with pytest.raises(NotFoundError):
+            await seat.answer("nowhere.1", Reply("Yes."))
+    with pytest.raises(InvalidInputError, match="only people take part"):
+        team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
