@@ -82,11 +82,11 @@ def made_up(messages: int, groups: int) -> MadeUp:
                 {**said, "comm_id": goal["comm_id"], "seq": seq, "type": "subgroup_opened", "sender": None, "body": body}
             )
             continue
-        body = {"content": f"{seq}. {_WORDS * (1 + seq % 3)}", "next_speaker": "bob", "rejects": []}
+        said_now = {"content": f"{seq}. {_WORDS * (1 + seq % 3)}", "next_speaker": "bob", "rejects": []}
         at = f"2026-01-02T{3 + seq // 3600:02}:{seq // 60 % 60:02}:{seq % 60:02}+00:00"
         inside = groups and seq % every in (1, 2) and seq > every
         comm = nested if inside else goal["comm_id"]
-        entries.append({**said, "comm_id": comm, "depth": int(bool(inside)), "seq": seq, "at": at, "turn": seq, "body": body})
+        entries.append({**said, "comm_id": comm, "depth": int(bool(inside)), "seq": seq, "at": at, "turn": seq, "body": said_now})
     return MadeUp(entries, {**goal, "goal_id": "long"})
 
 

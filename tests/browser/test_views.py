@@ -150,6 +150,7 @@ async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str,
     await page.goto(url)
     await expect(page.locator(".rows")).to_be_visible()
     door.is_there = False
+    await page.reload()
     await expect(page.get_by_role("alert")).to_contain_text("out of reach", timeout=8_000)
     await looking.keep(page, "out-of-reach")
     door.is_there = True

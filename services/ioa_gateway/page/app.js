@@ -58,12 +58,23 @@ async function route(isNew = true) {
   leave = () => {};
   const number = ++routed;
   app.section = section;
-  const view = (await import(`./views/${name}.js`))[name];
+  const [loaded] = await Promise.all([import(`./views/${name}.js`), name === "room" || sheet("lists")]);
+  const view = loaded[name];
   if (number !== routed || !app.isIn) return; // somebody has gone on meanwhile
   app.view = view;
   leave = view.enter(app, { id: match[1] ? decodeURIComponent(match[1]) : "", query: searchParams }) ?? (() => {});
   draw();
   if (isNew) document.getElementById("main")?.focus({ preventScroll: false });
+}
+
+/** Have a style sheet of some views there before they are drawn. */
+function sheet(name) {
+  const href = `/page/${name}.css`;
+  if (document.querySelector(`link[href="${href}"]`)) return null;
+  return new Promise((done) => {
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: done, onerror: done });
+    document.head.append(link);
+  });
 }
 
 /** Heed what a request met: whoever is not let in is asked for a key. Returns the problem for the view to show. */

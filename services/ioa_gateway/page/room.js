@@ -48,7 +48,7 @@ function said(entry, add, turn) {
       });
       break;
     case "DECISION":
-      say("decision", body.content, "plain", { go: body.choice });
+      say("decision", body.content, "plain", { go: [body.choice, ...(body.members ?? [])].join(" ") });
       break;
     case "SYNC_TASK_ASSIGNMENT":
     case "ASYNC_TASK_ASSIGNMENT": {
@@ -492,18 +492,3 @@ export function isShown(row, filter) {
 
 /** Whether a row tells of something that did not go as it should. */
 export const isProblem = (row) => row.tone === "bad" || row.act === "repetition" || row.act === "refused";
-
-/** How a policy was walked up to a sequence: how often each node was entered, which ways were taken, and what was refused. */
-export function walked(room, at) {
-  const visits = new Map();
-  const taken = new Map();
-  const first = room.marks.find((mark) => mark.node != null);
-  if (first) visits.set(first.node, 1);
-  for (const [seq, from, to] of room.edges) {
-    if (seq > at) break;
-    visits.set(to, (visits.get(to) ?? 0) + 1);
-    taken.set(`${from}>${to}`, (taken.get(`${from}>${to}`) ?? 0) + 1);
-  }
-  const refused = room.rows.filter((row) => row.seq <= at && (row.act === "refused" || row.act === "repetition"));
-  return { visits, taken, refused };
-}

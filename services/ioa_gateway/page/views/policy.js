@@ -3,7 +3,7 @@ import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
 import { hrefOf } from "./goals.js";
 import { clock, empty, html, loading, nothing, phasePill, several, svg, trouble } from "../parts/words.js";
-import { isOver, standing, walked } from "../room.js";
+import { isOver, standing } from "../room.js";
 
 let rows = null;
 let problem = null;
@@ -46,7 +46,7 @@ function ofGoal(app) {
   const drawn = room?.charter?.policy ?? goal.launch?.body.charter?.policy ?? goal.doc.team?.policy;
   if (!drawn) return empty("No policy leads this goal", "Its members decide who speaks.");
   const mark = room ? standing(room, Infinity) : null;
-  const walk = room ? walked(room, Infinity) : { visits: new Map(), taken: new Map(), refused: [] };
+  const walk = room ? walked(room) : { visits: new Map(), taken: new Map(), refused: [] };
   const here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;
   const node = here === null ? null : drawn.nodes[here];
   const since = room?.edges.at(-1)?.[0];
@@ -99,6 +99,20 @@ function conditions(when) {
   }
   if (when.left != null) told.push(`${when.at_most} of ${when.left} left at most`);
   return told;
+}
+
+/** How a policy was walked: how often each node was entered, which ways were taken, and what was refused. */
+function walked(room) {
+  const visits = new Map();
+  const taken = new Map();
+  const first = room.marks.find((mark) => mark.node != null);
+  if (first) visits.set(first.node, 1);
+  for (const [, from, to] of room.edges) {
+    visits.set(to, (visits.get(to) ?? 0) + 1);
+    taken.set(`${from}>${to}`, (taken.get(`${from}>${to}`) ?? 0) + 1);
+  }
+  const refused = room.rows.filter((row) => row.act === "refused" || row.act === "repetition");
+  return { visits, taken, refused };
 }
 
 // ---------------------------------------------------------------- the picture
