@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from ioa.client.documents import GoalDocument, GroupDocument, ResultDocument, SearchDocument
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -17,6 +18,7 @@ from ioa.errors import (
 )
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Artifact
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
 from ioa_gateway.routes import agents, files, goals, groups, session
@@ -48,27 +50,32 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         (InvalidInputError, PayloadTooLargeError, ConflictError, RateLimitedError),
         within=timedelta(seconds=5),
         headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once, however often it is sent"},
+        told=dict.fromkeys((200, 201, 202), goals.LaunchedDocument),
     ),
     ApiRow(
         *("GET", "/goals", Scope.GOALS_READ, "List goals, newest first", goals.list_goals),
         *(goals.GoalsQuery, Nothing, {200: "A page: `goals`, and `next` to ask for the one behind."}, _nothing),
         (InvalidInputError,),
+        told={200: goals.GoalsDocument},
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}", Scope.GOALS_READ, "Show a goal", goals.show),
         *(goals.WhoseQuery, Nothing, {200: "The goal, its team and its tasks."}, _nothing),
         (InvalidInputError, NotFoundError),
+        told={200: GoalDocument},
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}/result", Scope.GOALS_READ, "Show how a goal ended", goals.result),
         *(goals.ResultQuery, Nothing, {200: "How it ended.", 204: "It has not ended yet."}, _nothing),
         (InvalidInputError, NotFoundError),
         within=timedelta(seconds=goals.LONGEST_WAIT_SECONDS + 5),
+        told={200: ResultDocument},
     ),
     ApiRow(
         *("POST", "/goals/{goal_id}/cancel", Scope.GOALS_WRITE, "Cancel a goal of one's own", goals.cancel),
         *(goals.WhoseQuery, goals.CancelOrder, {202: "It will end.", 200: "It had ended already, like this."}),
         *(json_reader(goals.CancelOrder), (InvalidInputError, NotFoundError, ForbiddenError)),
+        told={200: ResultDocument, 202: goals.CancellingDocument},
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}/events", Scope.GOALS_READ, "Follow a goal and its nested teams", groups.follow_goal),
@@ -81,11 +88,13 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("GET", "/goals/{goal_id}/entries", Scope.GOALS_READ, "Show what was said, by pages either way", groups.entries),
         *(groups.EntriesQuery, Nothing, {200: "Entries, by rising sequence."}, _nothing),
         (InvalidInputError,),
+        told={200: groups.EntriesDocument},
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}/state", Scope.GOALS_READ, "Show how a goal and its nested teams stood", groups.state),
         *(groups.StateQuery, Nothing, {200: "The groups; none before there was one."}, _nothing),
         (InvalidInputError,),
+        told={200: groups.StatesDocument},
     ),
     ApiRow(
         *("GET", "/artifacts/{goal_id}/{seq}/{number}/{name}", Scope.GOALS_READ, "Fetch a file of an entry", files.fetch),
@@ -102,6 +111,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("GET", "/groups/{comm_id}", Scope.GOALS_READ, "Show where a group stands", groups.show),
         *(Nothing, Nothing, {200: "The group."}, _nothing),
         (InvalidInputError, NotFoundError),
+        told={200: GroupDocument},
     ),
     ApiRow(
         *("GET", "/groups/{comm_id}/events", Scope.GOALS_READ, "Follow a group and its nested teams", groups.follow_group),
@@ -123,16 +133,19 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         (InvalidInputError, PayloadTooLargeError, OverQuotaError),
         within=timedelta(minutes=30),
         takes_bytes=True,
+        told={201: Artifact},
     ),
     ApiRow(
         *("GET", "/agents", Scope.AGENTS_READ, "List agents by id", agents.list_agents),
         *(agents.AgentsQuery, Nothing, {200: "A page: `agents`, and `next` to ask for the one behind."}, _nothing),
         (InvalidInputError,),
+        told={200: agents.AgentsDocument},
     ),
     ApiRow(
         *("POST", "/agents/search", Scope.AGENTS_READ, "Say who fits each need, and why", agents.search),
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
+        told={200: SearchDocument},
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
 from ioa.protocol.api_keys import Scope
@@ -17,11 +18,13 @@ class Caller:
         key_id: By which key.
         user: Whose goals are launched by it.
         scopes: What it is for.
+        labels: Goals that he launches bear these, and he sees no others.
     """
 
     key_id: str
     user: UserId
     scopes: frozenset[Scope]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, scope: Scope) -> None:
         """See that the caller may do something.

@@ -17,10 +17,13 @@ from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from ioa.client.client import Client
-from ioa.errors import InvalidInputError, IoaError, PayloadTooLargeError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
+from ioa.group.requests import no_group
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
+from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
@@ -69,16 +72,53 @@ class ApiCall:
     is_secure: bool
     sent: AsyncIterator[bytes]
 
-    def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
-        """Name a goal, that of the path by default: the caller's own, unless it is said whose."""
-        return GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"] if goal_id is None else goal_id))
+    async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
+        """Name a goal, that of the path by default: the caller's own, unless it is said whose.
 
-    def group(self) -> CommId:
-        """Name the group of the path."""
+        Raises:
+            NotFoundError: The caller sees only goals with his labels, and there is none like it among them.
+        """
+        name = GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"] if goal_id is None else goal_id))
+        if self.caller.labels:
+            await self._check_seen(name)
+        return name
+
+    async def group(self) -> CommId:
+        """Name the group of the path.
+
+        Raises:
+            NotFoundError: The caller sees only goals with his labels, and this group works for none of them.
+        """
         try:
-            return CommId(check_token(self.path["comm_id"]))
+            comm_id = CommId(check_token(self.path["comm_id"]))
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
+        if self.caller.labels:
+            charter = (await self.client.system.group(comm_id)).charter
+            if charter is None or not bears(charter.labels, self.caller.labels):
+                raise no_group(comm_id)
+        return comm_id
+
+    def labelled(self, order: GoalOrder) -> GoalOrder:
+        """Give an order the labels of the caller.
+
+        Raises:
+            ForbiddenError: It has another value of one of them.
+        """
+        if other := [name for name, value in self.caller.labels.items() if order.labels.get(name, value) != value]:
+            raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
+        if not self.caller.labels:
+            return order
+        return GoalOrder.model_validate({**dict(order), "labels": {**order.labels, **self.caller.labels}})
+
+    async def _check_seen(self, name: GoalName) -> None:
+        unseen = NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
+        try:
+            goal = (await self.client.goal(name)).record.goal
+        except NotFoundError:
+            raise unseen from None
+        if not bears(goal.labels, self.caller.labels):
+            raise unseen
 
 
 @dataclass(frozen=True)
@@ -91,6 +131,7 @@ class ApiRow(Generic[Q, B]):
         does: What happens, in the imperative.
         handle: Does it.
         answers: What each status means that is no error.
+        told: What an answer holds, by its status; nothing of one that has no JSON.
         query: Its parameters.
         body: What is sent; `Nothing` reads none.
         read: Reads the body.
@@ -113,6 +154,7 @@ class ApiRow(Generic[Q, B]):
     within: timedelta = WITHIN
     media_type: str = "application/json"
     takes_bytes: bool = False
+    told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
 

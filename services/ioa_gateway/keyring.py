@@ -181,4 +181,4 @@ class Keyring:
 
 
 def _caller(key: ApiKey) -> Caller:
-    return Caller(key.key_id, key.user, frozenset(scope for scope in Scope if scope in key.scopes))
+    return Caller(key.key_id, key.user, frozenset(scope for scope in Scope if scope in key.scopes), key.labels)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ioa.distribution import installed_version
 from ioa.errors import ForbiddenError, IoaError, UnauthenticatedError, UnavailableError, row_of
@@ -16,6 +16,8 @@ from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.calls import ApiRow, Nothing
 from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
 
+_Named = Mapping[Any, Mapping[str, Any]]
+"""How the description refers to each model, by that and whether it is asked (`validation`) or answered (`serialization`)."""
 _REFERENCES = "#/components/schemas/{model}"
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}}
 _EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, UnavailableError)
@@ -26,10 +28,13 @@ def description() -> str:
     """Describe the gateway, as JSON."""
     taken = {kind for row in TABLE for kind in (row.body, row.query) if kind is not Nothing}
     kinds: list[type[BaseModel]] = [*sorted(taken, key=lambda kind: kind.__name__), Problem]
-    _, schemas = models_json_schema([(kind, "validation") for kind in kinds], ref_template=_REFERENCES)
+    told_of = sorted({kind for row in TABLE for kind in row.told.values()}, key=lambda kind: kind.__name__)
+    asked: list[tuple[type[BaseModel], JsonSchemaMode]] = [(kind, "validation") for kind in kinds]
+    answered: list[tuple[type[BaseModel], JsonSchemaMode]] = [(kind, "serialization") for kind in told_of]
+    named, schemas = models_json_schema([*asked, *answered], ref_template=_REFERENCES)
     paths: dict[str, dict[str, Any]] = {}
     for row in TABLE:
-        paths.setdefault(PREFIX + row.path, {})[row.method.lower()] = _operation(row, schemas["$defs"])
+        paths.setdefault(PREFIX + row.path, {})[row.method.lower()] = _operation(row, schemas["$defs"], named)
     told = {
         "openapi": "3.1.0",
         "info": {"title": "Internet of Agents", "version": installed_version()},
@@ -39,7 +44,7 @@ def description() -> str:
     return json.dumps(told)
 
 
-def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any], named: _Named) -> dict[str, Any]:
     path = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
     parameters = [_parameter("path", name, {"type": "string"}, required=True) for name in path]
     query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
@@ -49,14 +54,14 @@ def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any]) -> dict[str, A
         "summary": row.does,
         "operationId": row.handle.__module__.rpartition(".")[2] + "_" + row.handle.__name__,
         "parameters": parameters,
-        "responses": {**_answers(row), **_problems(row.errors, (UnavailableError,) if row.scope is None else _EVERYWHERE)},
+        "responses": {**_answers(row, named), **_problems(row.errors, (UnavailableError,) if row.scope is None else _EVERYWHERE)},
     }
     if row.scope is not None:
         told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}
     if row.takes_bytes:
         told["requestBody"] = {"content": {"application/octet-stream": {}}, "required": True}
     if row.body is not Nothing:
-        schema = {"$ref": _REFERENCES.format(model=row.body.__name__)}
+        schema = named[row.body, "validation"]
         told["requestBody"] = {"content": {"application/json": {"schema": schema}}, "required": True}
         told["responses"]["413"] = told["responses"]["415"] = {
             "description": "More than may be sent, or no JSON.",
@@ -71,12 +76,14 @@ def _parameter(where: str, name: str, schema: Mapping[str, Any], *, required: bo
     return {"name": name, "in": where, "required": required, "schema": rest, **said}
 
 
-def _answers(row: ApiRow[Any, Any]) -> dict[str, Any]:
-    schema = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
-    content = {"content": {row.media_type: {"schema": schema}}}
-    return {
-        str(status): {"description": said, **({} if status in (204, 304, 416) else content)} for status, said in row.answers.items()
-    }
+def _answers(row: ApiRow[Any, Any], named: _Named) -> dict[str, Any]:
+    plain = {"type": "string"} if row.media_type != "application/json" else {"type": "object"}
+    told = dict[str, Any]()
+    for status, said in row.answers.items():
+        schema = named[row.told[status], "serialization"] if status in row.told else plain
+        content = {} if status in (204, 304, 416) else {"content": {row.media_type: {"schema": schema}}}
+        told[str(status)] = {"description": said, **content}
+    return told
 
 
 def _problems(errors: Iterable[type[IoaError]], always: Iterable[type[IoaError]]) -> dict[str, Any]:

@@ -27,6 +27,15 @@ def create(
         str | None,
         typer.Option("--expires", metavar="AGE", help="When it ends: 90d, 12h. Default: never.", show_default=False),
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            metavar="NAME=VALUE",
+            help="Goals that are launched by it bear this label, and it shows no others; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -40,7 +49,7 @@ def create(
         from ioa.cli.pruning import parse_age
 
         lasting = None if expires is None else parse_age(expires)
-        run_to_end(create_key(url, name, scope.split(","), user, lasting, Terminal(as_json=as_json)))
+        run_to_end(create_key(url, name, scope.split(","), user, lasting, label or (), Terminal(as_json=as_json)))
 
 
 @keys.command("list")

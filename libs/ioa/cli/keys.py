@@ -22,6 +22,7 @@ from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, written_key
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import LOCAL, UserId, parse_agent_id
+from ioa.protocol.labels import read_labels, refuse_reserved
 
 _ID_BYTES, _SECRET_BYTES = 6, 32
 _OWN = KeyId("ioa-up")
@@ -30,16 +31,24 @@ _LINK = timedelta(hours=1)
 
 
 async def create_key(
-    url: str | None, name: str, scopes: Sequence[str], user: str | None, lasting: timedelta | None, terminal: Terminal
+    url: str | None,
+    name: str,
+    scopes: Sequence[str],
+    user: str | None,
+    lasting: timedelta | None,
+    labels: Sequence[str],
+    terminal: Terminal,
 ) -> None:
     """Make a key and print it.
 
     Raises:
-        InvalidInputError: A scope is none, or it is not said whose the key is to be.
+        InvalidInputError: A scope or a label is none, or it is not said whose the key is to be.
     """
     wanted = dict.fromkeys(scope.strip() for scope in scopes)
     if unknown := [scope for scope in wanted if scope not in {one.value for one in Scope}]:
         raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}.")
+    borne = read_labels(labels)
+    refuse_reserved(borne)
     async with _open_keys(url) as (store, me):
         owner = user or me
         if owner == ADMIN:
@@ -54,6 +63,7 @@ async def create_key(
             "digest": digest_of_secret(secret),
             "created_at": now,
             "expires_at": None if lasting is None else now + lasting,
+            "labels": borne,
         }
         key = validate(ApiKey, fields)
         await store.put(key)

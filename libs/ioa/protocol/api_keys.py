@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import UserIdField, check_token, is_token
+from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model, Time
 
 KeyId = NewType("KeyId", str)
@@ -45,6 +46,7 @@ class ApiKey(Model):
         scopes: What it is for. A later version may know more than this one.
         digest: Of its secret.
         expires_at: When it lets nobody in any more; never if None.
+        labels: Goals that are launched by it bear these, and it shows no others.
     """
 
     key_id: KeyIdField
@@ -54,6 +56,7 @@ class ApiKey(Model):
     digest: Digest
     created_at: Time
     expires_at: Time | None = None
+    labels: Labels = Field(default_factory=dict)
 
     def stands(self, now: datetime) -> bool:
         """Whether it lets anybody in."""

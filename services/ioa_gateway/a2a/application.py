@@ -62,6 +62,8 @@ def create_application(reach: Reach) -> ASGIApp:
 def _parted(path: str) -> tuple[PoolId | None, str]:
     """Tell for which pool a path is, None for all agents together, and what is left of it."""
     kind, _, rest = path.removeprefix("/").partition("/")
+    if kind == ".well-known":
+        return None, path
     if kind == "network":
         return None, f"/{rest}"
     name, _, rest = rest.partition("/")

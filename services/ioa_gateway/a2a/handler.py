@@ -203,13 +203,13 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
             raise InvalidParamsError("The task belongs to another context.")
         raise UnsupportedOperationError("The task waits for no message.")
     call.limits.check_launch(call.caller.key_id)
-    order = await order_of_message(params.message, asked.pool, call)
+    order = call.labelled(await order_of_message(params.message, asked.pool, call))
     launched = await call.client.launch(order)
     return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
 
 
 async def _status(asked: Asked, task_id: str) -> GoalStatus:
-    return await asked.call.client.goal(asked.call.goal(None, task_id))
+    return await asked.call.client.goal(await asked.call.goal(None, task_id))
 
 
 async def _entries(asked: Asked, name: GoalName) -> list[Document]:
@@ -252,7 +252,7 @@ async def _listed(asked: Asked, params: ListTasksRequest, wanted: int) -> tuple[
     token = params.page_token
     if token and not (token.isascii() and token.isdecimal()):
         raise InvalidParamsError("The page token is none of this list.")
-    labels = {CONTEXT: params.context_id} if params.context_id else None
+    labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
     found, before, looked_at = list[GoalStatus](), int(token[:20]) if token else None, 0
     while len(found) < wanted and looked_at < _MOST_LOOKED_AT:
         page = await asked.call.client.goals(limit=wanted - len(found), before=before, labels=labels)

@@ -101,7 +101,7 @@ async def wait(
     """Wait until a goal has ended or the time is over, and tell what agents said meanwhile. Call it again as often as needed."""
     with _told():
         call = _call(context, Scope.GOALS_READ)
-        return await _progress(call, call.goal(None, goal_id), seconds, after)
+        return await _progress(call, await call.goal(None, goal_id), seconds, after)
 
 
 async def ask_agent(
@@ -126,14 +126,14 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     """Tell where a goal stands: who works at it, at what, and its result."""
     with _told():
         call = _call(context, Scope.GOALS_READ)
-        return Status.of(await call.client.goal(call.goal(None, goal_id)))
+        return Status.of(await call.client.goal(await call.goal(None, goal_id)))
 
 
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
     """Cancel a goal; one that has ended stays as it ended."""
     with _told():
         call = _call(context, Scope.GOALS_WRITE)
-        name = call.goal(None, goal_id)
+        name = await call.goal(None, goal_id)
         await call.client.cancel(name, why)
         return await _progress(call, name, 10, 0)
 
@@ -142,7 +142,7 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
     """Read a file of a goal's result."""
     try:
         call = _call(context, Scope.GOALS_READ)
-        result = await call.client.result(call.goal(None, goal_id))
+        result = await call.client.result(await call.goal(None, goal_id))
         files = () if result is None else result.artifacts
         file = files[int(number)] if number.isascii() and number.isdecimal() and int(number[:9]) < len(files) else None
         if file is None or file.name != name:
@@ -188,7 +188,7 @@ async def _launched(
         max_turns=max_turns,
         inputs=tuple(InlineInput(name=file.name, text=file.text) for file in files),
     )
-    return (await call.client.launch(order)).name
+    return (await call.client.launch(call.labelled(order))).name
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:

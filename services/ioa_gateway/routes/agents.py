@@ -8,8 +8,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.documents import AgentDocument, SearchDocument, told
-from ioa.protocol.ids import AgentIdField
-from ioa.protocol.model import Instruction
+from ioa.protocol.ids import AgentId, AgentIdField
+from ioa.protocol.model import Instruction, Model
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiCall, Nothing, document
 
@@ -24,12 +24,19 @@ class AgentsQuery(Instruction):
     online: Annotated[bool, Field(description="only those whose lease stands")] = False
 
 
+class AgentsDocument(Model):
+    """A page of agents, and the `cursor` of the one behind; null if there is none."""
+
+    agents: tuple[AgentDocument, ...]
+    next: AgentId | None
+
+
 async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Response:
     """List agents."""
     found = [one for one in await call.client.agents(online_only=query.online) if one.card.agent_id > (query.cursor or "")]
     page = found[: query.limit]
     following = page[-1].card.agent_id if len(found) > len(page) else None
-    return document({"agents": [told(AgentDocument.of(status)) for status in page], "next": following})
+    return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page)), next=following)))
 
 
 async def search(call: ApiCall, _query: Nothing, asked: Search) -> Response:

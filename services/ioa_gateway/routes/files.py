@@ -75,7 +75,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
     seq, number, name = call.path["seq"], call.path["number"], call.path["name"]
     if not all(one.isascii() and one.isdecimal() and int(one[:20]) <= MAX_SEQUENCE for one in (seq, number)):
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
-    page = await call.client.entries(call.goal(query.user), after=max(0, int(seq) - 1), limit=1)
+    page = await call.client.entries(await call.goal(query.user), after=max(0, int(seq) - 1), limit=1)
     told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == int(seq) else ()
     found = told[int(number)] if int(number) < len(told) else None
     if found is None or found.name != name:

@@ -13,9 +13,9 @@ from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder, parse_goal
-from ioa.protocol.ids import GoalId, GoalName, UserIdField
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
-from ioa.protocol.model import Instruction
+from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -46,6 +46,29 @@ class ResultQuery(WhoseQuery):
     wait: Annotated[float, Field(ge=0, le=LONGEST_WAIT_SECONDS, description="how many seconds to wait for it")] = 0
 
 
+class LaunchedDocument(Model):
+    """A goal that is stored: `accepted` unless that takes longer."""
+
+    goal_id: GoalId
+    user: UserId
+    comm_id: CommId
+    accepted: bool
+
+
+class GoalsDocument(Model):
+    """A page of goals, and the `cursor` of the one behind; null if there is none."""
+
+    goals: tuple[GoalRow, ...]
+    next: int | None
+
+
+class CancellingDocument(Model):
+    """A goal that is about to end."""
+
+    goal_id: GoalId
+    user: UserId
+
+
 class CancelOrder(Instruction):
     """Why a goal is cancelled."""
 
@@ -70,6 +93,7 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
     refuse_reserved(order.labels)
+    order = call.labelled(order)
     key = call.headers.get(IDEMPOTENCY_KEY)
     known = None
     if key is not None:
@@ -80,8 +104,10 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         known = await _found(call, GoalName(call.caller.user, GoalId(f"k{digest}")))
     launched = await call.client.launch(order)
     status = 202 if launched.record is None else 201 if known is None else 200
-    accepted = {"goal_id": launched.goal_id, "user": launched.name.owner, "comm_id": launched.comm_id, "accepted": status != 202}
-    return document(accepted, status, {"Location": f"/v1/goals/{launched.goal_id}"})
+    accepted = LaunchedDocument(
+        goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=status != 202
+    )
+    return document(told(accepted), status, {"Location": f"/v1/goals/{launched.goal_id}"})
 
 
 async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
@@ -93,19 +119,22 @@ async def _found(call: ApiCall, name: GoalName) -> GoalName | None:
 
 async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Response:
     """List goals of all users."""
-    labels = read_labels([] if query.label is None else [query.label])
+    wanted, own = read_labels([] if query.label is None else [query.label]), call.caller.labels
+    if any(own.get(name, value) != value for name, value in wanted.items()):
+        return document(told(GoalsDocument(goals=(), next=None)))
+    labels = {**wanted, **own}
     page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
-    return document({"goals": [told(GoalRow.of(status)) for status in page.goals], "next": page.before})
+    return document(told(GoalsDocument(goals=tuple(map(GoalRow.of, page.goals)), next=page.before)))
 
 
 async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show one goal."""
-    return document(told(GoalDocument.of(await call.client.goal(call.goal(query.user)))))
+    return document(told(GoalDocument.of(await call.client.goal(await call.goal(query.user)))))
 
 
 async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
-    name = call.goal(query.user)
+    name = await call.goal(query.user)
     async with asyncio.timeout(WITHIN.total_seconds()):
         found = (await call.client.goal(name)).result
     if found is None and query.wait:
@@ -119,9 +148,9 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
     """Cancel a goal; one that has ended stays as it ended."""
-    name = call.goal(query.user)
+    name = await call.goal(query.user)
     ended = (await call.client.goal(name)).result
     if ended is not None:
         return document(told(ResultDocument.of(ended)))
     await call.client.cancel(name, order.why)
-    return document({"goal_id": name.goal_id, "user": name.owner}, 202)
+    return document(told(CancellingDocument(goal_id=name.goal_id, user=name.owner)), 202)

@@ -13,7 +13,7 @@ from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, to
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
-from ioa.protocol.model import Instruction
+from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 
@@ -48,6 +48,18 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
     """Whose goal, and from where on it is followed."""
 
 
+class EntriesDocument(Model):
+    """Entries, by rising sequence."""
+
+    entries: tuple[EntryDocument, ...]
+
+
+class StatesDocument(Model):
+    """How the groups of a goal stood."""
+
+    groups: tuple[StateDocument, ...]
+
+
 class PageQuery(GoalEventsQuery):
     """What a page follows by one stream: the list of goals, one goal, or both."""
 
@@ -57,39 +69,39 @@ class PageQuery(GoalEventsQuery):
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show where a group stands."""
-    return document(told(GroupDocument.of(await call.client.system.group(call.group()))))
+    return document(told(GroupDocument.of(await call.client.system.group(await call.group()))))
 
 
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
-    page = await call.client.entries(call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
-    return document({"entries": [told(EntryDocument.of(stored)) for stored in page]})
+    page = await call.client.entries(await call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
+    return document(told(EntriesDocument(entries=tuple(map(EntryDocument.of, page)))))
 
 
 async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
-    found = await call.client.state(call.goal(query.user), at=query.at)
-    return document({"groups": [told(StateDocument.of(state)) for state in found.values()]})
+    found = await call.client.state(await call.goal(query.user), at=query.at)
+    return document(told(StatesDocument(groups=tuple(map(StateDocument.of, found.values())))))
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
     """Follow a goal's group and the teams nested in it."""
-    return await _follow_goal(call, call.goal(query.user), query)
+    return await _follow_goal(call, await call.goal(query.user), query)
 
 
 async def follow_group(call: ApiCall, query: EventsQuery, _body: Nothing) -> Response:
     """Follow a group and the teams nested in it."""
-    comm_id = call.group()
+    comm_id = await call.group()
     return await _follow(call, comm_id, query, lambda: call.client.system.group(comm_id))
 
 
 async def follow_page(call: ApiCall, query: PageQuery, _body: Nothing) -> Response:
     """Follow what one page shows."""
-    name = None if query.goal is None else call.goal(query.user, query.goal)
+    name = None if query.goal is None else await call.goal(query.user, query.goal)
     if query.list:
         if name is not None and not call.rooms.is_followed(name.comm_id):
             await call.client.goal(name)
-        return _events(call, None if name is None else name.comm_id, _after(call, query), listed={})
+        return _events(call, None if name is None else name.comm_id, _after(call, query), listed=call.caller.labels)
     if name is None:
         raise InvalidInputError("It is not said what to follow.", hint="Ask for ?list=true, for ?goal=ID, or for both.")
     return await _follow_goal(call, name, query)

@@ -168,6 +168,7 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     well_known = ".well-known/agent-card.json"
     async with httpx.AsyncClient(verify=False) as stranger:
         network = await stranger.get(f"{host}/a2a/network/{well_known}", headers={"A2A-Version": "1.0"})
+        assert (await stranger.get(f"{host}/{well_known}", headers={"A2A-Version": "1.0"})).json() == network.json()
         refused = [
             await stranger.get(f"{host}/a2a/{POOL}/{well_known}"),
             await stranger.post(f"{host}/a2a/network", json={"jsonrpc": "2.0", "id": 1, "method": "SendMessage"}),

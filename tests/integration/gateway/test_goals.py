@@ -153,15 +153,23 @@ async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient,
 
 
 async def test_the_description_names_every_route(http: httpx.AsyncClient) -> None:
-    """The OpenAPI document has each route of the table, with what it takes, and refers to nothing that it has not."""
+    """The OpenAPI document has each route of the table, what it takes and answers, and refers to nothing that it has not."""
     told = await http.get("/openapi.json")
     described = told.json()
-    assert set(re.findall(r'"#/components/schemas/(\w+)"', told.text)) <= described["components"]["schemas"].keys()
+    assert set(re.findall(r'"#/components/schemas/([^"]+)"', told.text)) <= described["components"]["schemas"].keys()
     assert '"#/$defs' not in told.text
     launching = described["paths"]["/v1/goals"]["post"]
     assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
     assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
     assert "goal_id" in described["components"]["schemas"]["GoalOrder"]["properties"]
+    plain = [
+        (path, status)
+        for path, methods in described["paths"].items()
+        for operation in methods.values()
+        for status, answer in operation["responses"].items()
+        if answer.get("content", {}).get("application/json", {}).get("schema") == {"type": "object"}
+    ]
+    assert plain == [("/v1/session", "200")]
 
 
 async def test_a_system_that_is_away_is_not_waited_for(plane: Plane) -> None:
