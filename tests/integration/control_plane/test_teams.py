@@ -70,7 +70,9 @@ def member(role: str) -> Agent:
         if view.offer.options:
             return view.decide(left.pop(0).removeprefix("decide "))
         if view.offer.form:
-            return view.say(words, fields={blank.name: (*blank.values, True)[0] for blank in view.offer.form if blank.required})
+            return view.say(
+                words, fields={blank.name: next(iter(blank.values), True) for blank in view.offer.form if blank.required}
+            )
         if not left or not (view.offer.go or view.offer.next_speakers):
             return view.say(words)
         verb, _, what = left.pop(0).partition(" ")
