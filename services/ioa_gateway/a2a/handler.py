@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
+from ioa.beside import beside
 from ioa.client.client import END
 from ioa.client.documents import EntryDocument, told
 from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, row_of
@@ -55,11 +57,17 @@ _PAGE, _MOST_LOOKED_AT = 50, 1_000
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that was let in, and which pool it is for; None for all agents together."""
+    """A request that was let in.
+
+    Attributes:
+        pool: Which one it is for; None for all agents together.
+        left: Returns when nobody waits for an answer any more.
+    """
 
     call: ApiCall
     pool: PoolId | None
     base_url: str
+    left: Callable[[], Awaitable[None]]
 
 
 ASKED = "ioa.asked"
@@ -77,7 +85,7 @@ class Tasks(RequestHandler):
             if not params.configuration.return_immediately:
                 asked.call.limits.check_stream(asked.call.caller.key_id)
                 with asked.call.limits.stream(asked.call.caller.key_id):
-                    await asked.call.client.result(goal.name, wait=True)
+                    await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
@@ -206,6 +214,22 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
     order = call.labelled(await order_of_message(params.message, asked.pool, call))
     launched = await call.client.launch(order)
     return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
+
+
+async def _end(asked: Asked, goal: Goal) -> None:
+    """Wait until a goal has ended, or whoever asked has given up."""
+    over = asyncio.Event()
+
+    async def end() -> None:
+        await asked.call.client.result(goal.name, wait=True)
+        over.set()
+
+    async def leave() -> None:
+        await asked.left()
+        over.set()
+
+    async with beside(end(), leave()):
+        await over.wait()
 
 
 async def _status(asked: Asked, task_id: str) -> GoalStatus:

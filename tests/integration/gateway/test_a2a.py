@@ -125,6 +125,22 @@ async def test_the_same_message_is_the_same_task(http: httpx.AsyncClient, member
     assert len((await http.get("/goals")).json()["goals"]) == 2
 
 
+async def test_who_gives_up_waiting_takes_up_nothing(
+    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client whose patience is shorter than its goal sends its message again and again; what waited for it before is gone."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    url = str(http.base_url).removesuffix("/v1/") + "/a2a/agents/ada/message:send"
+    said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
+    for _ in range(2):
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post(url, json=said, headers={"A2A-Version": "1.0"}, timeout=0.3)
+    [row] = (await http.get("/goals")).json()["goals"]
+    await members.conclude(ADA, "Ten.", (await members.launch(GoalId(row["goal_id"]))).state.comm_id)
+    answer = await http.post(url, json=said, headers={"A2A-Version": "1.0"})
+    assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
     """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
     async with speaking(http) as client:
