@@ -20,6 +20,7 @@ from ioa.protocol.policy import (
     Exit,
     FormField,
     Guard,
+    Memory,
     Mode,
     Node,
     Opening,
@@ -58,6 +59,12 @@ _PARTS: Mapping[str, tuple[type[BaseModel], str]] = {
 Under `[roles]`, by its name. `agent` names an agent or a pool, `agents` several, `need` says in words whom discovery is to find;
 `count` is how many of a pool or for a need. A role that is only a text is the name of its agent. `human = true` is the person
 `NAME` that is called as the role, `human = "anna"` another one.""",
+    ),
+    "`memory`": (
+        Memory,
+        """\
+Of a role, such as `memory = { window = 20, summary = 10 }`. It is kept by the member's own client, of what it was shown, and
+changes nothing that others see. A summary needs a language model; without one, or where it is away, the turn goes on without.""",
     ),
     "A watcher": (Watcher, "Each under `[[watchers]]`. A text for `may` or `go` is a list of one."),
     "A node": (

@@ -15,7 +15,7 @@ import sqlite3
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,7 +29,7 @@ import structlog
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, StoredObservation
+from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -38,7 +38,7 @@ from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -67,7 +67,11 @@ CREATE TABLE observations (comm_id TEXT PRIMARY KEY, turn INTEGER NOT NULL, text
 _THOUGHTS = """
 CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS)
+_MEMORIES = """
+CREATE TABLE summaries (comm_id TEXT PRIMARY KEY, covers TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE VIRTUAL TABLE passages USING fts5 (comm_id UNINDEXED, name UNINDEXED, user UNINDEXED, text);
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS, _MEMORIES)
 """What leads from each version of the schema to the next.
 
 Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
@@ -82,7 +86,7 @@ _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH = "session", "epoch"
-_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "groups")
+_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "passages", "groups")
 
 _WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
@@ -295,6 +299,47 @@ class SqliteStore:
             return {int(turn): str(thought) for turn, thought in rows}
 
         return await self._transaction(read)
+
+    async def put_summary(self, comm_id: CommId, summary: StoredSummary) -> None:
+        """Keep what was said in short."""
+        text = summary.text.encode("utf-8", "replace").decode()
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", (comm_id, summary.covers, text))
+
+        await self._transaction(write)
+
+    async def summary(self, comm_id: CommId) -> StoredSummary | None:
+        """Return what was said in short."""
+
+        def read(db: sqlite3.Connection) -> StoredSummary | None:
+            row = db.execute("SELECT covers, text FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
+            return None if row is None else StoredSummary(*row)
+
+        return await self._transaction(read)
+
+    async def remember(self, user: str, passages: Sequence[Passage]) -> None:
+        """Keep passages, each once."""
+
+        def write(db: sqlite3.Connection) -> None:
+            for comm_id in dict.fromkeys(one.comm_id for one in passages):
+                known = {name for (name,) in db.execute("SELECT name FROM passages WHERE comm_id = ?", (comm_id,))}
+                new = [one for one in passages if one.comm_id == comm_id and one.name not in known]
+                rows = [(comm_id, one.name, user, one.text.encode("utf-8", "replace").decode()) for one in new]
+                db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
+
+        await self._transaction(write, synced=False)
+
+    async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
+        """Find passages by BM25; of those that fit alike the newer ones."""
+        asked = " OR ".join(f'"{word}"' for word in words_of(words))
+
+        def read(db: sqlite3.Connection) -> list[Passage]:
+            found = "SELECT comm_id, name, text FROM passages WHERE passages MATCH ? AND user = ? ORDER BY rank, rowid DESC"
+            passages = [Passage(CommId(row[0]), row[1], row[2]) for row in db.execute(found, (f"text : ({asked})", user))]
+            return [one for one in passages if (one.comm_id, one.name) not in shown][:most]
+
+        return await self._transaction(read) if asked else ()
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""

@@ -115,7 +115,7 @@ class AgentClient:
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
-        hooks, timeout = Hooks(agent, ports.store, self._hooked), options.task_timeout
+        hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
         self._listening = hooks.listeners
         self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
         self._leader = Leader(card, ports, session.session, options.reform_after)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -115,17 +115,29 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             yield Heard(turn, sender, "message", payload.content)
 
 
+def heard_in(log: Sequence[Message | TaskRecord]) -> Mapping[str, Sequence[Heard]]:
+    """Tell what was said by each message, and by each task that ended without one, by what names it."""
+    turns: dict[TaskId, int] = {}
+    return {name_of_entry(entry): tuple(_heard(entry, turns)) for entry in log}
+
+
+def name_of_entry(entry: Message | TaskRecord) -> str:
+    """Name a message, or a task that ended without one, once and for all."""
+    return entry.header.message_id if isinstance(entry, Message) else f"ended:{entry.spec.task_id}"
+
+
 def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
     """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
-    turns: dict[TaskId, int] = {}
-    parts = [(entry, list(_heard(entry, turns))) for entry in view.log]
-    dropped = {id(entry) for entry, told in parts if told and not any(keep(one) for one in told)}
-    if not dropped:
-        return view
+    told = heard_in(view.log)
+    return without(view, {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)})
+
+
+def without(view: GroupView, dropped: Collection[str]) -> GroupView:
+    """Leave entries out of a view, by their names."""
     return replace(
         view,
-        log=tuple(entry for entry in view.log if id(entry) not in dropped),
-        messages=tuple(message for message in view.messages if id(message) not in dropped),
+        log=tuple([entry for entry in view.log if name_of_entry(entry) not in dropped]),
+        messages=tuple([message for message in view.messages if name_of_entry(message) not in dropped]),
     )
 
 
@@ -133,9 +145,10 @@ def told_of_part(view: GroupView) -> str:
     """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard."""
     part = view.part
     prompts = () if part is None else part.prompts
+    remembered = [view.memory] if view.memory else []
     lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind == "message"]
     said = ["What was said so far:", *lines] if lines else []
-    return "\n".join([*prompts, view.charter.goal, *said])
+    return "\n".join([*prompts, view.charter.goal, *remembered, *said])
 
 
 def teammates(view: GroupView) -> tuple[Teammate, ...]:

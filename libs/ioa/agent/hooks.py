@@ -25,6 +25,7 @@ from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.agent.listening import Listeners
+from ioa.agent.remembering import Memories
 from ioa.errors import InvalidInputError, IoaError, reason_of
 from ioa.group.events import name_of
 from ioa.group.policy.offer import TO_CONCLUDE, Offer
@@ -42,6 +43,7 @@ from ioa.protocol.team import field_of
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition, InputFile
+    from ioa.agent.model.chat import ModelChat
     from ioa.agent.workspace import GroupFiles
 
 MAX_OBSERVATION_CHARS = 8_000
@@ -73,6 +75,7 @@ class TurnView:
         offer: What this agent may do now. Under a policy it is there whenever this agent is to say something; in a free group only
             where somebody asks several at once, with what is to be filled in as its `form`. Else None.
         part: What it plays under a policy, and what it is told. None in a free group.
+        memory: What it remembers of that which its part leaves out of `conversation`, and of other groups.
     """
 
     me: AgentId
@@ -90,6 +93,7 @@ class TurnView:
     _state: GroupState
     offer: Offer | None = None
     part: Part | None = None
+    memory: str = ""
 
     @property
     def votes(self) -> Votes | None:
@@ -187,9 +191,11 @@ class Hooks:
         agent: Whose hooks.
         store: Keeps what was seen.
         functions: Where hooks run, apart from tasks, so that tasks never keep the agent from speaking.
+        chat: The agent's language model, which sums up what it is to remember.
     """
 
-    def __init__(self, agent: AgentDefinition, store: AgentStore, functions: Functions) -> None:
+    def __init__(self, agent: AgentDefinition, store: AgentStore, functions: Functions, chat: ModelChat | None = None) -> None:
+        self._memories = Memories(store, chat)
         self.listeners = Listeners(agent.listeners, functions)
         self._agent = agent
         self._store = store
@@ -209,7 +215,7 @@ class Hooks:
         Raises:
             TaskError: It is not known in time what it is to be shown.
         """
-        view = replace(await self._filtered(view), instructions=self._agent.instructions)
+        view = replace(await self._memories.remembered(await self._filtered(view)), instructions=self._agent.instructions)
         look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
         if look is None:
             return view
@@ -338,4 +344,5 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         _state=view.state,
         offer=TO_CONCLUDE if view.part is not None and isinstance(view.state.stage, Concluding) else view.offer,
         part=view.part,
+        memory=view.memory,
     )

@@ -45,6 +45,7 @@ class RoleFields(TypedDict, total=False):
     timeout: float
     secret: bool
     hears_all: bool
+    memory: Mapping[str, Any]
     human: bool | str
 
 

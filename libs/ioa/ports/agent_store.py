@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -29,6 +30,31 @@ class StoredObservation:
 
     turn: int
     text: str
+
+
+@dataclass(frozen=True)
+class StoredSummary:
+    """What was said in a group in short, up to an entry of the agent's own record, which `covers` names."""
+
+    covers: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """Something that an agent was shown, with its speaker: in which group, and what names it there."""
+
+    comm_id: CommId
+    name: str
+    text: str
+
+
+MAX_RECALLED_BY = 64
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words by which passages are found, each once, at most 64 of them."""
+    return list(dict.fromkeys(re.findall(r"\w+", text.casefold())))[:MAX_RECALLED_BY]
 
 
 class AgentStore(Protocol):
@@ -99,6 +125,18 @@ class AgentStore(Protocol):
 
     async def thoughts(self, comm_id: CommId) -> Mapping[int, str]:
         """Return what the agent thought in a group, by turn."""
+
+    async def put_summary(self, comm_id: CommId, summary: StoredSummary) -> None:
+        """Keep what was said in a group in short, in the place of an older summary."""
+
+    async def summary(self, comm_id: CommId) -> StoredSummary | None:
+        """Return what was said in a group in short; None if nobody has summed it up."""
+
+    async def remember(self, user: str, passages: Sequence[Passage]) -> None:
+        """Keep passages of a group that works for a user, each once; they are forgotten with their group."""
+
+    async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
+        """Find the passages of a user's groups that fit some words best, the best first, but for those that are shown already."""
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Remember, once for each group, how others did in it; False if this group is remembered already."""

@@ -198,6 +198,7 @@ class GroupView:
         offer: What `me` may say in the discussion by the policy of the group, or in answer to who has asked several at once; None
             if no policy leads and nobody has asked. In a seat beside others `messages` and `log` hold no answer of theirs.
         part: What `me` plays by the policy of the group; None if no policy leads.
+        memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
     """
 
     me: AgentId
@@ -217,6 +218,7 @@ class GroupView:
     thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
     offer: Offer | None = None
     part: Part | None = None
+    memory: str = field(default="", repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -39,6 +39,9 @@ VISIBILITY = 5
 REVIEWS = 6
 """Under a policy messages may be held to guards, and be reviewed before others hear them."""
 
+MEMORIES = 6
+"""A policy may say what a member is shown of what it has heard."""
+
 WATCHERS = 6
 """Members may be asked after each message whether to step in."""
 

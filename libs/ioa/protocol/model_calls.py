@@ -24,7 +24,8 @@ class ModelCall(Model):
     """One call of a model.
 
     Attributes:
-        purpose: What was to be decided: `form`, `speak`, `approach`, or `task` for what a task asked by itself.
+        purpose: What was to be decided: `form`, `plan`, `speak`, `decide`, `approach`; `task` is what a task asked by itself, and
+            `remember` a summary of what was said.
         came_to: `taken`: the answer was used. `read`: it asked to see something first. `rejected`: the group refused what came of
             it. Else why there was none that could be used: `cut`, `useless_answer`, `not_legal`, `unavailable`, `too_slow`,
             `refused` by the model's server.

@@ -15,11 +15,11 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -70,6 +70,34 @@ class PolicyPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")
 
 
+MAX_RECALLED = 20
+
+
+class Memory(PolicyPart):
+    """What a member is shown, in its turns, of that which it has heard. What is left out may be told in short.
+
+    Attributes:
+        window: The last so many things that were said, its own among them.
+        last: The last so many things that holders of a role have said, besides; without a window these alone.
+        summary: What is left out is summed up by the member's own model, whenever that is so many things more.
+        relevant: So many passages that fit what was said last, out of what is left out here, and of what the member was shown in
+            other groups of the same user whose policies let it recall.
+    """
+
+    window: Whole | None = None
+    last: Annotated[Mapping[Name, Whole], Field(max_length=MAX_ROLES)] = Field(default_factory=dict)
+    summary: Whole | None = None
+    relevant: Annotated[int, Field(strict=True, ge=1, le=MAX_RECALLED)] | None = None
+
+    @model_validator(mode="after")
+    def _remembers_something(self) -> Memory:
+        if not (self.window or self.last or self.relevant):
+            raise ValueError("says nothing of what is shown: give `window`, `last` or `relevant`")
+        if self.summary and not (self.window or self.last):
+            raise ValueError("`summary` sums up what `window` or `last` leave out, and neither is given")
+        return self
+
+
 class Role(PolicyPart):
     """A part that members play.
 
@@ -80,6 +108,7 @@ class Role(PolicyPart):
         timeout: How long a holder has the floor; None: as its card says, or its group.
         secret: Whether its holders are known only to each other, and to members that hear all; so is its prompt.
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
+        memory: What its holders are shown of what they have heard; None: all of it.
         human: Whether a person holds it: no model is asked, and it is waited for and never lost.
     """
 
@@ -89,6 +118,7 @@ class Role(PolicyPart):
     timeout: Seconds | None = None
     secret: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
     human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
 
@@ -390,6 +420,8 @@ class Policy(PolicyPart):
         """The level that a group needs to be led by it."""
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
+        if any(role.memory for role in self.roles):
+            return MEMORIES
         if self.watchers:
             return WATCHERS
         if any(role.human for role in self.roles):

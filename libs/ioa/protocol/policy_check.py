@@ -137,6 +137,9 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_watcher(policy, number, watcher)
     if policy.heard_by == "leader" and policy.leader is None:
         yield _error("", "heard_by = 'leader' needs `leader`, the role that hears all others")
+    for role in policy.roles:
+        for name in () if role.memory is None else role.memory.last:
+            yield from _of_role(f"role {role.name}", name, roles)
     for node in policy.nodes:
         yield from _of_cast(node, roles)
         yield from _of_hearing(policy, node, roles)

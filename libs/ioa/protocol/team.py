@@ -28,6 +28,7 @@ from ioa.protocol.policy import (
     FormField,
     Guard,
     Hearing,
+    Memory,
     Name,
     Node,
     Opening,
@@ -136,7 +137,7 @@ _TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silen
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "role": frozenset({"silent", "memory"}),
+    "role": frozenset({"silent"}),
     "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
@@ -379,8 +380,10 @@ class _Reading:
             self._wrong(where, "is neither the name of an agent nor a table")
             given = {"agent": "nobody"}
         told = self._keys(where, given, _OF_ROLE, "role")
+        if isinstance(memory := told.get("memory"), Mapping):
+            told["memory"] = self._keys(where, memory, Memory.model_fields, "memory")
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
-        named = [key for key in ("agent", "agents", "need") if key in told]
+        named: list[str] = [key for key in ("agent", "agents", "need") if key in told]
         if told.get("human") not in (None, False):
             named.append("human")
             filling["agents"] = [seat_of(name if told["human"] is True else str(told["human"]))]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter, StoredObservation
+from ioa.ports.agent_store import Encounter, Passage, StoredObservation, StoredSummary, words_of
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
@@ -31,6 +31,8 @@ class MemoryStore:
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
         self._observations: dict[CommId, StoredObservation] = {}
         self._thoughts: dict[CommId, dict[int, str]] = defaultdict(dict)
+        self._summaries: dict[CommId, StoredSummary] = {}
+        self._passages: dict[tuple[CommId, str], tuple[str, Passage]] = {}
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
         self._epoch: str | None = None
@@ -75,6 +77,7 @@ class MemoryStore:
             self._met.discard(comm_id)
             self._observations.pop(comm_id, None)
             self._thoughts.pop(comm_id, None)
+            self._forget_memories(comm_id)
         self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
         self._results = {key: result for key, result in self._results.items() if key[0] not in old}
         return len(old)
@@ -145,6 +148,30 @@ class MemoryStore:
         await self._arrive()
         return self._observations.get(comm_id)
 
+    async def put_summary(self, comm_id: CommId, summary: StoredSummary) -> None:
+        """Keep what was said in short."""
+        await self._arrive()
+        self._summaries[comm_id] = summary
+
+    async def summary(self, comm_id: CommId) -> StoredSummary | None:
+        """Return what was said in short."""
+        await self._arrive()
+        return self._summaries.get(comm_id)
+
+    async def remember(self, user: str, passages: Sequence[Passage]) -> None:
+        """Keep passages, each once."""
+        await self._arrive()
+        for one in passages:
+            self._passages.setdefault((one.comm_id, one.name), (user, one))
+
+    async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
+        """Find passages by how many of the words they hold; of those that fit alike the newer ones."""
+        await self._arrive()
+        asked = set(words_of(words))
+        known = [one for key, (whose, one) in self._passages.items() if whose == user and key not in shown]
+        fitting = [(len(asked & set(words_of(one.text))), number, one) for number, one in enumerate(known)]
+        return [one for fits, _, one in sorted(fitting, key=lambda found: found[:2], reverse=True) if fits][:most]
+
     async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:
         """Keep what was thought in a turn."""
         await self._arrive()
@@ -198,6 +225,8 @@ class MemoryStore:
         kept = (self._entries, self._outbox, self._attempts, self._results, self._met, self._observations, self._thoughts)
         for of_group in kept:
             of_group.clear()
+        self._summaries.clear()
+        self._passages.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
@@ -206,11 +235,16 @@ class MemoryStore:
         self._entries.pop(comm_id, None)
         self._observations.pop(comm_id, None)
         self._thoughts.pop(comm_id, None)
+        self._forget_memories(comm_id)
         self._met.discard(comm_id)
         self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
         for by_task in (self._attempts, self._results):
             for key in [key for key in by_task if key[0] == comm_id]:
                 del by_task[key]
+
+    def _forget_memories(self, comm_id: CommId) -> None:
+        self._summaries.pop(comm_id, None)
+        self._passages = {key: kept for key, kept in self._passages.items() if key[0] != comm_id}
 
     async def _arrive(self) -> None:
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ import pytest
 
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import AgentStore, Encounter, StoredObservation
+from ioa.ports.agent_store import AgentStore, Encounter, Passage, StoredObservation, StoredSummary
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.testing.memory_store import MemoryStore
@@ -437,3 +437,30 @@ async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_la
         possible = [*([] if lasts else possible), await _all_of(twin)]
 
     assert await _all_of(await after_kill()) in possible
+
+
+async def test_passages_are_found_by_their_words_and_for_their_user_alone(store: AgentStore) -> None:
+    """The best first, what is shown already left out; each is kept once, and forgotten with its group."""
+    here, there = CommId("here"), CommId("there")
+    told = [("m1", "the old mill burnt down"), ("m2", "a mill, a mill!"), ("m3", "nothing of it")]
+    passages = [Passage(here, name, text) for name, text in told]
+    for _ in range(2):
+        await store.remember("ada", passages)
+    await store.remember("eve", [Passage(there, "m1", "the mill of Eve")])
+    words = 'Who burnt the "old" mill? AND NOT (x:'
+    assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m1", "m2"]
+    assert list(await store.recall("ada", "mill", 1, {(here, "m2")})) == passages[:1]
+    assert list(await store.recall("ada", "?!", 5, ())) == []
+    await store.forget_group(here)
+    assert list(await store.recall("ada", "mill", 5, ())) == []
+    assert [one.text for one in await store.recall("eve", "mill", 5, ())] == ["the mill of Eve"]
+
+
+async def test_a_summary_replaces_the_one_before(store: AgentStore) -> None:
+    """One for each group, which goes with it."""
+    here = CommId("here")
+    for number in ("1", "2"):
+        await store.put_summary(here, StoredSummary(f"m{number}", f"summary {number}"))
+    assert await store.summary(here) == StoredSummary("m2", "summary 2")
+    await store.forget_groups()
+    assert await store.summary(here) is None

@@ -402,7 +402,9 @@ async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path
             await store.finish_task(COMM, result("done", f"t{number}"))  # has it written
     with closing(sqlite3.connect(path)) as database:
         [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
-        database.executescript("DROP TABLE observations; DROP TABLE thoughts; PRAGMA user_version = 3")
+        database.executescript(
+            "DROP TABLE observations; DROP TABLE thoughts; DROP TABLE summaries; DROP TABLE passages; PRAGMA user_version = 3"
+        )
 
     async with open_sqlite_store(path) as store:
         applied = [await store.append(entry) for entry in story[3:]]

@@ -193,7 +193,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
         (X + 'writes = ["plot"]', "node x: `writes`"),
         (X + "tasks = true", "node x: `tasks`"),
         (X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: `says`"),
-        ('c = { memory = {}, agent = "d" }\n' + X, "role c: `memory`"),
+        ('c = { silent = "…", agent = "d" }\n' + X, "role c: `silent`"),
     ],
 )
 def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None:

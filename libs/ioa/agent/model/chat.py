@@ -27,7 +27,9 @@ class ModelChat:
         self._budget = budget
         self._prompts = Prompts()
 
-    async def ask(self, question: ChatQuestion, meter: Meter, left: Callable[[], Left], hear: Hear | None = None) -> ChatAnswer:
+    async def ask(
+        self, question: ChatQuestion, meter: Meter, left: Callable[[], Left], hear: Hear | None = None, *, purpose: str = "task"
+    ) -> ChatAnswer:
         """Ask once, or until the answer has the shape that is wanted, which is repaired at most twice.
 
         `hear` is told of an answer while it is written, if the question says so.
@@ -54,7 +56,7 @@ class ModelChat:
             is_taken = parsed is not None or (is_complete if schema is None else bool(answer.tool_calls))
             came_to = TAKEN if is_taken else Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
             took = round((asyncio.get_running_loop().time() - began) * 1_000)
-            meter.note(ModelCall(purpose="task", came_to=came_to, milliseconds=took, usage=usage))
+            meter.note(ModelCall(purpose=purpose, came_to=came_to, milliseconds=took, usage=usage))
             if schema is None or answer.tool_calls:
                 return ChatAnswer(answer.text, None, answer.tool_calls, is_complete, own.total)
             if parsed is not None:

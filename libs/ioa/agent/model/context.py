@@ -25,6 +25,7 @@ from ioa.repetition import sketches_of
 _REPEATED_WITHIN = 10
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
+_MAX_MEMORY_BYTES = 16_000
 _MAX_SKILLS = 12
 _LEAST_LINE_BYTES = 120
 _LEAST_BYTES_WITH_EXAMPLES = 300
@@ -133,8 +134,9 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
 
 
 def standing_and_sight(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
-    """Where the group stands, and what the agent alone sees."""
-    return _below(standing(view, budget, prompt_tokens), fenced("observation", defused(view.observation)))
+    """Where the group stands, what the agent remembers of what is not in the log, and what it alone sees."""
+    remembered = fenced("memory", cut(defused(view.memory), _MAX_MEMORY_BYTES))
+    return _below(standing(view, budget, prompt_tokens), remembered, fenced("observation", defused(view.observation)))
 
 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:

@@ -175,7 +175,10 @@ def charter_for(charter: Charter, agent_id: AgentId) -> Charter:
     if policy is None or not policy.hides or charter.limits.level < VISIBILITY or not policy.hearing_all.isdisjoint(held):
         return charter
     hidden = policy.secrets.difference(held)
-    roles = [role.model_copy(update={"prompt": ""}) if number in hidden else role for number, role in enumerate(policy.roles)]
+    roles = [
+        role.model_copy(update={"prompt": "", "memory": None}) if number in hidden else role
+        for number, role in enumerate(policy.roles)
+    ]
     nodes = [_node_for(policy, node, number, held) for number, node in enumerate(policy.nodes)]
     cast = [one.model_copy(update={"members": ()}) if number in hidden else one for number, one in enumerate(charter.cast)]
     shown = policy.model_copy(update={"roles": tuple(roles), "nodes": tuple(nodes)})

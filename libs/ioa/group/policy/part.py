@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ioa.group.state import Concluding, Ended, GroupState
 from ioa.protocol.ids import AgentId
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import Memory, Policy
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,13 @@ class Part:
         roles: What it plays, by name.
         node: Where the group is; empty when the discussion has ended.
         prompts: What its roles are told, and who speaks in the node, in this order.
+        memory: What it is shown of what it has heard: by the first of its roles that says so, those that speak in the node first.
     """
 
     roles: tuple[str, ...]
     node: str
     prompts: tuple[str, ...]
+    memory: Memory | None = None
 
 
 def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
@@ -30,4 +32,6 @@ def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
     node = None if state.course is None or isinstance(state.stage, Concluding | Ended) else policy.nodes[state.course.node]
     speaks = node is not None and any(role.name in node.roles for role in held)
     prompts = [role.prompt for role in held] + ([node.prompt] if node is not None and speaks else [])
-    return Part(tuple([role.name for role in held]), "" if node is None else node.name, tuple(filter(None, prompts)))
+    memories = [role.memory for role in sorted(held, key=lambda role: node is None or role.name not in node.roles) if role.memory]
+    place, memory = "" if node is None else node.name, memories[0] if memories else None
+    return Part(tuple([role.name for role in held]), place, tuple(filter(None, prompts)), memory)

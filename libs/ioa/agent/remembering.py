@@ -1,0 +1,172 @@
+"""What a member remembers under a policy: how far back it is shown what was said, and what it is told of the rest.
+
+All of it is made of what the agent was shown itself, so that it holds nothing that was kept from it. Views are made of entries
+anew each time, never of views. What needs a model or the disk is bounded in time: without it a turn goes on with what is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import structlog
+
+from ioa.agent.chatting import ChatQuestion, Left
+from ioa.agent.conversation import Heard, heard_in, name_of_entry, without
+from ioa.errors import IoaError, ModelError, reason_of
+from ioa.group.budget import cost_left, tokens_left
+from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
+from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.chat_model import ChatMessage
+from ioa.protocol.codec import shortened
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import Message
+from ioa.protocol.policy import Memory
+
+if TYPE_CHECKING:
+    from ioa.agent.model.chat import ModelChat
+
+SUMMED_UP_WITHIN = timedelta(seconds=30)
+"""How long a summary may take, or a third of the floor's time if that is less."""
+RECALLED_WITHIN = timedelta(seconds=2)
+_MAX_SUMMARY_TOKENS = 1_000
+_MAX_PASSAGE_BYTES = 1_000
+_MAX_GROUPS = 1_000
+_MAX_SAID_BYTES = 60_000
+_LEFT_OUT = "[… the beginning is left out …]\n"
+
+Item = Message | TaskRecord
+
+_log = structlog.get_logger(__name__)
+
+
+class Memories:
+    """What one agent remembers of its groups.
+
+    Args:
+        store: Keeps summaries and passages.
+        chat: Sums up; None: nobody does.
+    """
+
+    def __init__(self, store: AgentStore, chat: ModelChat | None) -> None:
+        self._store = store
+        self._chat = chat
+        self._failed: OrderedDict[CommId, int] = OrderedDict()
+        """How much was left out when a summary failed: it is tried again when as much more is, and not in each turn."""
+
+    async def remembered(self, view: GroupView) -> GroupView:
+        """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead."""
+        memory = None if view.part is None else view.part.memory
+        if memory is None:
+            return view
+        told = heard_in(view.log)
+        items = [item for item in view.log if told.get(name_of_entry(item))]
+        shown = _shown(items, memory, view)
+        left_out = [item for item in items if name_of_entry(item) not in shown]
+        parts = [await self._summary(view, memory, left_out, told), await self._recalled(view, memory, told, shown)]
+        return replace(without(view, set(map(name_of_entry, left_out))), memory="\n\n".join(filter(None, parts)))
+
+    async def _summary(self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]]) -> str:
+        if memory.summary is None:
+            return ""
+        comm_id, known = view.charter.comm_id, None
+        try:
+            async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
+                known = await self._store.summary(comm_id)
+            names = [name_of_entry(item) for item in left_out]
+            if known is not None and known.covers not in names:  # what it holds was struck since, or is in sight again
+                known = None
+            begin = 0 if known is None else names.index(known.covers) + 1
+            if len(left_out) - max(begin, self._failed.get(comm_id, 0)) >= memory.summary:
+                self._failed[comm_id] = len(left_out)
+                while len(self._failed) > _MAX_GROUPS:
+                    self._failed.popitem(last=False)
+                lines = _lines(one for item in left_out[begin:] for one in told[name_of_entry(item)])
+                known = StoredSummary(names[-1], await self._summed_up(view, known, lines))
+                await self._store.put_summary(comm_id, known)
+                self._failed.pop(comm_id, None)
+        except (IoaError, TimeoutError) as error:
+            _log.warning("not_summed_up", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
+        return "" if known is None else f"What was said before, in short:\n{known.text}"
+
+    async def _summed_up(self, view: GroupView, before: StoredSummary | None, lines: str) -> str:
+        """Have the agent's model write a summary.
+
+        Raises:
+            ModelError: It wrote none, or there is no model.
+            TimeoutError: It takes too long.
+            IoaError: As `ModelChat.ask`.
+        """
+        if self._chat is None:
+            raise ModelError("The agent has no language model that could sum up what was said.")
+        from ioa.agent.model.prompts import Prompts, defused, fenced  # what only a model needs
+
+        text = Prompts().fill(
+            "summary",
+            me=view.me,
+            goal=fenced("goal", defused(shortened(view.charter.goal, _MAX_SAID_BYTES // 4))),
+            before=fenced("memory", "" if before is None else defused(before.text)),
+            said=defused(lines),
+        )
+        state, meter = view.state, view.meter
+
+        def left() -> Left:
+            tokens, cost, spent = tokens_left(state), cost_left(state), meter.total
+            return Left(None if tokens is None else tokens - spent.tokens, None if cost is None else cost - spent.cost_micros)
+
+        within = min(SUMMED_UP_WITHIN, _floor(view) / 3)
+        question = ChatQuestion((ChatMessage("user", text),), max_tokens=_MAX_SUMMARY_TOKENS)
+        async with asyncio.timeout(within.total_seconds()):
+            answer = await self._chat.ask(question, meter, left, purpose="remember")
+        if not answer.text.strip():
+            raise ModelError("The model gave an empty summary.")
+        return answer.text.strip()
+
+    async def _recalled(self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
+        if memory.relevant is None:
+            return ""
+        comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
+        passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said]
+        words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
+        try:
+            async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
+                await self._store.remember(user, passages)
+                found = await self._store.recall(user, words, memory.relevant, {(comm_id, name) for name in shown})
+        except (IoaError, TimeoutError) as error:
+            _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
+            return ""
+        there = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
+        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in there]
+        return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
+
+
+def _floor(view: GroupView) -> timedelta:
+    """Return how long the agent has the floor at the least."""
+    state, policy = view.state, view.charter.policy
+    assert policy is not None and view.part is not None
+    own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
+    return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))
+
+
+def _lines(said: Iterable[Heard]) -> str:
+    text = "\n".join(f"{one.sender}: {one.content}" for one in said)
+    data = text.encode("utf-8", "replace")
+    return text if len(data) <= _MAX_SAID_BYTES else _LEFT_OUT + data[-_MAX_SAID_BYTES:].decode("utf-8", "ignore")
+
+
+def _shown(items: Sequence[Item], memory: Memory, view: GroupView) -> frozenset[str]:
+    """Return what of that which was said stays in sight."""
+    if not memory.window and not memory.last:
+        return frozenset(map(name_of_entry, items))
+    shown = {name_of_entry(item) for item in items[-memory.window :]} if memory.window else set[str]()
+    policy = view.charter.policy
+    assert policy is not None
+    for role, most in memory.last.items():
+        number = policy.role_numbers[role]
+        holders = {member.agent_id for member in view.state.members if number in member.roles}
+        shown.update([name_of_entry(item) for item in items if isinstance(item, Message) and item.header.sender in holders][-most:])
+    return frozenset(shown)
