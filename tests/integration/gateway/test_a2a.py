@@ -122,7 +122,15 @@ async def test_the_same_message_is_the_same_task(http: httpx.AsyncClient, member
             await sent(client, asking(text="Count to nine.", context_id="talk", waits=False))
         listed = [await client.list_tasks(ListTasksRequest(context_id=one)) for one in ("talk", "none", "")]
         assert ([[task.id for task in one.tasks] for one in listed], other.id != first.id) == ([[first.id], [], [first.id]], True)
-    assert len((await http.get("/goals")).json()["goals"]) == 2
+        more = {(await sent(client, asking(f"n{number}", waits=False))).id for number in range(3)}
+        pages = [await client.list_tasks(ListTasksRequest(page_size=2))]
+        pages.append(await client.list_tasks(ListTasksRequest(page_size=2, page_token=pages[0].next_page_token)))
+        assert [task.id for page in pages for task in page.tasks][3:] == [first.id]
+        assert ({task.id for page in pages for task in page.tasks} - {first.id}, pages[1].next_page_token) == (more, "")
+        assert [page.total_size for page in pages] == [4, 4]
+        with pytest.raises(InvalidParamsError):
+            await client.list_tasks(ListTasksRequest(page_token="none"))
+    assert len((await http.get("/goals")).json()["goals"]) == 5
 
 
 async def test_who_gives_up_waiting_takes_up_nothing(
