@@ -30,6 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(Path(__file__).parent):
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.blocks_loop)  # what drives the browser checks all that it says, in this loop
             if CHROMIUM is None:
                 item.add_marker(missing)
 

@@ -20,7 +20,10 @@ Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]
 AXE = Path(os.environ.get("IOA_AXE", ".venv/axe.min.js"))
-_SERIOUS = ("serious", "critical")
+_EXAMINED = """axe.run({
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'],
+}).then((found) => found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+    .flatMap((one) => one.nodes.map((node) => `${one.id}: ${node.target} ${node.failureSummary}`)))"""
 
 
 @lru_cache
@@ -63,14 +66,8 @@ class Looking:
 
     async def findings(self, page: Page) -> list[str]:
         """Return what axe finds that is serious, with where it is."""
-        run = "axe.run({runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-        found = await page.evaluate(f"{axe()};{run}")
-        return [
-            f"{one['id']}: {node['target']} {node['failureSummary']}"
-            for one in found["violations"]
-            if one["impact"] in _SERIOUS
-            for node in one["nodes"]
-        ]
+        found: list[str] = await page.evaluate(f"{axe()};{_EXAMINED}")
+        return found
 
     async def wide(self, page: Page) -> bool:
         """Whether the page scrolls sideways."""

@@ -10,7 +10,8 @@ from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -41,6 +42,26 @@ _CARDS = {
     WRITER: ("Writes reports in Markdown and HTML", ("write two paragraphs on this",)),
     READER: ("Reads web pages and says what is in them", ("what does this page say on colours?",)),
 }
+_TEAM = {
+    "team": "paper",
+    "leader": "editor",
+    "roles": {"editor": DESK, "writer": WRITER, "critic": ANALYST},
+    "nodes": [
+        {"name": "outline", "roles": ["editor"], "then": "draft"},
+        {"name": "draft", "roles": ["writer"], "visits": 3, "then": "review"},
+        {
+            "name": "review",
+            "roles": ["critic"],
+            "max": 1,
+            "exits": [
+                {"to": "release", "by": "speaker"},
+                {"to": "draft", "by": "speaker"},
+                {"to": "release"},
+            ],
+        },
+        {"name": "release", "roles": ["editor"]},
+    ],
+}
 AVERAGES = "product,average\nNotebook,7.57\nPhone,7.01\nLamp,6.85\n"
 
 
@@ -55,7 +76,8 @@ class Stage:
     async def enter(self) -> None:
         """Register all of them."""
         for agent_id, (description, examples) in _CARDS.items():
-            card = AgentCard(agent_id=agent_id, name=agent_id, description=description, examples=examples, pool=PoolId(agent_id))
+            told = {"agent_id": agent_id, "name": agent_id, "description": description, "examples": examples}
+            card = AgentCard.model_validate({**told, "pool": agent_id, "level": LEVEL})
             await self._plane.network.register(Register(card=card))
         await eventually(lambda: self._plane.client.agents(online_only=True), lambda found: len(found) == len(_CARDS))
 
@@ -141,6 +163,20 @@ class Stage:
         await self.say(room, DESK, Discussion(content=asks, next_speaker=ANALYST))
         await self.say(room, ANALYST, Pause(content="Nothing to say before the chart is there.", triggers=(chart, text)))
         self.inner = inner
+        return room
+
+    async def reviewed(self) -> CommId:
+        """Play a goal under a policy, up to a second review: what was written went back once."""
+        order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
+        assert order.team is not None
+        goal_id = await self._plane.client.launch(order)
+        ticket = await eventually(lambda: self._ticket(goal_id))
+        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
+        room = (await self._plane.network.launch(request)).state.comm_id
+        await self.say(room, DESK, Discussion(content="Three parts: figures, what stands out, what to do."))
+        await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units."))
+        await self.say(room, ANALYST, Discussion(content="It says nothing of the spread.", go="draft"))
+        await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units; the spread is small."))
         return room
 
     async def finish(self, room: CommId) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.async_api import FilePayload, expect
+from playwright.async_api import FilePayload, Page, expect
 
-from tests.browser.looking import KEY, LOOKS, PHONE, Looking
+from ioa.protocol.api_keys import KeyId
+from tests.browser.looking import DESKTOP, KEY, LOOKS, PHONE, SCHEMES, Looking
 from tests.browser.staging import GOAL, Stage
+from tests.integration.gateway.serving import Door
 
 SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,units\nPen,3\n")
 
@@ -61,3 +63,104 @@ async def test_a_room_is_followed_to_its_end(looking: Looking, stage: Stage, url
     await page.wait_for_timeout(300)
     await looking.keep(page, "room-concluded")
     assert looking.complaints == []
+
+
+async def test_every_view_can_be_used_by_everybody(looking: Looking, stage: Stage, url: str) -> None:
+    """Goals, agents and policies are drawn by day and by night, wide and narrow, and axe has nothing serious to say of any."""
+    goal_id = await stage.launched()
+    await stage.talk(goal_id)
+    await stage.launched("Compare the three proposals and say which one to take")
+    room = await stage.reviewed()
+    policed = (await stage.goals())[0]
+    page = await looking.signed_in(url)
+    for scheme in SCHEMES:
+        await page.emulate_media(color_scheme=scheme)
+        for size in (DESKTOP, PHONE):
+            await page.set_viewport_size({"width": size[0], "height": size[1]})
+            look = f"{'phone' if size == PHONE else 'desk'}-{scheme}"
+            await page.goto(url)
+            await expect(page.get_by_text("Compare the three proposals")).to_be_visible()
+            await _examine(looking, page, f"goals-{look}")
+            await page.goto(f"{url}/agents")
+            await page.get_by_label("Who can …?").fill("draw a picture of these figures")
+            await page.keyboard.press("Enter")
+            await expect(page.locator(".why").first).to_be_visible()
+            await _examine(looking, page, f"agents-{look}")
+            await page.goto(f"{url}/policies/{policed}")
+            await expect(page.locator(".g-now")).to_have_count(1)
+            await expect(page.get_by_role("heading", name="In “review”")).to_be_visible()
+            await _examine(looking, page, f"policy-{look}")
+    await page.goto(f"{url}/policies")
+    await page.get_by_role("link", name="Write a page on how units sell").click()
+    await expect(page.locator("dd").get_by_text("csv-analyst").first).to_be_visible()
+    await expect(page.locator(".g-done")).to_have_count(2)
+    assert (looking.complaints, bool(room)) == ([], True)
+
+
+async def _examine(looking: Looking, page: Page, name: str) -> None:
+    await looking.keep(page, name)
+    assert (name, await looking.findings(page), await looking.wide(page)) == (name, [], False)
+
+
+async def test_the_past_is_looked_at_step_by_step(looking: Looking, stage: Stage, url: str) -> None:
+    """By the keyboard alone somebody goes back to any entry, where tasks and members stand as they stood, and to the end again."""
+    goal_id = await stage.launched()
+    room = await stage.talk(goal_id)
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    await expect(page.locator(".floor-bar")).to_contain_text("Paused")
+    for _ in range(6):
+        await page.keyboard.press("ArrowLeft")
+    await expect(page.get_by_text("entry 6 of 12")).to_be_visible()
+    await expect(page.locator(".floor-bar")).to_contain_text("analyst-desk has the floor")
+    await expect(page.get_by_role("tab", name="Tasks 1")).to_be_visible()
+    await looking.keep(page, "room-replay")
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_text("entry 7 of 12")).to_be_visible()
+    await stage.finish(room)
+    await expect(page.get_by_text("entry 7 of 16")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".floor-bar")).to_contain_text("Concluded")
+    await page.get_by_role("button", name="Play 4×").press("Enter")
+    await expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    await expect(page.locator(".floor-bar")).to_contain_text("has the floor")
+    await expect(page.get_by_role("button", name="Play 4×")).to_be_visible(timeout=20_000)
+    await page.get_by_role("link", name="Open room of the team for t4-1").press("Enter")
+    await expect(page.get_by_role("log", name="Messages of Team for t4-1")).to_be_visible()
+    await page.keyboard.press("/")
+    await page.keyboard.type("blue hue")
+    await expect(page.locator("#log .msg")).to_have_count(2)
+    await page.keyboard.press("Escape")
+    await page.get_by_role("tab", name="Tasks 1").focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(page.get_by_role("tab", name="Files")).to_be_focused()
+    assert looking.complaints == []
+
+
+async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str, door: Door) -> None:
+    """A goal that is not there, a system that is away, and a key that was revoked are told in words, with what to do."""
+    goal_id = await stage.launched()
+    await stage.talk(goal_id)
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/nobody-knows-it")
+    await expect(page.get_by_role("alert")).to_contain_text("no goal")
+    await looking.keep(page, "goal-unknown")
+    await page.goto(f"{url}/goals/{goal_id}")
+    await expect(page.locator(".floor-bar")).to_contain_text("Paused")
+    await page.goto(url)
+    await expect(page.locator(".rows")).to_be_visible()
+    door.is_there = False
+    await page.reload()
+    await expect(page.get_by_role("alert")).to_contain_text("out of reach", timeout=8_000)
+    await looking.keep(page, "out-of-reach")
+    door.is_there = True
+    await expect(page.get_by_role("alert")).to_have_count(0, timeout=8_000)
+    await page.get_by_role("link", name=GOAL).click()
+    await page.get_by_role("button", name="Cancel").click()
+    await page.get_by_label("Cancel it?").fill("No need any more.")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".floor-bar")).to_contain_text("cancelled")
+    await looking.keep(page, "room-cancelled")
+    await door.keys.remove(KeyId("web"))
+    await page.goto(url)
+    await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

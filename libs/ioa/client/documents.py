@@ -17,6 +17,7 @@ from ioa.group.events import Said, input_of, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
+    Asking,
     Assigned,
     AwaitingAcks,
     ClosedTask,
@@ -139,6 +140,7 @@ class EntryDocument(Model):
         budget: What the group may use up, and has.
         floor: Who may speak now, and under the current turn.
         waits_for: The tasks that have to be closed, or begun, before the discussion goes on.
+        asked: What somebody is asked to decide on: the exit of a node, the next speaker, a message under review.
         forced: The limit that cut the discussion short, while its conclusion is to be stated.
         node: The number of the node of its policy in which the group stands; None in a free group.
         ended: How the group ended, if it has.
@@ -161,6 +163,7 @@ class EntryDocument(Model):
     budget: BudgetDocument
     floor: tuple[AgentId, ...]
     waits_for: tuple[TaskId, ...]
+    asked: str | None
     forced: ForcedReason | None
     node: int | None
     ended: EndDocument | None
@@ -190,6 +193,7 @@ class EntryDocument(Model):
             budget=BudgetDocument.of(state),
             floor=state.floor,
             waits_for=_waits_for(state.stage),
+            asked=state.stage.about if isinstance(state.stage, Asking) else None,
             forced=state.forced,
             node=None if state.course is None else state.course.node,
             ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,

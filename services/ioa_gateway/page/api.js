@@ -48,7 +48,7 @@ export const token = () => [...crypto.getRandomValues(new Uint8Array(16))].map((
 /**
  * Follow a stream of events behind a sequence until it ends, wherever it is interrupted.
  * @param {(after: number) => string} path where the stream is, behind a sequence
- * @param {{entry: (entry: Object) => void, end: (data: Object) => void, live: (isLive: boolean) => void,
+ * @param {{entry?: (entry: Object) => void, end?: (data: Object) => void, goal?: (row: Object) => void, live: (isLive: boolean) => void,
  *   refused: () => Promise<boolean>}} to `refused` finds out why there is no stream, and whether to try again
  * @returns {() => void} ends it
  */
@@ -63,6 +63,7 @@ export function follow(path, after, to) {
       after = Number(event.lastEventId);
       to.entry(JSON.parse(event.data));
     });
+    source.addEventListener("goal", (event) => to.goal(JSON.parse(event.data)));
     source.addEventListener("end", (event) => {
       close();
       to.end(JSON.parse(event.data));

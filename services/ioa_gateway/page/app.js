@@ -2,7 +2,7 @@
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { ask, now } from "./api.js";
-import { icon, loading } from "./parts/words.js";
+import { icon, loading, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
 const VIEWS = [
@@ -14,6 +14,7 @@ const VIEWS = [
 ];
 const NO_VIEW = { title: () => "IoA", enter: () => null, draw: () => html`<main id="main" class="page" tabindex="-1">${loading("the page")}</main>` };
 const AGENTS_MS = 10_000;
+const AGAIN_MS = 3000;
 
 const app = {
   view: NO_VIEW,
@@ -32,6 +33,7 @@ const app = {
 let leave = () => {};
 let routed = 0; // counts, so that the last address wins
 let isDue = false;
+let away = null; // why nobody answers
 let denied = null; // why the last key or token was refused
 
 function changed() {
@@ -58,7 +60,8 @@ async function route(isNew = true) {
   leave = () => {};
   const number = ++routed;
   app.section = section;
-  const view = (await import(`./views/${name}.js`))[name];
+  const [loaded] = await Promise.all([import(`./views/${name}.js`), name === "room" || sheet("lists")]);
+  const view = loaded[name];
   if (number !== routed || !app.isIn) return; // somebody has gone on meanwhile
   app.view = view;
   leave = view.enter(app, { id: match[1] ? decodeURIComponent(match[1]) : "", query: searchParams }) ?? (() => {});
@@ -66,8 +69,19 @@ async function route(isNew = true) {
   if (isNew) document.getElementById("main")?.focus({ preventScroll: false });
 }
 
+/** Have a style sheet of some views there before they are drawn. */
+function sheet(name) {
+  const href = `/page/${name}.css`;
+  if (document.querySelector(`link[href="${href}"]`)) return null;
+  return new Promise((done) => {
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: done, onerror: done });
+    document.head.append(link);
+  });
+}
+
 /** Heed what a request met: whoever is not let in is asked for a key. Returns the problem for the view to show. */
 function failed(problem) {
+  if (problem.status === 0 || problem.status === 503) app.isLive = false;
   if (problem.status === 401 && app.isIn) {
     app.isIn = false;
     denied = null;
@@ -86,14 +100,20 @@ async function signIn(shown) {
     await begin();
   } catch (problem) {
     denied = problem;
-    app.isIn = false;
     draw();
   }
 }
 
 /** See whether somebody is signed in already, and show what he asked for. */
 async function begin() {
-  app.who = await ask("/session");
+  try {
+    app.who = await ask("/session");
+    away = null;
+  } catch (problem) {
+    away = problem; // nobody can say yet whether a key is needed
+    setTimeout(begin, AGAIN_MS);
+    return draw();
+  }
   denied = null;
   app.isIn = app.who !== null;
   if (!app.isIn) return draw();
@@ -146,8 +166,8 @@ function top() {
 
 function draw() {
   if (app.isIn) app.view.before?.(app);
-  document.title = app.isIn ? `${app.view.title(app)} · IoA` : "Sign in · IoA";
-  render(html`${top()}${app.isIn ? app.view.draw(app) : signing()}`, root);
+  document.title = app.isIn ? `${app.view.title(app)} · IoA` : away ? "IoA" : "Sign in · IoA";
+  render(html`${top()}${app.isIn ? app.view.draw(app) : away ? html`<main id="main" class="page" tabindex="-1">${trouble(away)}</main>` : signing()}`, root);
   if (app.isIn) app.view.after?.(app);
 }
 
@@ -203,8 +223,5 @@ if (token) {
   history.replaceState(null, "", shown.pathname + shown.search);
   await signIn({ token });
 } else {
-  await begin().catch((problem) => {
-    denied = problem;
-    draw();
-  });
+  await begin();
 }

@@ -41,14 +41,14 @@ function said(entry, add, turn) {
   }
   switch (type) {
     case "DISCUSSION":
-      say("discussion", body.content, "plain", {
+      say(entry.asked === "review" ? "draft" : "discussion", body.content, entry.asked === "review" ? "quiet" : "plain", {
         to: body.next_speakers?.length ? body.next_speakers : body.next_speaker ? [body.next_speaker] : [],
         go: body.go ?? "",
         fields: body.fields ?? {},
       });
       break;
     case "DECISION":
-      say("decision", body.content, "plain", { go: body.choice });
+      say("decision", body.content, "plain", { go: [body.choice, ...(body.members ?? [])].join(" ") });
       break;
     case "SYNC_TASK_ASSIGNMENT":
     case "ASYNC_TASK_ASSIGNMENT": {
@@ -209,7 +209,8 @@ function textsOf(row) {
   switch (row.act) {
     case "reject":
       return [`${row.task}: ${row.text}`];
-    case "discussion": {
+    case "discussion":
+    case "draft": {
       const to = row.to.length ? `to ${row.to.join(", ")}: ` : row.go ? `on to ${row.go}: ` : "";
       const filled = Object.entries(row.fields).map(([name, value]) => `${name} = ${written(value)}`).join(", ");
       return [to + row.text + (filled ? ` [${filled}]` : "")];
@@ -250,6 +251,8 @@ const emptyRoom = (comm) => ({
   parent: null, // {comm_id, task_id} of the group that it serves
   charter: null, // {goal, owner, members, policy, cast, inputs}
   rows: [],
+  problems: [], // those of the rows that tell of something that went wrong
+  told: [], // those that tell of files
   marks: [],
   tasks: new Map(), // task_id → {task_id, assignee, text, uses, history}
   lost: new Map(), // agent → [[seq, at or 0]]
@@ -267,7 +270,11 @@ export function append(story, entry) {
   room.oldest ??= entry;
   room.latest = entry;
   room.depth = entry.depth;
-  room.rows.push(...rows);
+  for (const row of rows) {
+    room.rows.push(row);
+    if (isProblem(row)) room.problems.push(row);
+    if (row.files.length) room.told.push(row);
+  }
   room.marks.push(markOf(entry, rows));
   if (entry.type === "group_launched") room.charter = chartered(room, entry.body.charter);
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
@@ -306,6 +313,8 @@ export function prepend(story, entries) {
       room.edges.unshift([room.oldest.seq, past.latest.node, room.oldest.node]);
     }
     room.rows = past.rows.concat(room.rows);
+    room.problems = room.rows.filter(isProblem);
+    room.told = past.told.concat(room.told);
     room.marks = past.marks.concat(room.marks);
     room.edges = past.edges.concat(room.edges);
     room.charter ??= past.charter;
@@ -441,7 +450,7 @@ const rolesOf = (room, agent) => (room.charter?.cast ?? []).filter((one) => one.
 export function filesAt(rooms, at) {
   const found = new Map();
   for (const room of rooms) {
-    for (const row of room.rows) {
+    for (const row of room.told) {
       if (row.seq > at) break;
       for (const file of row.files) {
         const known = found.get(file.sha256 + file.name);
@@ -469,7 +478,7 @@ export function treeOf(story, at = Infinity) {
 export function isShown(row, filter) {
   switch (filter) {
     case "talk":
-      return ["discussion", "decision", "conclusion", "conclude", "pass"].includes(row.act);
+      return ["discussion", "draft", "decision", "conclusion", "conclude", "pass"].includes(row.act);
     case "tasks":
       return ["sync task", "async task", "progress", "result", "reject", "nested team"].includes(row.act) || row.act.startsWith("task ");
     case "problems":
@@ -483,18 +492,3 @@ export function isShown(row, filter) {
 
 /** Whether a row tells of something that did not go as it should. */
 export const isProblem = (row) => row.tone === "bad" || row.act === "repetition" || row.act === "refused";
-
-/** How a policy was walked up to a sequence: how often each node was entered, which ways were taken, and what was refused. */
-export function walked(room, at) {
-  const visits = new Map();
-  const taken = new Map();
-  const first = room.marks.find((mark) => mark.node != null);
-  if (first) visits.set(first.node, 1);
-  for (const [seq, from, to] of room.edges) {
-    if (seq > at) break;
-    visits.set(to, (visits.get(to) ?? 0) + 1);
-    taken.set(`${from}>${to}`, (taken.get(`${from}>${to}`) ?? 0) + 1);
-  }
-  const refused = room.rows.filter((row) => row.seq <= at && (row.act === "refused" || row.act === "repetition"));
-  return { visits, taken, refused };
-}

@@ -4,10 +4,12 @@ import { isOver, standing, treeOf } from "../room.js";
 
 const COLOURS = { discussing: "talk", gathering: "talk", deciding: "talk", assigned: "sync", handing: "sync", paused: "wait", concluding: "end", concluded: "good" };
 
+const MOST = 100;
+
 export const nameOf = (room) => (room.parent ? `Team for ${room.parent.task_id}` : (room.charter?.goal ?? "Room"));
 
 export function tree(story, at, current, hrefOf) {
-  const shown = { left: 300 }; // of a thousand rooms those near the one that is looked at are found by the conversation
+  const shown = { left: MOST };
   const list = (nodes) => html`<ul>${nodes.map((node) => (shown.left-- > 0 ? item(node) : nothing))}</ul>`;
   const item = ({ room, nested }) => {
     const mark = standing(room, at);
@@ -17,15 +19,16 @@ export function tree(story, at, current, hrefOf) {
       <span class="dot ${isOver(phase) ? "hollow" : "pulse"} c-${COLOURS[phase] ?? "bad"}" aria-hidden="true"></span><span class="name">${nameOf(room)}</span>
       <span class="num muted">${room.charter?.members.length ?? ""}<span class="sr"> members</span></span><small>${phase}${floor}</small></a>${nested.length ? list(nested) : nothing}</li>`;
   };
-  return html`<div class="tree">${list(treeOf(story, at))}</div>`;
+  const more = story.rooms.size - MOST;
+  return html`<div class="tree">${list(treeOf(story, at))}${more > 0 ? html`<p class="muted more">${more} more rooms open from the conversation</p>` : nothing}</div>`;
 }
 
 export const members = (list, agents, mark, now, isLive) => html`<ul>${list.map((one) => {
   const known = agents.get(one.agent_id);
   const left = isLive && one.hasFloor && mark?.until ? mark.until - now : null;
   const gone = one.lost && isLive ? ` for ${span(now - one.lost)}` : "";
-  return html`<li class="who ${one.hasFloor ? "floor" : ""}">${avatar(one.agent_id, one.lost ? false : known ? known.online : null)}
+  return html`<li class="who ${one.hasFloor ? "floor" : ""}">${avatar(one.agent_id, one.lost ? false : known && isLive ? known.online : null)}
     <span class="name">${one.agent_id}${one.roles.length ? html` <small class="roles">${one.roles.join(", ")}</small>` : nothing}</span>
     <small>${one.lost ? one.does.replace("gone", `gone${gone}`) : one.does}</small>
-    <span class="load num">${left !== null ? span(left) : known ? html`${known.load.tasks} of ${known.load.slots}<span class="sr"> slots busy</span>` : ""}</span></li>`;
+    <span class="load num">${left !== null ? span(left) : known && isLive ? html`${known.load.tasks} of ${known.load.slots}<span class="sr"> slots busy</span>` : ""}</span></li>`;
 })}</ul>`;

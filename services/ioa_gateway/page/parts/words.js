@@ -6,6 +6,7 @@ export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="
 /** What each act looks like: an icon, a class of colour, and a word. */
 const ACTS = {
   discussion: ["talk", "talk", "Discussion"],
+  draft: ["eye", "prog", "Under review"],
   decision: ["branch", "talk", "Decision"],
   "sync task": ["sync", "sync", "Sync task"],
   "async task": ["async", "async", "Async task"],
@@ -134,6 +135,9 @@ export const several = (number, one, many = `${one}s`) => `${number} ${number ==
 export const trouble = (problem, again) => html`<div class="empty" role="alert">${icon("bad")}<h2>${problem.message}</h2>
   ${problem.hint ? html`<p class="muted">${problem.hint}</p>` : nothing}
   ${again ? html`<p><button class="btn" type="button" @click=${again}>Try again</button></p>` : nothing}</div>`;
+
+/** The same above what is known from before. */
+export const banner = (problem) => html`<p class="bad banner" role="alert">${icon("bad")}<span>${problem.message} ${problem.hint}</span></p>`;
 
 export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${text}</p></div>`;
 

@@ -1,9 +1,9 @@
 // All goals: what there is to launch, and how each stands.
-import { ask, query, token } from "../api.js";
-import { ago, avatar, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, trouble } from "../parts/words.js";
+import { ask, follow, query, token } from "../api.js";
+import { ago, avatar, banner, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
-const EVERY_MS = 3000;
+const AGAIN_MS = 3000;
 
 let rows = null;
 let next = null;
@@ -20,15 +20,27 @@ export const goals = {
   searches: "Search goals",
   enter(app) {
     let isOver = false;
-    let timer = 0;
-    const look = async () => {
-      if (!document.hidden || rows === null) await read(app, isOver);
-      if (!isOver) timer = setTimeout(look, EVERY_MS);
+    let end = () => {};
+    const begin = async () => {
+      await read(app);
+      if (isOver) return;
+      if (problem) return void (problem.status !== 401 && setTimeout(() => isOver || begin(), AGAIN_MS));
+      end = follow(() => "/events?list=true", 0, {
+        goal: (row) => take(row, app),
+        live: (isLive) => {
+          app.isLive = isLive;
+          app.changed();
+        },
+        refused: async () => {
+          await read(app);
+          return problem?.status !== 401;
+        },
+      });
     };
-    look();
+    begin();
     return () => {
       isOver = true;
-      clearTimeout(timer);
+      end();
     };
   },
   draw: (app) => html`<main id="main" class="page" tabindex="-1"><header><h1>Goals</h1><span class="muted">${summary()}</span>
@@ -40,18 +52,26 @@ export const goals = {
     }}>${icon("eye")}Only open ones</button></header>${launchBox(app)}${list(app)}</main>`,
 };
 
-async function read(app, isOver = false) {
+async function read(app) {
   try {
     const page = await ask(`/goals${query({ limit: 50, open: openOnly || undefined })}`);
-    const known = new Set(page.goals.map(keyOf));
-    const older = (rows ?? []).slice(50).filter((row) => !known.has(keyOf(row)));
-    if (!older.length) next = page.next;
-    rows = [...page.goals, ...older];
+    rows = page.goals;
+    next = page.next;
     problem = null;
   } catch (error) {
     problem = app.failed(error);
   }
-  if (!isOver) app.changed();
+  app.changed();
+}
+
+/** Put a row that has changed in its place, or a new one above all others. */
+function take(row, app) {
+  problem = null;
+  const place = rows.findIndex((one) => keyOf(one) === keyOf(row));
+  if (place >= 0) rows[place] = row;
+  else if (!rows.length || row.accepted_at >= rows[0].accepted_at) rows.unshift(row);
+  if (openOnly) rows = rows.filter(isOpen);
+  app.changed();
 }
 
 async function more(app) {
@@ -82,7 +102,7 @@ function list(app) {
     return wanted ? empty("Nothing found", `No goal of those loaded holds “${app.found}”.`)
       : empty(openOnly ? "No goal runs now" : "No goals yet", "Say above what you want done. Agents that fit are found by what they say of themselves.");
   }
-  return html`${problem ? trouble(problem) : nothing}<div class="rows goals"><table><caption class="sr">Goals, the newest first</caption><thead><tr>
+  return html`${problem ? banner(problem) : nothing}<div class="rows goals"><table><caption class="sr">Goals, the newest first</caption><thead><tr>
     <th scope="col">goal</th><th scope="col">state</th><th scope="col">team</th><th scope="col">turns</th><th scope="col">tokens</th><th scope="col">cost</th><th scope="col">begun</th></tr></thead>
     <tbody>${repeat(found.slice(0, 200), keyOf, (row) => line(row, app))}</tbody></table></div>
     ${next && !wanted ? html`<p class="more"><button class="btn" type="button" @click=${() => more(app)}>Show older goals</button></p>` : nothing}`;

@@ -3,7 +3,7 @@ import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
 import { hrefOf } from "./goals.js";
 import { clock, empty, html, loading, nothing, phasePill, several, svg, trouble } from "../parts/words.js";
-import { isOver, standing, walked } from "../room.js";
+import { isOver, standing } from "../room.js";
 
 let rows = null;
 let problem = null;
@@ -46,7 +46,7 @@ function ofGoal(app) {
   const drawn = room?.charter?.policy ?? goal.launch?.body.charter?.policy ?? goal.doc.team?.policy;
   if (!drawn) return empty("No policy leads this goal", "Its members decide who speaks.");
   const mark = room ? standing(room, Infinity) : null;
-  const walk = room ? walked(room, Infinity) : { visits: new Map(), taken: new Map(), refused: [] };
+  const walk = room ? walked(room) : { visits: new Map(), taken: new Map(), refused: [] };
   const here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;
   const node = here === null ? null : drawn.nodes[here];
   const since = room?.edges.at(-1)?.[0];
@@ -101,35 +101,53 @@ function conditions(when) {
   return told;
 }
 
+/** How a policy was walked: how often each node was entered, which ways were taken, and what was refused. */
+function walked(room) {
+  const visits = new Map();
+  const taken = new Map();
+  const first = room.marks.find((mark) => mark.node != null);
+  if (first) visits.set(first.node, 1);
+  for (const [, from, to] of room.edges) {
+    visits.set(to, (visits.get(to) ?? 0) + 1);
+    taken.set(`${from}>${to}`, (taken.get(`${from}>${to}`) ?? 0) + 1);
+  }
+  const refused = room.rows.filter((row) => row.act === "refused" || row.act === "repetition");
+  return { visits, taken, refused };
+}
+
 // ---------------------------------------------------------------- the picture
 
-const W = 156;
+const W = 132;
 const H = 74;
-const GAP = 96;
+const GAP = 92;
+const END = 56; // how wide the end is
 
 /** Nodes in a row, in their order, the end behind them; ways to the next one are straight, ways back go above, others below. */
 function graph(drawn, here, { visits, taken }) {
   const names = [...drawn.nodes.map((node) => node.name), "end"];
   const at = (name) => names.indexOf(name);
   const left = (place) => 20 + place * (W + GAP);
-  const ways = drawn.nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((way) => ({ from, to: at(way.to), why: whyOf(node, way) })));
+  const every = drawn.nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((way) => ({ from, to: at(way.to), why: whyOf(node, way) })));
+  const together = Map.groupBy(every, (way) => `${way.from}>${way.to}`);
+  const ways = [...together.values()].map((some) => ({ ...some[0], why: [...new Set(some.map((way) => way.why))].join(", or ") }));
   const lifts = (some) => some.reduce((most, way) => Math.max(most, Math.abs(way.to - way.from)), 0);
   const back = ways.filter((way) => way.to <= way.from);
   const skips = ways.filter((way) => way.to > way.from + 1);
   const top = 30 + lifts(back) * 34 + (back.length ? 30 : 0);
   const height = top + H + 30 + lifts(skips) * 34 + (skips.length ? 20 : 0);
-  const width = left(names.length - 1) + W + 20;
+  const width = left(names.length - 1) + END + 20;
+  const wide = (place) => (place === names.length - 1 ? END : W);
   const isTaken = ({ from, to }) => taken.has(`${from}>${to}`) || (to === names.length - 1 && here === null && visits.has(from) && from === drawn.nodes.length - 1);
   const edge = (way) => {
     const kind = isTaken(way) ? "taken" : "";
     const y = top + H / 2;
     if (way.to === way.from + 1) {
       const x = left(way.from) + W;
-      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${GAP - 6}`}></path>${label(way.why, x + GAP / 2, y - 8, kind, 15)}`;
+      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${GAP - 6}`}></path>${label(way.why, x + GAP / 2, y - 8, kind, 14)}`;
     }
     const isBack = way.to <= way.from;
     const from = left(way.from) + W / 2 + (isBack ? -14 : 14);
-    const to = left(way.to) + W / 2 + (isBack ? 14 : -14);
+    const to = left(way.to) + wide(way.to) / 2 + (isBack ? 14 : -14);
     const far = 34 * Math.max(1, Math.abs(way.to - way.from)) + 14;
     const edgeY = isBack ? top : top + H;
     const bend = isBack ? edgeY - far : edgeY + far;
@@ -141,9 +159,9 @@ function graph(drawn, here, { visits, taken }) {
     const count = visits.get(place) ?? 0;
     const isEnd = !node;
     const kind = place === here ? "g-now" : count || (isEnd && here === null && visits.size) ? "g-done" : "";
-    const under = isEnd ? "" : short(node.roles.join(", "), 22);
+    const under = isEnd ? "" : short(node.roles.join(", "), 18);
     const times = place === here ? "the group is here" : count > 1 ? `${count} times` : count ? "passed" : "";
-    return svg`<rect class="g-node ${kind}" x=${left(place)} y=${top} width=${W} height=${H} rx="10"></rect><text class="g-t" x=${left(place) + 12} y=${top + 25}>${short(name, 18)}</text>
+    return svg`<rect class="g-node ${kind}" x=${left(place)} y=${top} width=${wide(place)} height=${H} rx="10"></rect><text class="g-t" x=${left(place) + 12} y=${top + 25}>${short(name, 14)}</text>
       <text class="g-s" x=${left(place) + 12} y=${top + 44}>${under}</text><text class="g-s" x=${left(place) + 12} y=${top + 62}>${times}</text>`;
   };
   const told = here === null ? "" : `; the group stands in ${names[here]}`;

@@ -1,18 +1,19 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
 import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isProblem, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
+import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { fileLink, files } from "../parts/files.js";
 import { message } from "../parts/message.js";
 import { tasks as taskList } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
 import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { timeline } from "./timeline.js";
 
-const WINDOW = 160; // rows in the document
-const SHIFT = 60; // how far it moves when its edge comes near
+const WINDOW = 120; // rows in the document
+const SHIFT = 40; // how far it moves when its edge comes near
 const NEAR = 900; // pixels
 const FILTERS = [["all", "Everything", null], ["talk", "Talk", "talk"], ["tasks", "Tasks", "sync"], ["problems", "Problems", "bad"], ["brief", "Hide progress", "prog"]];
 
@@ -29,6 +30,7 @@ let isAtEnd = true;
 let player = 0;
 let anchor = null;
 let cache = { key: "", rows: [] };
+let standingRows = new Set(); // those in the document
 
 export const room = {
   title: () => goal?.doc?.goal.slice(0, 80) ?? "Goal",
@@ -45,6 +47,7 @@ export const room = {
     comm = asked.get("room") ?? "";
     first = Infinity;
     isAtEnd = true;
+    standingRows = new Set();
     return () => {
       stop();
       // Another room of the same goal is shown without following it anew.
@@ -222,7 +225,7 @@ function givenAt(root, file) {
 
 function meter(label, used, most, told, of, kind = "", lent = 0) {
   const share = most ? used / most : 0;
-  return html`<div class="meter ${kind}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
+  return html`<div class="meter ${kind} ${most ? "" : "plain"}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
 }
 
 const cancelling = (app) => html`<form class="confirm" @submit=${async (event) => {
@@ -263,12 +266,15 @@ function windowOf(rows) {
 
 function conversation(app, shown, mark, list, now) {
   if (!shown) {
+    standingRows = new Set();
     return html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${goal.isLoaded ? (goal.doc.result ? empty("It ended before a group was opened", goal.doc.result.content)
       : empty("No team yet", "An agent that fits takes the goal and finds its team; this page shows it as it happens.")) : goal.problem ? trouble(goal.problem, () => goal.read()) : loading("what was said")}</div></section>`;
   }
   const rows = rowsOf(app, shown);
   const [from, some] = windowOf(rows);
-  const problems = shown.rows.filter((row) => row.seq <= at && isProblem(row)).length;
+  const before = standingRows;
+  standingRows = new Set(some.map(keyOf)); // what stands there already stays as it is
+  const problems = at === Infinity ? shown.problems.length : lastUpTo(shown.problems, at) + 1;
   const began = shown.marks[0]?.at ?? 0;
   const context = {
     began: Math.min(began, Date.parse(goal.doc.accepted_at)),
@@ -288,7 +294,7 @@ function conversation(app, shown, mark, list, now) {
       }}>${sign ? icon(sign) : nothing}${word}${name === "problems" && problems ? ` ${problems}` : ""}</button>`)}<span class="muted seen">${seen}</span></div>
     <div class="log" id="log" role="log" aria-label=${`Messages of ${nameOf(shown)}`} aria-live=${at === Infinity ? "polite" : "off"} tabindex="0" @scroll=${(event) => scrolled(app, event.target, rows)}>
       ${from > 0 || !goal.isWhole ? html`<p class="muted more">${from > 0 ? several(from, "earlier row") : "Older entries are loading …"}</p>` : nothing}
-      ${some.length ? html`<ol>${repeat(some, (row) => `${row.seq}.${row.n}`, (row) => message(row, context))}</ol>`
+      ${some.length ? html`<ol>${repeat(some, keyOf, (row) => (changes(row) || !before.has(keyOf(row)) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
       ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
     ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => {
@@ -298,6 +304,11 @@ function conversation(app, shown, mark, list, now) {
     }}>Newest below</button>` : nothing}
     ${floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
 }
+
+const keyOf = (row) => `${row.seq}.${row.n}`;
+
+/** Whether a row looks different later on: it shows where tasks or a nested team stand. Other rows are drawn once. */
+const changes = (row) => row.given || row.waits || row.nested;
 
 /** What a message that opened a nested team shows of it. */
 function thread(nested) {

@@ -8,16 +8,27 @@ const LANES = 8;
 const QUIET = 4; // a stretch without entries is folded if it takes more than this share of 1/20 of all
 const FOLD = 56; // how wide it is then
 
-let drawn = { key: "", marks: null };
+const SHORT = 500; // entries; what is longer is drawn anew once in a while
+const PAUSE_MS = 2000;
+
+let drawn = { key: "", room: null, at: 0 };
+
+/** The picture, its scale and its lanes: drawn when there is something new, of a long conversation after a pause only. */
+function pictured(room, now) {
+  const { marks } = room;
+  const key = `${marks.length}|${marks[0].seq}|${room.tasks.size}|${now === null ? "" : Math.round(now / 1000)}`;
+  if (drawn.room === room && (drawn.key === key || (marks.length > SHORT && performance.now() - drawn.at < PAUSE_MS))) return drawn;
+  const scale = scaleOf(room, now);
+  const lanes = lanesOf(room);
+  drawn = { key, room, at: performance.now(), scale, lanes, picture: picture(room, lanes, scale) };
+  return drawn;
+}
 
 export function timeline({ app, room, at, isPlaying, isOver, now, isWhole, lookAt, step, play, live }) {
   const { marks } = room;
   const last = marks.length - 1;
   const here = at === Infinity ? last : Math.max(0, lastUpTo(marks, at));
-  const scale = scaleOf(room, isOver ? null : now);
-  const lanes = lanesOf(room);
-  const key = `${room.comm}|${marks.length}|${marks[0]?.seq}|${room.tasks.size}|${Math.round(scale.end / 1000)}`;
-  if (drawn.key !== key) drawn = { key, picture: picture(room, lanes, scale) };
+  const { scale, lanes } = pictured(room, isOver ? null : now);
   const x = at === Infinity ? scale.x(scale.end) : scale.x(marks[here].at);
   const height = lanes.length * LANE + 4;
   return html`<section class="time" aria-label="Time"><div class="ctl">

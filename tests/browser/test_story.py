@@ -1,0 +1,51 @@
+"""What the page says of a log, which is what the command line says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ioa.client.documents import EntryDocument, told
+from ioa.client.transcript import Transcript
+from ioa.group.events import Entry
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.codec import validate
+from tests.browser.looking import Looking
+from tests.unit.client import golden_documents
+from tests.unit.group import golden
+
+_LINES = """async ({logs, cut}) => {
+    const {append, emptyStory, linesOf, prepend} = await import('/page/room.js');
+    return logs.map((entries) => {
+        const at = Math.floor(entries.length * cut);
+        const story = entries.slice(at).reduce(append, emptyStory());
+        prepend(story, entries.slice(0, at));
+        return [...story.rooms.values()].flatMap((room) => room.rows).sort((a, b) => a.seq - b.seq || a.n - b.n)
+            .flatMap((row) => linesOf(row).map((line) => [row.seq, line.speaker, line.act, line.text, line.tone]));
+    });
+}"""
+
+
+def _logs() -> list[list[StoredEntry]]:
+    """Every log on record."""
+    logs = [golden_documents.LOG]
+    for path in sorted(golden.FOLDER.glob("*/*.jsonl")):
+        recorded = [{"version": 3, "event": event, "state": state, "audience": ()} for event, state in golden.read(path)]
+        logs.append([StoredEntry(seq, validate(Entry, one)) for seq, one in enumerate(recorded, 1)])
+    return logs
+
+
+def _lines(log: list[StoredEntry]) -> list[list[Any]]:
+    transcript = Transcript()
+    return [[one.seq, one.speaker, one.act, one.text, str(one.tone)] for stored in log for one in transcript.read(stored)]
+
+
+async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None:
+    """Who looks at the page and who looks at a terminal reads the same of every log on record, wherever the page began to read."""
+    logs = _logs()
+    expected = [_lines(log) for log in logs]
+    page = await looking.open()
+    await page.goto(url)
+    documents = [[told(EntryDocument.of(stored)) for stored in log] for log in logs]
+    for cut in (0, 0.3, 0.8):
+        shown = await page.evaluate(_LINES, {"logs": documents, "cut": cut})
+        assert (cut, [one for one, other in zip(shown, expected, strict=True) if one != other]) == (cut, [])
