@@ -165,6 +165,13 @@ async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, membe
         assert texts == ["Count to ten.", "One?", "Two!", "Ten."]
         with pytest.raises(UnsupportedOperationError):
             await anext(client.subscribe(SubscribeToTaskRequest(id=task.id)))
+    log = [entry["seq"] for entry in (await http.get(f"/goals/{task.id}/entries")).json()["entries"]]
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/tasks/{task.id}:subscribe"
+    resumed = await http.get(url, headers={"A2A-Version": "1.0", "Last-Event-ID": str(log[1])})
+    told = [json.loads(line.partition(": ")[2]) for line in resumed.text.splitlines() if line.startswith("data: ")]
+    metadata = [one.get("statusUpdate", {}).get("metadata", {}) for one in told]
+    assert [one["ioa.seq"] for one in metadata if "ioa.seq" in one] == [str(seq) for seq in log[2:]]
+    assert told[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 async def test_a_task_is_cancelled_once(http: httpx.AsyncClient, members: Members) -> None:
