@@ -35,7 +35,7 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
-from ioa.protocol.registry import ListAgents, RemoveAgent
+from ioa.protocol.registry import Agents, ListAgents, RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa_testkit.memory_plane import MemoryControlPlane
@@ -213,11 +213,15 @@ class MemorySystemClient:
         agents: list[AgentStatus] = []
         after: AgentId | None = None
         while True:
-            page = await self._plane.registry.list(ListAgents(online_only=online_only, after=after, limit=_PAGE))
+            page = await self.list_agents(ListAgents(online_only=online_only, after=after, limit=_PAGE))
             agents += page.agents
             if not page.more or not page.agents:
                 return Roster(agents, page.unreadable)
             after = page.agents[-1].card.agent_id
+
+    async def list_agents(self, request: ListAgents) -> Agents:
+        """Ask for one page of a list of agents."""
+        return await self._plane.registry.list(request)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""

@@ -133,6 +133,7 @@ COMMANDS: dict[str, list[str]] = {
     "group show": ["done"],
     "group watch": ["done"],
     "group replay": ["done"],
+    "trace export": [f"x{HOSTILE}"],
 }
 """Each command with what makes it show something hostile."""
 

@@ -89,6 +89,15 @@ def test_the_auth_callout_without_its_extra_says_which_one_is_missing(bare: Envi
     )
 
 
+def test_traces_without_their_extra_say_which_one_is_missing(bare: Environment) -> None:
+    """Nobody who exports none carries OpenTelemetry."""
+    code = "import ioa.adapters.otlp as o\ntry: o.export_spans('1', [])\nexcept Exception as e: print(type(e).__name__, e)"
+    assert (
+        bare.python(code)
+        == "MissingExtraError What exports traces is not installed. Install it with: pip install 'internet-of-agents[otel]'"
+    )
+
+
 def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """Asking for the embedded nats-server on the base names the extra that brings it."""
     code = "import ioa.adapters.nats.server as n\ntry: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"

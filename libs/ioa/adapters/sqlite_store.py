@@ -335,8 +335,9 @@ class SqliteStore:
         asked = " OR ".join(f'"{word}"' for word in words_of(words))
 
         def read(db: sqlite3.Connection) -> list[Passage]:
-            found = "SELECT comm_id, name, text FROM passages WHERE passages MATCH ? AND user = ? ORDER BY rank, rowid DESC"
-            passages = [Passage(CommId(row[0]), row[1], row[2]) for row in db.execute(found, (f"text : ({asked})", user))]
+            found = "SELECT comm_id, name, text FROM passages WHERE passages MATCH ? AND user = ? ORDER BY rank, rowid DESC LIMIT ?"
+            rows = db.execute(found, (f"text : ({asked})", user, most + len(shown)))
+            passages = [Passage(CommId(comm_id), name, text) for comm_id, name, text in rows]
             return [one for one in passages if (one.comm_id, one.name) not in shown][:most]
 
         return await self._transaction(read) if asked else ()

@@ -40,6 +40,7 @@ _TO_END = timedelta(seconds=5)
 """How long it may take to end after its result, or after it was told to stop."""
 _MAX_LINE_BYTES = 8_000_000
 _MAX_SHOWN_CHARS = 2_000
+_CONFINED = "In its sandbox it reads the system's programs and what is named as readable; one that you trust may do without."
 _ORDER = ".task.json"
 _READ_ORDER = ["/bin/sh", "-c", f'exec "$@" <{_ORDER}', "command"]
 
@@ -67,7 +68,8 @@ def command(
 
     Args:
         agent_id: As of any agent.
-        argv: The program and its arguments. A task never is among them.
+        argv: The program and its arguments. A task never is among them. What names a file that is here is given by its whole path,
+            since the program works elsewhere, and may be read in its sandbox.
         description: What it does.
         env: Names of environment variables that it is given, such as the one with its key; it gets no other.
         network: Ports to which it may open TCP connections from its sandbox, which has no name service.
@@ -82,8 +84,9 @@ def command(
     if isinstance(argv, str) or not argv or not all(isinstance(part, str) for part in argv):
         raise InvalidInputError(f"Agent {agent_id!r} has no command.", hint='Write it as a list: ["prog", "--option"].')
     program = Path(argv[0]).name
-    runnable = [*_READ_ORDER, shutil.which(argv[0]) or argv[0], *argv[1:]]
-    also = [Path(path) for path in readable]
+    placed = [_placed(shutil.which(argv[0]) or argv[0]), *map(_placed, argv[1:])]
+    runnable = [*_READ_ORDER, *placed]
+    also = [*map(Path, readable), *(Path(part) for part, said in zip(placed, argv, strict=True) if part != said)]
 
     def start(task: str, ctx: TaskContext) -> str:
         box, output = ctx.workspace / "box", ctx.workspace / "output.txt"
@@ -100,10 +103,18 @@ def command(
             heard.listen()
         if ctx.cancelled:
             raise TaskError(f"{program} was cancelled.")
-        return heard.result(program, reason, box)
+        return heard.result(program, reason, box, is_confined=level is not Level.NONE)
 
     card = {"needs_sandbox": sandbox, **card}
     return adopted(agent_id, description, card, start)
+
+
+def _placed(part: str) -> str:
+    """Return the whole path of a file that is named from here; anything else as it is."""
+    try:
+        return str(Path(part).absolute()) if not Path(part).is_absolute() and Path(part).is_file() else part
+    except (OSError, ValueError):  # too long for a name, or with a zero in it
+        return part
 
 
 def _furnish(box: Path, task: str, ctx: TaskContext) -> None:
@@ -165,7 +176,7 @@ class _Heard:
             self._said = text[:_MAX_SHOWN_CHARS]
             _log.info("command_output", task_id=self.ctx.task_id, content=self._said)
 
-    def result(self, program: str, reason: str, box: Path) -> str:
+    def result(self, program: str, reason: str, box: Path, *, is_confined: bool) -> str:
         """Return what the program has answered, when it has ended, and attach its files.
 
         Raises:
@@ -174,9 +185,10 @@ class _Heard:
         if self._rest:
             self._take(self._rest)
         if self._last is None:
+            said = f", and said last: {shown_in_line(self._said)!r}." if self._said else "."
             raise TaskError(
-                f"{program} {reason or 'ended'} without a result{f': {shown_in_line(self._said)}' if self._said else '.'}",
-                hint='Its last line has to be {"result": "…"} or {"error": "…"}.',
+                f"{program} {reason or 'ended'} without a result{said}",
+                hint=_CONFINED if is_confined and reason else 'Its last line has to be {"result": "…"} or {"error": "…"}.',
             )
         if "error" in self._last:
             raise failure(program, self._last["error"])

@@ -40,8 +40,9 @@ def a2a(
     """Adopt an agent that speaks A2A by JSON-RPC. A task is a message to it, whose id is the task's.
 
     Its card is read for each task, and says which version it speaks, and where on the same server. What its status says is
-    reported; its artifacts are the result: text as text, files as files. Cancelling cancels its task. A task that it rejects is
-    declined, and one for which it wants to know more has failed, with its question.
+    reported; its artifacts are the result: text as text, files as files, but for those of another server, which stay links.
+    Cancelling cancels its task. A task that it rejects is declined, and one for which it wants to know more has failed, with its
+    question.
 
     Args:
         agent_id: As of any agent.
@@ -72,7 +73,7 @@ def a2a(
             except asyncio.CancelledError:
                 await remote.cancel(said)
                 raise
-            return _result(remote, said, ctx)
+            return await _result(remote, said, ctx)
 
     return adopted(agent_id, description, card, send)
 
@@ -189,7 +190,7 @@ async def _find(calls: Calls, url: str) -> _Remote:
     )
 
 
-def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) -> str:
+async def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) -> str:
     """Return what came of a task.
 
     Raises:
@@ -202,11 +203,18 @@ def _result(remote: _Remote, task: Mapping[str, Any], ctx: TaskContext) -> str:
     if state != "completed":
         raise failure(whose, f"{state}, {said}" if said else state)
     made = [part for artifact in task.get("artifacts", ()) for part in artifact.get("parts", ())]
+    links = []
     for number, part in enumerate(made):
-        file = part.get("file", {"bytes": part.get("raw"), "name": part.get("filename"), "mimeType": part.get("mediaType")})
-        if isinstance(data := file.get("bytes"), str):
-            ctx.artifact(str(file.get("name") or f"file-{number}"), _decoded(data, whose), file.get("mimeType"))
-    text = "\n".join(_texts(made)) or said or "\n".join(_texts(task.get("parts", ())))
+        told = {"bytes": part.get("raw"), "uri": part.get("url"), "name": part.get("filename"), "mimeType": part.get("mediaType")}
+        file = part.get("file", told)
+        name, data, place = str(file.get("name") or f"file-{number}"), file.get("bytes"), str(file.get("uri") or "")
+        if isinstance(data, str):
+            ctx.artifact(name, _decoded(data, whose), file.get("mimeType"))
+        elif place.startswith(urljoin(remote.url, "/")):
+            ctx.artifact(name, (await remote.calls.send("GET", place)).content, file.get("mimeType"))
+        elif place:  # of another server, which the headers are not for, and which nobody here has chosen
+            links.append(f"{name}: {place}")
+    text = "\n".join([*_texts(made), *links]) or said or "\n".join(_texts(task.get("parts", ())))
     if not text:
         raise TaskError(f"{whose} has answered without any text.")
     return text

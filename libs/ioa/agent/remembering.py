@@ -7,6 +7,7 @@ anew each time, never of views. What needs a model or the disk is bounded in tim
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -22,6 +23,7 @@ from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import shortened
+from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Memory
 
@@ -33,6 +35,7 @@ SUMMED_UP_WITHIN = timedelta(seconds=30)
 RECALLED_WITHIN = timedelta(seconds=2)
 _MAX_SUMMARY_TOKENS = 1_000
 _MAX_PASSAGE_BYTES = 1_000
+_MAX_GROUPS = 1_000
 _MAX_SAID_BYTES = 60_000
 _LEFT_OUT = "[… the beginning is left out …]\n"
 
@@ -52,6 +55,8 @@ class Memories:
     def __init__(self, store: AgentStore, chat: ModelChat | None) -> None:
         self._store = store
         self._chat = chat
+        self._failed: OrderedDict[CommId, int] = OrderedDict()
+        """How much was left out when a summary failed: it is tried again when as much more is, and not in each turn."""
 
     async def remembered(self, view: GroupView) -> GroupView:
         """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead."""
@@ -73,11 +78,17 @@ class Memories:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
                 known = await self._store.summary(comm_id)
             names = [name_of_entry(item) for item in left_out]
-            begin = 0 if known is None or known.covers not in names else names.index(known.covers) + 1
-            if len(left_out) - begin >= memory.summary:
+            if known is not None and known.covers not in names:  # what it holds was struck since, or is in sight again
+                known = None
+            begin = 0 if known is None else names.index(known.covers) + 1
+            if len(left_out) - max(begin, self._failed.get(comm_id, 0)) >= memory.summary:
+                self._failed[comm_id] = len(left_out)
+                while len(self._failed) > _MAX_GROUPS:
+                    self._failed.popitem(last=False)
                 lines = _lines(one for item in left_out[begin:] for one in told[name_of_entry(item)])
                 known = StoredSummary(names[-1], await self._summed_up(view, known, lines))
                 await self._store.put_summary(comm_id, known)
+                self._failed.pop(comm_id, None)
         except (IoaError, TimeoutError) as error:
             _log.warning("not_summed_up", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
         return "" if known is None else f"What was said before, in short:\n{known.text}"
@@ -107,7 +118,7 @@ class Memories:
             tokens, cost, spent = tokens_left(state), cost_left(state), meter.total
             return Left(None if tokens is None else tokens - spent.tokens, None if cost is None else cost - spent.cost_micros)
 
-        within = min(SUMMED_UP_WITHIN, state.limits.floor_timeout / 3)
+        within = min(SUMMED_UP_WITHIN, _floor(view) / 3)
         question = ChatQuestion((ChatMessage("user", text),), max_tokens=_MAX_SUMMARY_TOKENS)
         async with asyncio.timeout(within.total_seconds()):
             answer = await self._chat.ask(question, meter, left, purpose="remember")
@@ -118,7 +129,7 @@ class Memories:
     async def _recalled(self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
         if memory.relevant is None:
             return ""
-        comm_id, user = view.charter.comm_id, view.charter.user or ""
+        comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
         passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said]
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
@@ -128,8 +139,17 @@ class Memories:
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
             return ""
-        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in found]
+        there = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
+        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in there]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
+
+
+def _floor(view: GroupView) -> timedelta:
+    """Return how long the agent has the floor at the least."""
+    state, policy = view.state, view.charter.policy
+    assert policy is not None and view.part is not None
+    own = [policy.roles[policy.role_numbers[name]].timeout for name in view.part.roles]
+    return min(filter(None, (state.limits.floor_timeout, state.patience_of(view.me), *own)))
 
 
 def _lines(said: Iterable[Heard]) -> str:

@@ -19,6 +19,7 @@ from ioa.cli import (
     key_commands,
     people_commands,
     team_commands,
+    trace_commands,
 )
 from ioa.cli.failures import reported
 from ioa.cli.options import DATA, WEB_PORT, AllowCode, AsJson, Data, Inputs, Labels, PoolOfGoal, Quiet, Timeout, Url
@@ -76,6 +77,7 @@ app.add_typer(goal_commands.goal, name="goal")
 app.add_typer(group_commands.group, name="group")
 app.add_typer(key_commands.keys, name="keys")
 app.add_typer(team_commands.team, name="team")
+app.add_typer(trace_commands.trace, name="trace")
 
 
 def _tell_version(asked: bool) -> None:

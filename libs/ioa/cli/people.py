@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rich.text import Text
@@ -12,16 +17,21 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
+from ioa.cli.following import tell_result
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.seat import Awaited, Reply, Seat, awaited_of, item_of, people_in
-from ioa.errors import InvalidInputError
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.forms import in_words
 from ioa.hosting.place import PATIENCE
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import check_texts
-from ioa.protocol.messages import Discussion
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import GoalName
+from ioa.protocol.messages import Conclusion, Decision, Discussion
 from ioa.protocol.team import person_of
+from ioa.runtime.exit_code import ExitCode
 
 
 async def show_waiting(url: str | None, person: str | None, terminal: Terminal) -> None:
@@ -53,6 +63,98 @@ async def give_answer(url: str | None, item: str, reply: Reply, person: str | No
     if terminal.as_json:
         terminal.document({"item": item, "as": who, "seq": seq})
     terminal.print(Text(f"Taken: {item} of {who}, entry {seq}."))
+
+
+ReadLine = Callable[[str], Awaitable[str]]
+"""Asks for a line on the terminal."""
+
+
+async def play(url: str | None, order: GoalOrder, files: Sequence[Path], role: str, out: Path, terminal: Terminal) -> ExitCode:
+    """Publish a goal with its team, and take a person's part in it on this terminal, which shows what that person hears.
+
+    Raises:
+        InvalidInputError: No person plays this role, or this is no terminal.
+    """
+    person = _person_as(order, role)
+    if not sys.stdin.isatty():
+        raise InvalidInputError("--as asks on a terminal, and this is none.", hint="`ioa waiting` and `ioa answer` need none.")
+    async with _open(url) as (system, network):
+        goal = GoalName(await system.user(), await system.launch(order, files))
+        terminal.note(f"goal {goal.goal_id}, as {person}")
+        async with beside(take_part(Seat(network, person, SystemClock()), goal, terminal.note, partial(_read_line, terminal))):
+            result = await system.wait_for_result(goal)
+        return await tell_result(system, terminal, result, out)
+
+
+async def take_part(seat: Seat, goal: GoalName, tell: Callable[[str], object], read_line: ReadLine) -> None:
+    """Tell what a person hears in a goal's group, and ask it for its turns, until the group ends."""
+    async for one in seat.follow(goal.comm_id):
+        if isinstance(one, Awaited):
+            await _answered(seat, one, tell, read_line)
+        elif isinstance(one.payload, Discussion | Conclusion | Decision):
+            chosen = f"[{one.payload.choice}] " if isinstance(one.payload, Decision) else ""
+            tell(f"{one.header.sender}: {chosen}{one.payload.content}")
+
+
+async def _answered(seat: Seat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
+    """Ask until an answer is taken, or comes too late."""
+    tell(_in_words(awaited))
+    while True:
+        try:
+            await seat.answer(awaited.item, await _ask(awaited, read_line))
+        except InvalidInputError as error:
+            tell(f"{error.message} Once more:")
+        except ConflictError as error:
+            tell(error.message)
+            return
+        else:
+            return
+
+
+async def _ask(awaited: Awaited, read_line: ReadLine) -> Reply:
+    """Ask for what an answer needs, and for what it may have besides."""
+    offered = awaited.offer
+    if offered.again:
+        return Reply()
+    choices = offered.options or (*offered.go, *offered.next_speakers)
+    choose = await read_line("choose" if offered.options else f"on to {' | '.join(choices)} (or nothing)") if choices else ""
+    text = await read_line("why" if offered.options else "you")
+    fields = {blank.name: await read_line(f"{blank.name}, {in_words(blank)}") for blank in offered.form}
+    if offered.members and choose in ("remove", "hint"):
+        fields["members"] = await read_line(f"whom of {', '.join(offered.members)}")
+    return Reply(text, choose or None, {name: value for name, value in fields.items() if value})
+
+
+async def _read_line(terminal: Terminal, asked: str) -> str:
+    """Read a line from the terminal, as it is but for its end; nothing waits for it once the goal has ended."""
+    terminal.note(f"{asked}>")
+    loop, line = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    number = sys.stdin.fileno()
+
+    def read() -> None:
+        if not line.done():
+            line.set_result(os.read(number, 65_536))
+
+    loop.add_reader(number, read)
+    try:
+        data: bytes = await line
+    finally:
+        loop.remove_reader(number)
+    if not data:
+        raise NotFoundError("Standard input has ended; the group goes on.", hint="`ioa waiting` shows what is up to you.")
+    return data.decode("utf-8", errors="replace").removesuffix("\n")
+
+
+def _person_as(order: GoalOrder, role: str) -> str:
+    assert order.team is not None, "it was made of a team file"
+    people = {
+        one.name: person_of(filling.agents[0])
+        for one, filling in zip(order.team.policy.roles, order.team.fillings, strict=True)
+        if one.human
+    }
+    if role not in people:
+        raise InvalidInputError(f"No person plays {role}; people play {', '.join(people) or 'nothing'} in this team.")
+    return people[role]
 
 
 def read_reply(text: str, choose: str | None, fields: Sequence[str]) -> Reply:

@@ -117,18 +117,31 @@ def run(
     out: Out = None,
     pool: PoolOfGoal = None,
     allow_code: AllowCode = False,
+    role: Annotated[
+        str | None,
+        typer.Option("--as", metavar="ROLE", help="Take this role, a person's, on this terminal.", show_default=False),
+    ] = None,
     url: Url = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`."""
+    """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`.
+
+    With --as the terminal shows what that person hears, and asks it for its turns; it needs a system that runs.
+    """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.run import Wanted, run_goal
+        from ioa.cli.run import DEFAULT_OUT, Wanted, run_goal
         from ioa.cli.teams import goal_of_team
         from ioa.protocol.goal_order import order_of
 
         given, words = goal_of_team(file, goal)
+        if role is not None:
+            from ioa.cli.people import play
+
+            order = order_of(words, team=given, timeout=timeout)
+            code = run_to_end(play(url, order, inputs, role, out or DEFAULT_OUT, Terminal(as_json=as_json, quiet=quiet)))
+            raise typer.Exit(code)
         wanted = Wanted(order_of(words, team=given, timeout=timeout), inputs, out, url, None, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)

@@ -110,7 +110,8 @@ def _told(played: Played, width: int) -> str:
     options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
     options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
     told = f"   [{', '.join(options)}]" if options else ""
-    refused = f"   refused: {played.refused}" if played.refused else ""
+    is_draft = played.offered is not None and played.offered.reviewed
+    refused = f"   refused: {played.refused}" if played.refused else "   (a draft)" if is_draft else ""
     heard = "" if played.heard_by is None else f"   heard by {', '.join(played.heard_by) or 'nobody else'}"
     return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{heard}{told}{refused}"
 

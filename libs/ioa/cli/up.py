@@ -25,6 +25,9 @@ from ioa.telemetry.logs import configure_logs
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
 
+_COMMAND = "ioa.cli.main"
+"""What the installed command `ioa` imports."""
+
 GUESTS = "credentials"
 """Where in the folder of a system lies what lets in third parties."""
 
@@ -62,7 +65,7 @@ async def run_system(
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
-    async with open_embedded_system(data, port or None, pool, metrics, guests, web) as system:
+    async with open_embedded_system(data, port or None, pool, metrics, guests, web, [_COMMAND]) as system:
         link = await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/") if system.http_port else ""
         with noted_url(data, system.url):
             if terminal.as_json:

@@ -6,10 +6,12 @@ the member it is; who answers says one message, whose id follows from what it sa
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from ioa.agent.history import GroupHistory
@@ -127,6 +129,26 @@ class Seat:
         history = await self._history(comm_id)
         return _awaited_as(history, self.me, turn)
 
+    async def follow(self, comm_id: CommId, *, every: timedelta = timedelta(seconds=0.5)) -> AsyncIterator[Message | Awaited]:
+        """Yield what this person hears of others in a group, and what is up to it, each once and in order, until the group ends.
+
+        A group that is not open yet, or that this person is not in, is waited for.
+        """
+        history, told, asked = GroupHistory(comm_id), set[MessageId](), ""
+        while history.state is None or not history.state.phase.is_terminal:
+            with suppress(NotFoundError):
+                await self._catch_up(history)
+            for message in history.messages():
+                if message.header.message_id not in told and message.header.sender != self.me:
+                    yield message
+                told.add(message.header.message_id)
+            awaited = None if history.state is None else _awaited_in(history, self.me)
+            if awaited is not None and awaited.item != asked:
+                asked = awaited.item
+                yield awaited
+            else:
+                await asyncio.sleep(every.total_seconds())
+
     async def answer(self, item: str, reply: Reply) -> int:
         """Say an answer and return its place in the log; the same answer again has the same place.
 
@@ -148,17 +170,22 @@ class Seat:
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""
-        history, after, complete = GroupHistory(comm_id), 0, False
+        history = GroupHistory(comm_id)
+        await self._catch_up(history)
+        if history.state is None:
+            raise NotFoundError(f"The group {comm_id} is not open yet.")
+        return history
+
+    async def _catch_up(self, history: GroupHistory) -> None:
+        """Read what a group's log holds besides; that a member knows the end ends its membership."""
+        after, complete = history.cursor, False
         while not complete:
-            page = await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
+            page = await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))
             for entry in page.entries:
                 history.apply(entry)
             after, complete = max(page.up_to, history.cursor), page.complete
-        if history.state is None:
-            raise NotFoundError(f"The group {comm_id} is not open yet.")
-        if history.state.phase.is_terminal:  # that this member knows the end ends its membership
-            await self._network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=after))
-        return history
+        if history.state is not None and history.state.phase.is_terminal:
+            await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))
 
     def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int) -> Message:
         assert history.state is not None and history.charter is not None

@@ -89,6 +89,7 @@ async def open_embedded_system(
     metrics: int | None = None,
     guests: Path | None = None,
     web: int | None = None,
+    imported: Sequence[str] = (),
 ) -> AsyncIterator[EmbeddedSystem]:
     """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
 
@@ -99,6 +100,8 @@ async def open_embedded_system(
         metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
         guests: The folder of credentials by which third parties are let in, made with `--callout`; None lets in nobody else.
         web: Where HTTP is served on this machine; 0 picks a free port, None serves none.
+        imported: What the script that this process began with imports: each process that is started runs it again, unless its name
+            is `__main__` (see `multiprocessing`), and would have a copy of its own of all that.
 
     Raises:
         InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
@@ -133,7 +136,7 @@ async def open_embedded_system(
         await asyncio.to_thread(note_password, data_dir, server.url, password)
         env = {variable("nats_url"): server.url, variable("data"): str(data_dir)}
         ending = asyncio.Event()
-        supervisor = _Supervisor(data_dir / "logs", env, ending)
+        supervisor = _Supervisor(data_dir / "logs", env, ending, imported)
         pids: dict[str, int] = {"nats-server": server.pid}
         system = EmbeddedSystem(server.url, pids, data_dir, served, http)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
@@ -244,11 +247,11 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
 class _Supervisor:
     """Keep programs running until the block ends."""
 
-    def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event) -> None:
+    def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event, imported: Sequence[str]) -> None:
         self._logs = logs
         self._ending = ending
         preloaded = [f"{spec.package}.__main__" for spec in service_specs() if spec.is_preloaded]
-        self._fork_server = ForkServer(logs, env, (*_PRELOADED, *preloaded))
+        self._fork_server = ForkServer(logs, env, (*imported, *_PRELOADED, *preloaded))
         self._deaths: dict[str, list[int]] = {}
         self._began_at_byte: dict[str, int] = {}
 

@@ -17,6 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+from ioa.adapters.plain_http import NO_TLS
 from ioa.telemetry.health import ALIVE, LOOPBACK, NOT_FOUND, Answer, open_http, readiness_answer
 
 _WITHIN_SECONDS = 2.0
@@ -37,7 +38,7 @@ async def open_system_metrics(port: int, sockets: Mapping[str, Path]) -> AsyncIt
         asked = {
             name: await stack.enter_async_context(
                 httpx.AsyncClient(
-                    transport=httpx.AsyncHTTPTransport(uds=str(path)),
+                    transport=httpx.AsyncHTTPTransport(uds=str(path), verify=NO_TLS),
                     base_url="http://process",
                     timeout=_WITHIN_SECONDS,
                     trust_env=False,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.registry import Agents, ListAgents
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 
 
@@ -26,6 +27,9 @@ class AgentDirectory(Protocol):
 
     async def roster(self, *, online_only: bool = False) -> Roster:
         """List all agents, by id, and what keeps others off the list."""
+
+    async def list_agents(self, request: ListAgents) -> Agents:
+        """Ask for one page of a list of agents."""
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""

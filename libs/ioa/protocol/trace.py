@@ -8,8 +8,34 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from ioa.protocol.ids import GoalName, MessageId
+
+Attribute = str | int | float
+
+
+@dataclass(frozen=True)
+class Span:
+    """Something that took its time, as OpenTelemetry has it.
+
+    Attributes:
+        span_id: 16 hexadecimal digits.
+        parent_id: Of what it is a part; empty of the root of a goal that came without a trace.
+        attributes: What is known of it: ids, counts, usage; never what was said.
+        failure: Why it failed; empty if it did not.
+    """
+
+    name: str
+    span_id: str
+    parent_id: str
+    start: datetime
+    end: datetime
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    failure: str = ""
+
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _VERSION, _SAMPLED = "00", "01"
@@ -23,12 +49,31 @@ def trace_of_goal(goal: GoalName, given: str) -> str:
     return f"{_VERSION}-{digest[:32]}-{digest[32:48]}-{_SAMPLED}"
 
 
+def span_id_of_goal(goal: GoalName) -> str:
+    """Name the span of a goal, which is the root of the trace that it has by itself."""
+    return trace_of_goal(goal, "")[36:52]
+
+
+def parent_of_goal(goal: GoalName, traceparent: str) -> str:
+    """Name the span that a goal is a part of: the one that was given with it; empty if none was."""
+    above = traceparent[36:52] if trace_id_of(traceparent) else ""
+    return "" if above == span_id_of_goal(goal) else above
+
+
+def span_id_of(name: str) -> str:
+    """Name a span by what it is of: a message by its id, a group by `group/<comm_id>`, a task by `task/<comm_id>/<task_id>`.
+
+    The nth call of a model for a message goes by `<message_id>/<n>`.
+    """
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
 def span_of_message(traceparent: str, message_id: MessageId) -> str:
     """Name a message as a span of the trace; nothing without a trace."""
     trace_id = trace_id_of(traceparent)
     if not trace_id:
         return ""
-    return f"{_VERSION}-{trace_id}-{hashlib.sha256(message_id.encode()).hexdigest()[:16]}-{traceparent.split('-')[3]}"
+    return f"{_VERSION}-{trace_id}-{span_id_of(message_id)}-{traceparent.split('-')[3]}"
 
 
 def trace_id_of(traceparent: str) -> str:

@@ -128,7 +128,6 @@ class Run:
         except InvalidInputError as error:
             return f"Error: {error.message}"
         if (why := await self._refusal(wanted, arguments)) is not None:
-            self._ctx.tell(ToolRefused, tool=call.name, arguments=arguments, why=why)
             return f"Refused: {why}"
         text = await self._call(wanted, arguments, call)
         self._ctx.tell(ToolCalled, tool=call.name, arguments=arguments, brought=text)
@@ -163,6 +162,7 @@ class Run:
             for guarding in (*wanted.guards, *self._guards):
                 if (why := await self._asked(guarding.guard, call)) is not None:
                     self._refusals[guarding] += 1
+                    self._ctx.tell(ToolRefused, tool=call.name, arguments=arguments, why=why)
                     if guarding.retries is not None and self._refusals[guarding] > guarding.retries:
                         raise TaskError(
                             f"A guard has refused {self._refusals[guarding]} calls. The last one, of {call.name}: {why}"

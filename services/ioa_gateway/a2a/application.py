@@ -54,7 +54,12 @@ def create_application(reach: Reach) -> ASGIApp:
             await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
             return
         again = await replayed(request, _MAX_BYTES)
-        await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url)}, again, send)
+
+        async def left() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, left)}, again, send)
 
     return answer
 

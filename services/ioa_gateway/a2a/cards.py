@@ -23,6 +23,7 @@ from ioa.distribution import installed_version
 from ioa.errors import NotFoundError
 from ioa.protocol.cards import AgentCard as Card
 from ioa.protocol.ids import PoolId
+from ioa.protocol.registry import ListAgents
 from ioa_gateway.calls import ApiCall
 
 _KINDS = ("text/plain", "application/json", "application/octet-stream")
@@ -35,10 +36,10 @@ async def card_of_pool(pool: PoolId, url: str, call: ApiCall) -> AgentCard:
     Raises:
         NotFoundError: There is no such pool.
     """
-    cards = [status.card for status in await call.client.agents() if status.card.pool == pool]
-    if not cards:
+    found = (await call.client.system.list_agents(ListAgents(pool=pool, limit=1))).agents
+    if not found:
         raise NotFoundError(f"There is no pool {pool}.", hint="GET /v1/agents lists the agents with their pools.")
-    card = cards[0]
+    card = found[0].card
     return _card(card.name, card.description, card.version, url, _skills(card))
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 
@@ -37,29 +38,37 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
+from ioa.beside import beside
 from ioa.client.client import END
 from ioa.client.documents import EntryDocument, told
 from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import GoalName, PoolId
+from ioa.protocol.ids import GoalId, GoalName, PoolId
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message
 from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, state_of
 from ioa_gateway.calls import ApiCall
 
 _HISTORY = 500
 """How many entries a task tells of, the last ones; who wants all follows it from 0."""
-_PAGE, _MOST_LOOKED_AT = 50, 1_000
+_PAGE = 50
+_LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A request that was let in, and which pool it is for; None for all agents together."""
+    """A request that was let in.
+
+    Attributes:
+        pool: Which one it is for; None for all agents together.
+        left: Returns when nobody waits for an answer any more.
+    """
 
     call: ApiCall
     pool: PoolId | None
     base_url: str
+    left: Callable[[], Awaitable[None]]
 
 
 ASKED = "ioa.asked"
@@ -77,7 +86,7 @@ class Tasks(RequestHandler):
             if not params.configuration.return_immediately:
                 asked.call.limits.check_stream(asked.call.caller.key_id)
                 with asked.call.limits.stream(asked.call.caller.key_id):
-                    await asked.call.client.result(goal.name, wait=True)
+                    await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
@@ -118,13 +127,12 @@ class Tasks(RequestHandler):
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
         with _told():
-            wanted = params.page_size or _PAGE
-            found, token = await _listed(asked, params, wanted)
+            found, total, token = await _listed(asked, params)
             tasks = [apply_history_length(await _task(asked, one.record.goal), params) for one in found]
         if not params.include_artifacts:
             for task in tasks:
                 task.ClearField("artifacts")
-        return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=wanted, total_size=len(tasks))
+        return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=len(tasks), total_size=total)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
         """Cancel a task, and tell how it ended."""
@@ -208,6 +216,22 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
     return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
 
 
+async def _end(asked: Asked, goal: Goal) -> None:
+    """Wait until a goal has ended, or whoever asked has given up."""
+    over = asyncio.Event()
+
+    async def end() -> None:
+        await asked.call.client.result(goal.name, wait=True)
+        over.set()
+
+    async def leave() -> None:
+        await asked.left()
+        over.set()
+
+    async with beside(end(), leave()):
+        await over.wait()
+
+
 async def _status(asked: Asked, task_id: str) -> GoalStatus:
     return await asked.call.client.goal(await asked.call.goal(None, task_id))
 
@@ -247,20 +271,22 @@ async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> Async
             yield update
 
 
-async def _listed(asked: Asked, params: ListTasksRequest, wanted: int) -> tuple[list[GoalStatus], str]:
-    """Return a page of goals, and what asks for the next one."""
-    token = params.page_token
-    if token and not (token.isascii() and token.isdecimal()):
-        raise InvalidParamsError("The page token is none of this list.")
+async def _listed(asked: Asked, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
+    """Return a page of goals, how many there are, and what asks for the next page: the last task of this one."""
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
-    found, before, looked_at = list[GoalStatus](), int(token[:20]) if token else None, 0
-    while len(found) < wanted and looked_at < _MOST_LOOKED_AT:
-        page = await asked.call.client.goals(limit=wanted - len(found), before=before, labels=labels)
+    found, before = list[GoalStatus](), None
+    for _ in range(_PAGES_LOOKED_AT):
+        page = await asked.call.client.goals(limit=_LOOKED_AT, before=before, labels=labels)
         found += [one for one in page.goals if _is_wanted(one, asked, params)]
-        before, looked_at = page.before, looked_at + _PAGE
+        before = page.before
         if before is None:
-            return found, ""
-    return found, "" if before is None else str(before)
+            break
+    ids = [one.record.goal.goal_id for one in found]
+    if params.page_token and params.page_token not in ids:
+        raise InvalidParamsError("The page token is none of this list.")
+    first = ids.index(GoalId(params.page_token)) + 1 if params.page_token else 0
+    told = found[first : first + (params.page_size or _PAGE)]
+    return told, len(found), told[-1].record.goal.goal_id if first + len(told) < len(found) else ""
 
 
 def _is_wanted(one: GoalStatus, asked: Asked, params: ListTasksRequest) -> bool:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from ioa.client.documents import AgentDocument, SearchDocument, told
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.registry import ListAgents
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiCall, Nothing, document
 
@@ -33,10 +34,10 @@ class AgentsDocument(Model):
 
 async def list_agents(call: ApiCall, query: AgentsQuery, _body: Nothing) -> Response:
     """List agents."""
-    found = [one for one in await call.client.agents(online_only=query.online) if one.card.agent_id > (query.cursor or "")]
-    page = found[: query.limit]
-    following = page[-1].card.agent_id if len(found) > len(page) else None
-    return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page)), next=following)))
+    asked = ListAgents(online_only=query.online, after=query.cursor, limit=query.limit)
+    page = await call.client.system.list_agents(asked)
+    following = page.agents[-1].card.agent_id if page.more and page.agents else None
+    return document(told(AgentsDocument(agents=tuple(map(AgentDocument.of, page.agents)), next=following)))
 
 
 async def search(call: ApiCall, _query: Nothing, asked: Search) -> Response:

@@ -18,13 +18,13 @@ from ioa.group.state import ParentTask
 from ioa.ports.goal_client import GoalFilter
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
 )
-from ioa.protocol.registry import Deregister, RemoveAgent
+from ioa.protocol.registry import Deregister, ListAgents, RemoveAgent
 from ioa.protocol.retention import Prune
 from ioa.protocol.search import Need, Search
 from ioa_testkit.planes import Plane
@@ -216,6 +216,9 @@ async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> No
     await plane.network.deregister(Deregister(agent_id=BOB))
     await eventually(lambda: client.agents(online_only=True), lambda online: len(online) == 1)
     assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", False)]
+    page = await client.list_agents(ListAgents(limit=1))
+    assert ([one.card.agent_id for one in page.agents], page.more) == (["ada"], True)
+    assert [one.card.agent_id for one in (await client.list_agents(ListAgents(pool=PoolId("bob")))).agents] == ["bob"]
 
 
 async def test_operators_forget_agents_that_are_away(plane: Plane, members: Members) -> None:

@@ -16,6 +16,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from ioa import Agent, InvalidInputError, UnavailableError
+from ioa.guards import chain, deny, guarded, schema
 from ioa.ports.chat_model import ModelAnswer
 from ioa.react import Mcp, mcp, react_agent
 from ioa.testing import RecordingContext, ScriptedModel, wants
@@ -90,6 +91,16 @@ async def test_a_model_uses_the_tools_of_a_process(tmp_path: Path, monkeypatch: 
     assert [tool.name for tool in model.asked[0].tools] == ["town_hall__population"]
     assert brought[0] == "Tarn has 431, and the key is nobody knows."
     assert brought[1].startswith("Error: there is no tool")
+
+
+async def test_arguments_are_held_to_what_a_server_offers_before_it_is_asked(tmp_path: Path) -> None:
+    """Guards of a server are those of each of its tools; what does not fit is refused, and mended."""
+    [server] = guarded([mcp(_command(tmp_path, CENSUS))], chain(schema(), deny("Orle")))
+    async with _agent(server).opened() as agent:
+        called = [wants("town_hall__population", city=city) for city in (7, "Orle", "Tarn")]
+        brought, _ = await _observed(agent, tmp_path, *called)
+    assert brought[:2] == ["Refused: city: 7 is not of type 'string'", "Refused: 'Orle' is not allowed here."]
+    assert brought[2].startswith("Tarn has 431")
 
 
 async def test_a_lost_connection_is_opened_again(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -9,6 +10,8 @@ import pytest
 
 from ioa import Agent
 from ioa.agent.hooks import TurnView
+from ioa.beside import beside
+from ioa.client.seat import Reply, Seat
 from ioa.group.events import Said
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
@@ -25,8 +28,12 @@ CHOICES: Mapping[str, Sequence[str]] = {
     "host": ("to gardener", "to sceptic", "go closing"),
     "moderator": ("decide stay", "decide end"),
     "judge": ("decide stay", "decide verdict"),
+    "director": ("decide human-luna", "decide harry", "decide human-luna", "decide end"),
 }
 """What members choose, one after the other, where there is something to choose."""
+
+FILLED_IN: Mapping[str, str] = {"agrees": "yes", "phone": "12345678"}
+"""What is filled in where no member and no option is asked for."""
 
 EXPECTED: Mapping[str, str] = {
     "company": "manager architect manager architect manager coder reviewer coder reviewer manager",
@@ -34,6 +41,8 @@ EXPECTED: Mapping[str, str] = {
     "judged-debate": "for against judge for against judge judge",
     "panel": "optimist pessimist engineer moderator optimist pessimist engineer moderator",
     "interview": "host gardener host gardener host sceptic host host",
+    "fiction": "director critic director human-luna director harry director human-luna director",
+    "service": "clerk human-caller clerk human-caller",
     "paper-loop": "analyst reader outliner writer outliner writer outliner editor",
 }
 
@@ -61,13 +70,25 @@ def member(role: str) -> Agent:
         if view.offer.options:
             return view.decide(left.pop(0).removeprefix("decide "))
         if view.offer.form:
-            return view.say(words, fields={blank.name: blank.values[0] for blank in view.offer.form})
+            return view.say(
+                words, fields={blank.name: next(iter(blank.values), True) for blank in view.offer.form if blank.required}
+            )
         if not left or not (view.offer.go or view.offer.next_speakers):
             return view.say(words)
         verb, _, what = left.pop(0).partition(" ")
         return view.say(words, to=what) if verb == "to" else view.say(words, go=what)
 
     return agent
+
+
+async def answering(seat: Seat) -> None:
+    """Be a person that answers whatever it is asked."""
+    while True:
+        async for one in seat.awaited():
+            await seat.answer(
+                one.item, Reply(f"turn {one.item}", fields={blank.name: FILLED_IN[blank.name] for blank in one.offer.form})
+            )
+        await asyncio.sleep(0.02)
 
 
 def speakers(finished: FinishedGoal) -> str:
@@ -86,6 +107,8 @@ async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
         for file, team in teams.items():
             if team.policy.hides:
                 continue  # games, which have their own test
-            finished = await running.run(GoalOrder(goal=team.goal, team=team))
+            people = [running.seat(role.name) for role in team.policy.roles if role.human]
+            async with beside(*map(answering, people)):
+                finished = await running.run(GoalOrder(goal=team.goal, team=team))
             assert finished.result.reason is Reason.CONCLUDED
             assert speakers(finished) == EXPECTED[file], file

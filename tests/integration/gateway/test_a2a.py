@@ -122,7 +122,31 @@ async def test_the_same_message_is_the_same_task(http: httpx.AsyncClient, member
             await sent(client, asking(text="Count to nine.", context_id="talk", waits=False))
         listed = [await client.list_tasks(ListTasksRequest(context_id=one)) for one in ("talk", "none", "")]
         assert ([[task.id for task in one.tasks] for one in listed], other.id != first.id) == ([[first.id], [], [first.id]], True)
-    assert len((await http.get("/goals")).json()["goals"]) == 2
+        more = {(await sent(client, asking(f"n{number}", waits=False))).id for number in range(3)}
+        pages = [await client.list_tasks(ListTasksRequest(page_size=2))]
+        pages.append(await client.list_tasks(ListTasksRequest(page_size=2, page_token=pages[0].next_page_token)))
+        assert [task.id for page in pages for task in page.tasks][3:] == [first.id]
+        assert ({task.id for page in pages for task in page.tasks} - {first.id}, pages[1].next_page_token) == (more, "")
+        assert [page.total_size for page in pages] == [4, 4]
+        with pytest.raises(InvalidParamsError):
+            await client.list_tasks(ListTasksRequest(page_token="none"))
+    assert len((await http.get("/goals")).json()["goals"]) == 5
+
+
+async def test_who_gives_up_waiting_takes_up_nothing(
+    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client whose patience is shorter than its goal sends its message again and again; what waited for it before is gone."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    url = str(http.base_url).removesuffix("/v1/") + "/a2a/agents/ada/message:send"
+    said = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Count."}]}}
+    for _ in range(2):
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post(url, json=said, headers={"A2A-Version": "1.0"}, timeout=0.3)
+    [row] = (await http.get("/goals")).json()["goals"]
+    await members.conclude(ADA, "Ten.", (await members.launch(GoalId(row["goal_id"]))).state.comm_id)
+    answer = await http.post(url, json=said, headers={"A2A-Version": "1.0"})
+    assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:

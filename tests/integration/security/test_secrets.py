@@ -25,6 +25,7 @@ from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.hooks import Said
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
+from ioa.client.seat import Reply, Seat
 from ioa.errors import IoaError
 from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.protocol.goal_order import GoalOrder
@@ -46,9 +47,11 @@ TEAM: Mapping[str, Any] = {
         "chair": {"agent": "chair", "hears_all": True},
         "red": {"agents": ["ada", "ben"], "secret": True, "prompt": "canary-prompt"},
         "guest": "mallory",
+        "boss": {"human": True},
     },
     "nodes": [
-        {"name": "talk", "roles": ["guest"], "then": "plan"},
+        {"name": "talk", "roles": ["guest"], "then": "draft"},
+        {"name": "draft", "roles": ["red"], "review": "chair", "guards": [{"without": ["canary-guard"]}], "max": 1, "then": "plan"},
         {
             "name": "plan",
             "roles": ["red"],
@@ -61,10 +64,13 @@ TEAM: Mapping[str, Any] = {
             "exits": [{"to": "vote", "when": {"field": "note", "equals": "no"}}, {"to": "vote", "by": "chair"}, {"to": "vote"}],
         },
         {"name": "vote", "roles": ["red", "guest"], "turns": {"mode": "together", "peers": "never"}, "then": "close"},
-        {"name": "close", "roles": ["guest"]},
+        {"name": "close", "roles": ["guest"], "then": "sign"},
+        {"name": "sign", "roles": ["boss"]},
     ],
 }
-CANARIES = (b"canary-prompt", b"canary-node", b"canary-opening", b"canary-words", b"canary-field", b"canary-why", b"canary-aside")
+CANARIES = tuple(
+    f"canary-{what}".encode() for what in ("prompt", "node", "opening", "words", "field", "why", "aside", "draft", "reason")
+)
 
 
 def player(name: str) -> Agent:
@@ -76,8 +82,14 @@ def player(name: str) -> Agent:
         assert view.offer is not None
         if view.offer.concluding:
             return view.conclude("Done.")
+        if view.offer.about == "review":
+            is_first = view.conversation[-1].content == "canary-draft"
+            return view.decide("reject", "canary-reason") if is_first else view.decide("pass")
         if view.offer.options:
             return view.decide("stay", "canary-why")
+        if view.offer.reviewed:
+            is_anew = view.conversation[-1].why == "canary-reason"
+            return view.say("Nothing." if is_anew else "canary-draft")
         if view.offer.form:
             return view.say("canary-words", fields={"note": "yes", "why": "canary-field"})
         return view.say("Nothing." if name == MALLORY else "canary-aside")
@@ -118,6 +130,17 @@ async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
         assert isinstance(answer, Rejected), answer
 
 
+async def signing(secured: Secured) -> None:
+    """Be the person, by a key of its own, and answer what it is asked."""
+    async with open_intruder(secured, "human-boss", "human-boss") as client:
+        seat = Seat(NatsAgentNetwork(client), "boss", SystemClock())
+        while True:
+            with suppress(IoaError):
+                async for one in seat.awaited():
+                    await seat.answer(one.item, Reply("Signed."))
+            await asyncio.sleep(0.05)
+
+
 async def probing(client: Client, session: SessionId, comm_id: CommId) -> None:
     """Do so again and again while the group is there."""
     while True:
@@ -136,7 +159,7 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
 
     monkeypatch.setattr(Parser, "parse", tapped)
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(tmp_path, (CHAIR, ADA, BEN, MALLORY)))
+        secured = await stack.enter_async_context(open_secured(tmp_path, (CHAIR, ADA, BEN, MALLORY, "human-boss")))
         (tmp_path / "logs").mkdir()
         for service in ("registry", "groups", "router"):
             process = await secured.fork_server.start(secured.service(service))
@@ -146,7 +169,7 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
         await eventually(lambda: online(user), set(clients).issubset, within=SOON)
         goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(TEAM)))
         comm_id = comm_id_of_goal(goal_id, UserId("user"))
-        async with beside(probing(*clients[MALLORY], comm_id)):
+        async with beside(probing(*clients[MALLORY], comm_id), signing(secured)):
             result = await user.wait_for_result(goal_id)
         assert result.reason is Reason.CONCLUDED, result
         await probe(*clients[MALLORY], comm_id)

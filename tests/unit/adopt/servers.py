@@ -184,11 +184,15 @@ class A2aServer:
         self._jobs: dict[str, _Job] = {}
 
     def __call__(self, request: Request) -> Reply:
-        url = f"http://{request.headers['Host']}/rpc"
+        self._url = f"http://{request.headers['Host']}"
+        url = f"{self._url}/rpc"
         if request.path == "/.well-known/agent-card.json":
             one = {"url": url, "protocolVersion": self._version}
             card = {"supportedInterfaces": [{**one, "protocolBinding": "JSONRPC"}]} if self._is_first else one
             return 200, {"name": "remote", **card}, {}
+        if request.path.startswith("/files/"):
+            made = self._jobs[request.path.rpartition("/")[2]].reply()[1]["artifacts"]
+            return 200, base64.b64decode(made[0]["data"]), {}
         method, params = request.said["method"], request.said["params"]
         if method in ("SendMessage", "message/send"):
             message = params["message"]
@@ -208,6 +212,9 @@ class A2aServer:
         parts: list[dict[str, Any]] = [{"text": told["result"]}] if told.get("result") else []
         for file in told.get("artifacts", ()):
             new = {"raw": file["data"], "filename": file["name"]}
-            parts.append(new if self._is_first else {"kind": "file", "file": {"bytes": file["data"], "name": file["name"]}})
+            there = {"uri": f"{self._url}/files/{task_id}", "name": file["name"]}
+            parts.append(new if self._is_first else {"kind": "file", "file": there})
+            elsewhere = {"uri": "http://elsewhere.example/x", "name": "elsewhere"}
+            parts.append({"url": elsewhere["uri"]} if self._is_first else {"kind": "file", "file": elsewhere})
         shown = f"TASK_STATE_{state.upper()}" if self._is_first else state
         return {"id": task_id, "status": {"state": shown, **message}, "artifacts": [{"artifactId": "1", "parts": parts}]}

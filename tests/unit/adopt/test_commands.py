@@ -78,7 +78,7 @@ def test_a_file_from_elsewhere_is_not_attached(path: str, tmp_path: Path) -> Non
 def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
     """Its card says so, and an agent that cannot be confined does not start."""
     assert (_program("").needs_sandbox, _program("", sandbox=False).needs_sandbox) == (True, False)
-    with pytest.raises(TaskError, match="without a result"):
+    with pytest.raises(TaskError, match="In its sandbox it reads the system's programs and what is named as readable"):
         _run(_program(f"open({str(tmp_path / 'outside')!r}, 'w')"), RecordingContext(tmp_path))
     assert not (tmp_path / "outside").exists()
 
@@ -86,8 +86,8 @@ def test_it_is_confined_unless_it_is_trusted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("print('hello')", "ended without a result: hello"),
-        ("import sys; sys.exit('no \\x1b[2J vase')", "ended with status 1 without a result: no ␛[2J vase"),
+        ("print('hello')", "ended without a result, and said last: 'hello'. Its last line"),
+        ("import sys; sys.exit('no \\x1b[2J vase')", "ended with status 1 without a result, and said last: 'no ␛[2J vase'."),
         ('print(\'{"error": "no vase"}\')', "failed: no vase"),
         ("print('{\"result\": 7}')", "is int, and not text"),
         ('print(\'{"progress": "x", "fraction": 7}\')', "A fraction lies between 0 and 1"),
@@ -104,3 +104,13 @@ def test_a_command_is_a_list() -> None:
     """A text would be split at other places than a shell does."""
     with pytest.raises(InvalidInputError, match="has no command"):
         adopt.command("program", "ls -l", description="Runs")
+
+
+def test_files_that_are_named_from_here_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes `./prog` or `python prog.py` means the one in his own folder, also where the program is confined."""
+    (tmp_path / "prog.py").write_text("import json, sys; print(json.dumps({'result': open(sys.argv[1]).read()}))")
+    (tmp_path / "words.txt").write_text("bonjour")
+    monkeypatch.chdir(tmp_path)
+    agent = adopt.command("program", [sys.executable, "prog.py", "words.txt"], description="Runs")
+    monkeypatch.chdir("/")
+    assert _run(agent, RecordingContext(tmp_path)) == "bonjour"

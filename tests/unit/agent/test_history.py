@@ -10,6 +10,8 @@ import pytest
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
+from ioa.group.policy.audience import view_for
+from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
 from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
@@ -21,6 +23,7 @@ from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
+from tests.unit.group.test_visibility import entries
 
 
 def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
@@ -76,6 +79,28 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
         (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
     ]  # fmt: skip
     assert view.log == view.messages
+
+
+def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:
+    """In what it was shown, which stands in its memory; nobody else is shown what the draft is told by."""
+    told = Told(group(REVIEWED)).word("says").word("decides:pass").story
+    assert told.policy is not None
+    log = entries(told.log, told.policy)
+    histories = {}
+    for agent in ("ada", "bob"):
+        histories[agent] = history = GroupHistory(COMM)
+        for seq, entry in enumerate(log, 1):
+            if entry.is_shown_to(AgentId(agent)):
+                history.apply(
+                    SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view_for(told.policy, entry, AgentId(agent)))
+                )
+    offered = histories["ada"].view(AgentId("ada"), START, Meter()).offer
+    assert offered is not None
+    [first] = [event.message.payload for event in told.log if isinstance(event, Said) and event.message.header.turn == 1]
+    assert histories["ada"].draft(AgentId("ada"), offered.again) == (1, first)
+    others = histories["bob"].state
+    assert others is not None and others.course is not None and others.course.draft is None
+    assert histories["bob"].messages() == []
 
 
 def test_a_task_that_was_given_up_has_failed_when_it_was() -> None:

@@ -11,7 +11,7 @@ import pytest
 from ioa import Agent, TurnView, UnavailableError
 from ioa.agent import remembering
 from ioa.brain import Said
-from ioa.ports.agent_store import Passage
+from ioa.ports.agent_store import Passage, StoredSummary
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, CommId
@@ -81,11 +81,13 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
 
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
 async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor does a lack of one: the talk goes on without a summary."""
+    """Nor does a lack of one: the talk goes on without a summary, and it is not waited for again in each turn."""
+    asked: list[str] = []
     monkeypatch.setattr(remembering, "SUMMED_UP_WITHIN", timedelta(milliseconds=20))
 
     class Fails(ScriptedModel):
         async def answer(self, *args: Any, **more: Any) -> ModelAnswer:
+            asked.append(how)
             if how == "hangs":
                 await asyncio.Event().wait()
             if how == "away":
@@ -93,8 +95,21 @@ async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, mo
             return ModelAnswer("")
 
     model = None if how == "none" else Fails(lambda asked: "")
-    views = await _talk(ioa_system, {"window": 1, "summary": 2}, model, turns=8)
+    views = await _talk(ioa_system, {"window": 1, "summary": 3}, model, turns=8)
     assert [_shown(view) for view in views] == [[f"turn {n}"] for n in (1, 3, 5, 7)] and not views[-1].memory
+    assert len(asked) == (0 if how == "none" else 1)  # with four left out, and not again with six
+
+
+async def test_what_was_struck_is_forgotten(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A summary of what is no more in the record, since a node was begun anew, is told to nobody."""
+
+    class Outdated(MemoryStore):
+        async def summary(self, comm_id: CommId) -> StoredSummary | None:
+            return StoredSummary("struck", "They sang.")
+
+    monkeypatch.setattr(system, "MemoryStore", Outdated)
+    views = await _talk(ioa_system, {"window": 1, "summary": 9}, turns=4)
+    assert [view.memory for view in views] == ["", ""]
 
 
 class _Experienced(MemoryStore):

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
+from ioa.cli.people import take_part
 from ioa.client.seat import Awaited, Reply, Seat, people_in
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.messages import Decision, Discussion
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
@@ -108,6 +110,26 @@ async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> 
     assert Decision(choice="end", content="Enough.") in decided
     state = finished.log[-1].entry.state
     assert (people_in(state), state.owner) == (("human-anna",), "clerk")
+
+
+async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
+    """It is shown what it hears and asked for what is up to it, once more if that cannot be."""
+    lines, told = ["over", "I think so.", "end", "Enough.", "All of it."], list[str]()
+
+    async def read_line(asked: str) -> str:
+        told.append(f"{asked}>")
+        return lines.pop(0)
+
+    async with ioa_system.serve(agent("clerk")) as running:
+        order = GoalOrder(goal="Work.", team=team_of(DESK), goal_id=GoalId("desk"))
+        goal = asyncio.create_task(running.run(order))
+        await next_of(running.seat("anna"))
+        await take_part(running.seat("anna"), GoalName(LOCAL, GoalId("desk")), told.append, read_line)
+        assert (await goal).content == "All of it."
+    assert [one.partition("\n")[0].partition("  ")[2] or one for one in told] == [
+        "clerk: clerk in turn 1", "anna is to decide at work", "choose>", "why>",
+        "'over' is none of the options: end, stay. Once more:", "choose>", "why>", "anna is to state the conclusion", "you>",
+    ]  # fmt: skip
 
 
 async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:

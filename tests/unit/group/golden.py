@@ -191,6 +191,7 @@ def led_stories() -> dict[str, Scenario]:
         "watch": (group({**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "visits": 2}, watchers=[
             {"role": "c", "by": "a", "may": ["remove", "hint", "go"], "go": ["x"]}, {"role": "b", "every": 3, "may": ["end"]}]),
                   "says:bob,eve decides:hint/bob says@eve says@bob decides:nothing says:eve decides:x says:bob decides:remove/bob"),
+        "person": (group({**x, "max": 5}, roles={"b": {"human": True, "timeout": 90}}), "says silent -eve says says"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

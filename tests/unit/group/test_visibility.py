@@ -33,7 +33,7 @@ def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:
     made: list[Entry] = []
     for seq, event in enumerate(log, 1):
         after = step(made[-1].state if made else None, event, policy)
-        chain = chain_after(seq - 1, made[-1]) if made else (0,) * len(MEMBERS)
+        chain = chain_after(seq - 1, made[-1]) if made else (0,) * len(after.state.members)
         made.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
     return made
 

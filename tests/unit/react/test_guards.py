@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from ioa import InvalidInputError, TaskContext, TaskError
+from ioa.callbacks import ToolRefused
 from ioa.guards import Call, Guard, chain, deny, guarded, once, quorum, schema
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import ReactTool, react_agent, tool
@@ -126,8 +127,11 @@ async def test_retries_are_counted_by_task_and_by_guard(tmp_path: Path) -> None:
     no = wants("bash", command="no")
     for _ in range(2):
         assert await _run(tmp_path, deny("no"), no, no, retries=2) == ["Refused: 'no' is not allowed here."] * 2
+    ctx = RecordingContext(tmp_path, model=ScriptedModel([no] * 3))
+    agent = react_agent("engineer", description="Builds", tools=guarded([bash], deny("no"), retries=2))
     with pytest.raises(TaskError, match=r"3 calls.*'no' is not allowed"):
-        await _run(tmp_path, deny("no"), no, no, no, retries=2)
+        await agent.function("build", ctx)  # type: ignore[misc]
+    assert [type(one) for one in ctx.told] == [ToolRefused] * 3
     tools = (*guarded([bash], deny("no"), retries=1), *guarded([write], deny("no"), retries=1))
     assert len(await _run(tmp_path, chain(), no, wants("write", lines=["no"]), tools=tools)) == 2
     assert RAN == []

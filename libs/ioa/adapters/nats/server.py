@@ -32,6 +32,7 @@ from typing import Any
 
 import httpx
 
+from ioa.adapters.plain_http import NO_TLS
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
 
 # Runs in the child before it becomes nats-server: asks the kernel to send it SIGTERM (15) when its parent dies
@@ -173,7 +174,7 @@ class NatsServer:
         that come, and goes on only after a restart, however much room there is by then.
         """
         with contextlib.suppress(httpx.HTTPError):
-            async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False, verify=NO_TLS) as client:
                 answer = await client.get(f"{self._monitor}{self._settings.monitor_path}/healthz")
             said = answer.text
             if answer.status_code != httpx.codes.OK and _WRITE_ERROR in said:

@@ -268,7 +268,7 @@ class NatsSystemClient:
         after: AgentId | None = None
         while True:
             request = ListAgents(online_only=online_only, after=after, limit=_PAGE)
-            answer = await self._requester.request(subjects.LIST_AGENTS, request, Agents)
+            answer = await self.list_agents(request)
             agents += answer.agents
             if answer.left_out:
                 _log.warning("agents_not_listed", why="their cards are too large", agent_ids=answer.left_out)
@@ -277,6 +277,10 @@ class NatsSystemClient:
             if not answer.agents or not (answer.more or len(answer.agents) >= _PAGE):
                 return Roster(agents, skipped)
             after = answer.agents[-1].card.agent_id
+
+    async def list_agents(self, request: ListAgents) -> Agents:
+        """Ask for one page of a list of agents."""
+        return await self._requester.request(subjects.LIST_AGENTS, request, Agents)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""

@@ -118,7 +118,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         may_ask=chosen.most_named > 1 and not form,
         addressees=addressees(scene.policy, state, agent_id),
         guards=scene.node.guards,
-        reviewed=is_draft(scene.policy, state, scene.members[number]),
+        reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
     )
 
 
@@ -158,7 +158,8 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     if said.question:
         check_question(said)
     check_addressees(offered, said)
-    check_guards(offered.guards, said.content, said.fields.values())
+    if offered.guards:
+        check_guards(offered.guards, said.content, said.fields.values())
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
 

@@ -52,11 +52,13 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     node = scene.node
     is_free = offered.say is None and node.turns.mode != "hub" and not node.form and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
+    changed = {**floor.turn_taken(state), "monologue": remarks}
+    after = scene.after(state, counted(state, policy, sender, payload.fields))
+    if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
+        return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
     named = tuple([state.number_of(agent) for agent in names])
     then = Next(payload.go, named, bool(payload.next_speakers), payload.question)
-    changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields))
     if policy.watchers and (due := watching(policy, scene.course, scene.members[state.number_of(sender)], state.turns_taken + 1)):
         return _ask_watchers(state, after, said.at, changed, due, then)
     return _go_on_after(state, after, said.at, changed, then, payload.content)

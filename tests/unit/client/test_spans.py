@@ -1,0 +1,148 @@
+"""The trace of a goal: what it is made of, and that whoever understands OpenTelemetry gets it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from structlog.testing import capture_logs
+
+from ioa.adapters.otlp import export_spans
+from ioa.beside import beside
+from ioa.client.history import conversation
+from ioa.client.spans import GoalTrace
+from ioa.errors import UnavailableError
+from ioa.group.state import ParentTask
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import LOCAL, GoalName, PoolId, comm_id_of_task
+from ioa.protocol.messages import Discussion, InformTaskResult, TaskOutcome
+from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.trace import Span, span_id_of_goal, trace_id_of, trace_of_goal
+from ioa.protocol.usage import Usage
+from ioa_testkit.planes import open_memory_plane
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
+from tests.rig.deadline import eventually
+
+GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+ROOT = span_id_of_goal(GoalName(LOCAL, GOAL))
+
+
+async def _log(result: InformTaskResult | None = None, traceparent: str = "") -> Sequence[StoredEntry]:
+    """What is stored of a goal whose one task Bob does, by a nested team if he has no result."""
+    with capture_logs():
+        async with open_memory_plane() as plane:
+            members = Members(plane)
+            async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
+                await members.register(ADA, BOB)
+                await plane.client.launch(order(traceparent=traceparent))
+                await members.launch()
+                await members.assign()
+                if result is not None:
+                    await members.say(BOB, result)
+                else:
+                    nested = comm_id_of_task(ROOM, TASK)
+                    await members.launch(parent=ParentTask(comm_id=ROOM, task_id=TASK))
+                    await members.say(BOB, Discussion(content="You count.", next_speaker=ADA), nested)
+                    await members.conclude(ADA, "Five.", nested)
+                    await eventually(lambda: plane.client.group(ROOM), lambda found: not found.state.open_tasks)
+                await members.conclude(ADA, "Ten.")
+                await plane.client.wait_for_result(GOAL)
+                return await conversation(plane.client, ROOM)
+
+
+@contextmanager
+def _receiver(got: list[ExportTraceServiceRequest]) -> Iterator[str]:
+    """Take traces by OTLP over HTTP."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1/traces"
+        server.shutdown()
+
+
+def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
+    below = sorted((span for span in spans if span.parent_id == above), key=lambda span: (span.start, span.end))
+    return [line for span in below for line in ("  " * depth + span.name, *_tree(spans, span.span_id, depth + 1))]
+
+
+async def test_a_goal_with_a_nested_team_is_one_tree() -> None:
+    """Whoever looks at it sees who had the floor when, what waited for which task, and the team within the task."""
+    trace = GoalTrace()
+    spans = trace.of(await _log())
+    assert (trace.trace_id, trace.is_sampled) == (trace_id_of(trace_of_goal(GoalName(LOCAL, GOAL), "")), True)
+    assert _tree(spans, "") == [
+        "goal",
+        "  group",
+        "    turn SYNC_TASK_ASSIGNMENT",
+        "    task",
+        "      group",
+        "        turn DISCUSSION",
+        "        turn CONCLUDE_GROUP_DISCUSSION",
+        "        turn CONCLUSION",
+        "    turn CONCLUDE_GROUP_DISCUSSION",
+        "    turn CONCLUSION",
+    ]
+    assert len({span.span_id for span in spans}) == len(spans)
+    assert all(span.start <= span.end and not span.failure for span in spans)
+
+
+async def test_what_failed_and_what_was_asked_of_models_stands_in_it() -> None:
+    """A task that failed says so, and each call of a model is a span of its own, with what it cost and never what was said."""
+    calls = (ModelCall(purpose="task", came_to="cut", milliseconds=40, usage=Usage(tokens_in=7)), ModelCall(purpose="task"))
+    failed = InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase", calls=calls)
+    spans = GoalTrace().of(await _log(failed))
+    [task] = [span for span in spans if span.name == "task"]
+    asked = [span for span in spans if span.name == "chat"]
+    assert (task.failure, [value for span in spans for value in span.attributes.values() if "vase" in str(value)]) == ("failed", [])
+    assert [(span.parent_id, span.failure, span.attributes.get("gen_ai.usage.input_tokens")) for span in asked] == [
+        (task.span_id, "cut", 7),
+        (task.span_id, "", None),
+    ]
+    assert all(task.start <= span.start <= span.end <= task.end for span in asked)
+
+
+async def test_a_trace_that_was_given_goes_on() -> None:
+    """The goal is a part of what launched it; one whose launcher keeps no trace is not kept."""
+    log = await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=GIVEN)
+    trace = GoalTrace()
+    [goal] = [span for span in trace.of(log) if span.name == "goal"]
+    assert (trace.trace_id, goal.parent_id, goal.span_id) == (GIVEN[3:35], GIVEN[36:52], ROOT)
+    unwanted = GoalTrace()
+    unwanted.of(await _log(InformTaskResult(task_id=TASK, task_conclusion="Ten."), traceparent=f"{GIVEN[:-2]}00"))
+    assert not unwanted.is_sampled
+
+
+async def test_a_collector_gets_it_and_twice_the_same() -> None:
+    """With its ids, its nesting and what failed; whoever exports again doubles nothing."""
+    entries = await _log(InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase"))
+    got: list[ExportTraceServiceRequest] = []
+    with _receiver(got) as endpoint:
+        for _ in range(2):
+            trace = GoalTrace()
+            spans = trace.of(entries)
+            export_spans(trace.trace_id, spans, endpoint)
+    first, again = ([*request.resource_spans[0].scope_spans[0].spans] for request in got)
+    assert [span.SerializeToString() for span in first] == [span.SerializeToString() for span in again]
+    told = [(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name) for span in first]
+    assert told == [(trace.trace_id, span.span_id, span.parent_id, span.name) for span in spans]
+    assert [span.name for span in first if span.status.code == 2] == ["task"]
+
+
+def test_nobody_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trace that nobody took is not taken for exported."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    with pytest.raises(UnavailableError, match="Nobody has taken the trace"):
+        export_spans(GIVEN[3:35], [], "http://127.0.0.1:1/v1/traces")

@@ -1,0 +1,57 @@
+"""The teams on the pages can be read, pass the checker and come to an end; the tutorial's is run by the agents on its page."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ioa import Agent
+from ioa.client.rehearsal import rehearse
+from ioa.protocol.goal_order import order_of
+from ioa.protocol.policy_check import check
+from ioa.protocol.team import read_toml
+from ioa_testkit import System
+from tests.packaging.readme_session import blocks_of
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def _blocks(page: str, kind: str) -> list[str]:
+    return [
+        block.body for block in blocks_of((DOCS / page).read_text(encoding="utf-8"), also=("yaml", "toml")) if block.kind == kind
+    ]
+
+
+TEAMS = [(page, text) for page in ("from-other-systems.md", "teams-tutorial.md") for text in _blocks(page, "toml")]
+
+
+@pytest.mark.parametrize(("page", "text"), TEAMS)
+def test_a_team_on_a_page_is_one(page: str, text: str) -> None:
+    """Without an error, and without anything that the checker would warn of; played, it ends."""
+    team = read_toml(text)
+    assert check(team.policy) == ()
+    assert list(islice(rehearse(team, {}), 100))[-1].node == ""
+
+
+def test_there_is_an_example_for_each_system() -> None:
+    """Each part of the page has one."""
+    headings = [
+        line for line in (DOCS / "from-other-systems.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
+    ]
+    assert len(_blocks("from-other-systems.md", "toml")) == len(headings) - 1
+
+
+async def test_the_tutorial_does_what_it_says(ioa_system: System) -> None:
+    """The page's agents bake twice, and the second recipe is the result."""
+    agents: list[Agent] = []
+    for body in _blocks("teams-tutorial.md", "python"):
+        names: dict[str, Any] = {"__name__": "page"}
+        exec(compile(body, "teams-tutorial.md", "exec"), names)
+        agents.append(names["agent"])
+    [text] = _blocks("teams-tutorial.md", "toml")
+    team = read_toml(text)
+    done = await ioa_system.run(order_of(team.goal, team=team), agents=agents)
+    assert (done.succeeded, done.result.content) == (True, "Flour, eggs and butter, and less sugar")
