@@ -9,6 +9,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -86,7 +87,7 @@ async def test_a_goal_is_watched_while_a_gateway_dies(looking: Looking, tmp_path
         gateways = [_running("ioa_gateway", **environment, IOA_HTTP_PORT=str(one)) for one in ports]
         async with gateways[0] as first, gateways[1]:
             for one in ports:
-                await eventually(lambda one=one: listens(f"http://127.0.0.1:{one}"))
+                await eventually(partial(listens, f"http://127.0.0.1:{one}"))
             page = await looking.open()
             await page.goto(f"{url}/?{urlsplit(ready['page']).query}")
             await expect(page.get_by_role("heading", name="Goals", exact=True)).to_be_visible()
