@@ -97,8 +97,8 @@ def plan(
         if approve and as_json:
             raise InvalidInputError("Somebody has to read what is approved: --approve goes without --json.")
         terminal = Terminal(as_json=as_json)
-        planned, by = run_to_end(plan_goal(url, goal))
-        tell_plan(planned, by, out, terminal, drawn_too=approve)
+        planned, meter = run_to_end(plan_goal(url, goal))
+        tell_plan(planned, meter, out, terminal, drawn_too=approve)
         code = ExitCode.DONE
         if approve and planned is not None:
             if typer.confirm("Run it?", err=True):

@@ -17,7 +17,6 @@ from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Contact, Mission, Plans
 from ioa.ports.meter import Meter
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import MAX_GOAL_CHARS, TeamSpec, document_of, to_toml
@@ -40,8 +39,8 @@ class _Tools:
         return ()
 
 
-async def plan_goal(url: str | None, goal: str) -> tuple[TeamSpec | None, DecidedBy | None]:
-    """Plan a team, and say who did; None: the goal needs no policy.
+async def plan_goal(url: str | None, goal: str) -> tuple[TeamSpec | None, Meter]:
+    """Plan a team, and say who did and what it has cost; None: the goal needs no policy.
 
     Raises:
         InvalidInputError: There is no goal, it is too long, or a setting of the model is malformed.
@@ -53,18 +52,20 @@ async def plan_goal(url: str | None, goal: str) -> tuple[TeamSpec | None, Decide
     async with open_reached_system(url) as system, open_minds([_PLANNER], os.environ) as [mind]:
         assert isinstance(mind.brain, Plans)
         team = await mind.brain.plan(Mission(goal, (), card, depth=0, meter=meter), _Tools(system))
-    return team, meter.decided_by
+    return team, meter
 
 
-def tell_plan(team: TeamSpec | None, by: DecidedBy | None, out: Path | None, terminal: Terminal, *, drawn_too: bool) -> None:
-    """Write the team file, to a file or else to standard output, and say who has planned it.
+def tell_plan(team: TeamSpec | None, meter: Meter, out: Path | None, terminal: Terminal, *, drawn_too: bool) -> None:
+    """Write the team file, to a file or else to standard output, and say who has planned it at what cost.
 
     Raises:
         InvalidInputError: The file cannot be written.
     """
-    planned_by = None if by is None else by.model_dump(mode="json", exclude_defaults=True)
+    by, usage = meter.decided_by, meter.total
     if terminal.as_json:
-        terminal.document({"team": None if team is None else document_of(team), "planned_by": planned_by})
+        planned_by = None if by is None else by.model_dump(mode="json", exclude_defaults=True)
+        spent = usage.model_dump(mode="json", exclude_defaults=True)
+        terminal.document({"team": None if team is None else document_of(team), "planned_by": planned_by, "usage": spent})
     if team is None:
         terminal.note("The goal needs no policy: `ioa run` it.")
     else:
@@ -76,7 +77,7 @@ def tell_plan(team: TeamSpec | None, by: DecidedBy | None, out: Path | None, ter
             terminal.result.print(Text(to_toml(team)), soft_wrap=True)
     if by is not None:
         instead = f" instead of {by.instead_of}: {by.cause}" if by.instead_of else ""
-        terminal.note(f"Planned by {by.name or by.kind}{instead}")
+        terminal.note(f"Planned by {by.name or by.kind}{instead}{f', {usage.tokens:,} tokens' if usage.tokens else ''}")
 
 
 def _write(file: Path, text: str) -> None:
