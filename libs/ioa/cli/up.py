@@ -112,6 +112,12 @@ def prepare_callout(data: Path) -> Path:
     return data / GUESTS
 
 
+async def _link(system: EmbeddedSystem) -> str:
+    from ioa.cli.keys import login_link
+
+    return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
+
+
 def _metrics_url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/metrics"
 
