@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
@@ -21,7 +20,7 @@ from tests.integration.gateway.serving import Door, open_gateway
 collect_ignore_glob = [] if find_spec("playwright") else ["test_*.py"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SCREENSHOTS = Path(os.environ.get("IOA_SCREENSHOTS", "build/screenshots"))
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

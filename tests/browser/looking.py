@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ DESKTOP, PHONE = (1440, 900), (390, 844)
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 LOOKS = [(size, scheme) for size in (DESKTOP, PHONE) for scheme in SCHEMES]
-AXE = Path(os.environ.get("IOA_AXE", ".venv/axe.min.js"))
+AXE = Path(sys.prefix) / "axe.min.js"
+"""Where `make browser-check` puts it: beside what it installs."""
 _EXAMINED = """axe.run({
     runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice'], resultTypes: ['violations'],
 }).then((found) => found.violations.filter((one) => ['serious', 'critical'].includes(one.impact))

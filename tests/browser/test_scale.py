@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import CDPSession, expect
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -25,7 +25,7 @@ from tests.browser.looking import Looking
 from tests.unit.client import golden_documents
 
 MESSAGES, GROUPS = 10_000, 1_000
-_MAX_APPEND_MS, _MAX_FRAME_MS, _MAX_PAINT_MS, _MAX_HEAP_BYTES, _MAX_ROWS = 16, 50, 1_000, 60_000_000, 200
+_MAX_APPEND_MS, _MAX_FRAME_MS, _MAX_PAINT_MS, _MAX_HEAP_BYTES, _MAX_ROWS = 16, 16, 1_000, 60_000_000, 200
 _WORDS = "The figures of the north are higher than those of the south, and nobody has said why; somebody should look at it. "
 
 
@@ -114,7 +114,7 @@ _SCROLLED = """async () => {
     const log = document.getElementById('log');
     const frames = [];
     let last = performance.now();
-    for (let step = 0; step < 120; step += 1) {
+    for (let step = 0; step < 60; step += 1) {
         log.scrollTop -= 400;
         await new Promise(requestAnimationFrame);
         const now = performance.now();
@@ -125,38 +125,41 @@ _SCROLLED = """async () => {
 }"""
 
 
+async def _busy_ms(devtools: CDPSession) -> float:
+    """How long the page has computed so far, whatever else the machine does."""
+    found = {one["name"]: one["value"] for one in (await devtools.send("Performance.getMetrics"))["metrics"]}
+    return float(found["TaskDuration"]) * 1000
+
+
 @pytest.mark.parametrize("groups", [0, GROUPS], ids=["messages", "groups"])
 async def test_long_conversations_do_not_stutter(looking: Looking, groups: int) -> None:
     """A page that follows a conversation of 10,000 messages, or one with 1,000 nested teams, stays quick and small."""
     log = made_up(MESSAGES, groups)
     async with served(log) as url:
         page = await looking.open()
+        devtools = await page.context.new_cdp_session(page)
+        await devtools.send("Performance.enable", {"timeDomain": "threadTicks"})
         await page.add_init_script(_TIMED)
         await page.goto(f"{url}/goals/long")
         await expect(page.locator("#log .msg").first).to_be_visible()
-        painted = await page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        paint = await page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
         await expect(page.get_by_text("are loading")).to_have_count(0, timeout=30_000)
         await page.evaluate("window.drawn = []")
         for _ in range(20):
             log.say()
             await expect(page.get_by_text(f"News {len(log.entries)}.", exact=True)).to_be_visible()
         drawn = sorted(await page.evaluate("window.drawn"))
+        before = await _busy_ms(devtools)
         frames = sorted(await page.evaluate(_SCROLLED))
+        frame = (await _busy_ms(devtools) - before) / len(frames)
         rows = await page.locator("#log [data-key]").count()
-        devtools = await page.context.new_cdp_session(page)
         await devtools.send("HeapProfiler.collectGarbage")
         heap = (await devtools.send("Runtime.getHeapUsage"))["usedSize"]
         await looking.keep(page, f"room-long-{groups}")
         await page.close()
         log.coming.put_nowait(None)
-    usual = {
-        "append": drawn[len(drawn) // 2],
-        "frame": frames[len(frames) * 9 // 10],
-        "heap": heap,
-        "rows": rows,
-        "paint": painted,
-    }
-    print(usual)
+    usual = {"append": drawn[len(drawn) // 2], "frame": frame, "heap": heap, "rows": rows, "paint": paint}
+    print(usual, "nine frames in ten", frames[len(frames) * 9 // 10])
     most = {"append": _MAX_APPEND_MS, "frame": _MAX_FRAME_MS, "heap": _MAX_HEAP_BYTES, "rows": _MAX_ROWS, "paint": _MAX_PAINT_MS}
     assert {name: value for name, value in usual.items() if value > most[name]} == {}, usual
     assert looking.complaints == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ioa.client.documents import EntryDocument, told
@@ -13,15 +14,15 @@ from tests.browser.looking import Looking
 from tests.unit.client import golden_documents
 from tests.unit.group import golden
 
-_LINES = """async ({logs, cut}) => {
+_LINES = """async ([logs, cut]) => {
     const {append, emptyStory, linesOf, prepend} = await import('/page/room.js');
-    return logs.map((entries) => {
+    return JSON.stringify(JSON.parse(logs).map((entries) => {
         const at = Math.floor(entries.length * cut);
         const story = entries.slice(at).reduce(append, emptyStory());
         prepend(story, entries.slice(0, at));
         return [...story.rooms.values()].flatMap((room) => room.rows).sort((a, b) => a.seq - b.seq || a.n - b.n)
             .flatMap((row) => linesOf(row).map((line) => [row.seq, line.speaker, line.act, line.text, line.tone]));
-    });
+    }));
 }"""
 
 
@@ -45,7 +46,7 @@ async def test_the_page_tells_the_same_story(looking: Looking, url: str) -> None
     expected = [_lines(log) for log in logs]
     page = await looking.open()
     await page.goto(url)
-    documents = [[told(EntryDocument.of(stored)) for stored in log] for log in logs]
+    documents = json.dumps([[told(EntryDocument.of(stored)) for stored in log] for log in logs])
     for cut in (0, 0.3, 0.8):
-        shown = await page.evaluate(_LINES, {"logs": documents, "cut": cut})
+        shown = json.loads(await page.evaluate(_LINES, [documents, cut]))
         assert (cut, [one for one, other in zip(shown, expected, strict=True) if one != other]) == (cut, [])

@@ -17,7 +17,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from ioa.adapters.nats.permissions import AGENTS, Permissions
+from ioa.adapters.nats.accounts import AGENTS
+from ioa.adapters.nats.permissions import Permissions
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.reach import open_reached_system

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.adapters.system_folder import make_private
-from ioa.cli.keys import login_link
 from ioa.cli.options import DATA
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
 from ioa.hosting.configured_model import ask_model, model_of
 from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
-from ioa.local.system import open_embedded_system
+from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
@@ -66,7 +65,7 @@ async def run_system(
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     guests = await asyncio.to_thread(prepare_callout, data) if callout else None
     async with open_embedded_system(data, port or None, pool, metrics, guests, web, [_COMMAND]) as system:
-        link = await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/") if system.http_port else ""
+        link = await _link(system) if system.http_port else ""
         with noted_url(data, system.url):
             if terminal.as_json:
                 served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
@@ -89,6 +88,12 @@ async def run_system(
         terminal.line("stopped", url=system.url)
 
 
+async def _link(system: EmbeddedSystem) -> str:
+    from ioa.cli.keys import login_link
+
+    return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
+
+
 def prepare_callout(data: Path) -> Path:
     """Make what a system on this machine needs to let in third parties, and return the folder where it is.
 
@@ -105,6 +110,12 @@ def prepare_callout(data: Path) -> Path:
     kept = FolderSecrets(data / GUESTS)
     make_credentials(Plan(secrets={}, authorization=AUTHORIZATION, callout=CALLOUT), kept, datetime.now(UTC))
     return data / GUESTS
+
+
+async def _link(system: EmbeddedSystem) -> str:
+    from ioa.cli.keys import login_link
+
+    return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
 
 
 def _metrics_url(port: int) -> str:

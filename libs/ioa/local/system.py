@@ -21,18 +21,15 @@ from tempfile import TemporaryDirectory
 
 import structlog
 
+from ioa.adapters.nats.accounts import CONTROL_PLANE
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.permissions import CONTROL_PLANE
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.place import listens
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
 from ioa.local.system_metrics import open_system_metrics
-from ioa.ports.inspection import Inspection
 from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
@@ -43,7 +40,7 @@ from ioa.telemetry.health import LOOPBACK
 
 _INCLUDED = "nats/authorization.conf"
 """Where among credentials it stands who is let in."""
-_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "concurrent.futures.thread", "uvloop")
+_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa.local.readiness", "concurrent.futures.thread", "uvloop")
 """What the processes have in common besides the services that say so. What is not installed is left out."""
 
 _START_PATIENCE = timedelta(seconds=60)
@@ -141,7 +138,7 @@ async def open_embedded_system(
         system = EmbeddedSystem(server.url, pids, data_dir, served, http)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
         async with background(*watching), supervisor.keep(programs, pids):
-            await supervisor.until_ready(system.nats("ioa-up"), sum(agent.replicas for agent in pool.agents), http)
+            await supervisor.until_ready(sum(agent.replicas for agent in pool.agents), http)
             yield system
 
 
@@ -274,28 +271,28 @@ class _Supervisor:
                     if wave:
                         await asyncio.wait(wave)
 
-    async def until_ready(self, nats: NatsSettings, agents: int, http: int) -> None:
-        """Wait until every service answers, enough agents are online, discovery knows every card, and HTTP is served, if at all."""
-        async with open_inspection(nats, patience=_START_PATIENCE) as inspection:
-            try:
-                async with asyncio.timeout(_START_PATIENCE.total_seconds()):
-                    while not (
-                        await self._is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}"))
-                    ):
-                        self._raise_if_failed()
-                        await asyncio.sleep(_POLL_SECONDS)
-            except TimeoutError:
-                raise UnavailableError(
-                    f"The system is not ready after {_START_PATIENCE.total_seconds():.0f} s.", hint=f"See {self._logs}."
-                ) from None
+    async def until_ready(self, agents: int, http: int) -> None:
+        """Wait until every service answers, enough agents are online, discovery knows every card, and HTTP is served, if at all.
 
-    async def _is_ready(self, inspection: Inspection, agents: int) -> bool:
-        for spec in service_specs():
-            if not await inspection.answers(spec.name):
-                return False
-        known = await inspection.system.agents(online_only=False)
-        online = sum(status.online for status in known)
-        return agents <= online and (await inspection.system.index_status()).cards >= len(known)
+        A fork looks, so that this process, which stays, need not import what knows how to ask.
+        """
+        looker = Program("readiness", "ioa.local.readiness", [str(agents), str(http)])
+        looking = await self._fork_server.start(looker)
+        try:
+            async with asyncio.timeout(_START_PATIENCE.total_seconds()):
+                while not looking.has_ended:
+                    self._raise_if_failed()
+                    await asyncio.sleep(_POLL_SECONDS)
+                code = await looking.wait()
+        except TimeoutError:
+            raise UnavailableError(
+                f"The system is not ready after {_START_PATIENCE.total_seconds():.0f} s.", hint=f"See {self._logs}."
+            ) from None
+        finally:
+            await looking.stop(_STOP_GRACE.total_seconds())
+        if code:
+            log = self._fork_server.log_of(looker)
+            raise UnavailableError(f"Nobody could tell whether the system is ready (code {code}).", hint=f"See {log}.")
 
     def _raise_if_failed(self) -> None:
         for name, codes in self._deaths.items():

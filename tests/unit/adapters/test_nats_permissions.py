@@ -6,11 +6,9 @@ import json
 
 import pytest
 
+from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
-    AGENTS,
-    CONTROL_PLANE,
-    USERS,
     WHO_AM_I,
     Permissions,
     Service,

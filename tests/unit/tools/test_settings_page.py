@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.permissions import CALLOUT, crossings
+from ioa.adapters.nats.accounts import CALLOUT
+from ioa.adapters.nats.permissions import crossings
 from ioa.adapters.nats.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import known_settings

@@ -11,12 +11,9 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
+from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.permissions import (
-    AGENTS,
-    CALLOUT,
-    CONTROL_PLANE,
-    USERS,
     Permissions,
     Service,
     account_of,

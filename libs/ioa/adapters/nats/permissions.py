@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
@@ -50,11 +51,6 @@ from ioa.adapters.nats.topology import (
 )
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
-
-CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
-"""The three accounts, as they are called for the tenant without a name."""
-CALLOUT = "IOA_CALLOUT"
-"""The account in which an auth callout is asked, which nobody else enters: what is asked holds tokens."""
 
 WHO_AM_I = "$SYS.REQ.USER.INFO"
 """Where the server itself tells a connection what it may do. It needs to cross over from no account."""
