@@ -51,7 +51,8 @@ def wheels(locked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not shared.exists():
             partial = shared.with_suffix(".partial")
-            requirements = [f"--requirement={ROOT / 'requirements' / name}" for name in ("installer.txt", "laptop.txt")]
+            names = ("installer.txt", "laptop.txt", "image-service.txt")
+            requirements = [f"--requirement={ROOT / 'requirements' / name}" for name in names]
             _pip("download", "--no-build-isolation", "--no-deps", "--require-hashes", "--dest", partial, *requirements)
             _pip("download", "--constraint", locked, "--dest", partial, "pytest")
             _pip("wheel", "--no-build-isolation", "--no-deps", "--wheel-dir", partial, ROOT)

@@ -183,6 +183,15 @@ asyncio.run(main())
     assert environment.python(code) == f"{environment.scripts} True"
 
 
+@pytest.mark.parametrize(("extras", "entrance"), [("a2a", "a2a"), ("gateway,mcp", "mcp")])
+def test_an_entrance_has_all_that_its_extra_brings(
+    environment_with: Callable[[str], Environment], extras: str, entrance: str
+) -> None:
+    """A gateway with the extra of a protocol answers by it, without anything else being installed."""
+    code = f"import ioa_gateway.{entrance}.application as entrance; print(callable(entrance.create_application))"
+    assert environment_with(extras).python(code) == "True"
+
+
 def test_the_extra_examples_brings_what_the_examples_import(environment_with: Callable[[str], Environment]) -> None:
     """With the extra, every module in examples/agents can be imported."""
     agents = ROOT / "examples" / "agents"
