@@ -88,12 +88,6 @@ async def run_system(
         terminal.line("stopped", url=system.url)
 
 
-async def _link(system: EmbeddedSystem) -> str:
-    from ioa.cli.keys import login_link
-
-    return await login_link(system.nats("ioa-up"), f"http://{LOOPBACK}:{system.http_port}/")
-
-
 def prepare_callout(data: Path) -> Path:
     """Make what a system on this machine needs to let in third parties, and return the folder where it is.
 
