@@ -31,7 +31,9 @@ async def wait_until_ready(settings: ProcessSettings, _stop: StopSignal, *, agen
         http: Where HTTP is to be served on this machine; 0 if it is not.
     """
     async with open_inspection(settings.nats("ioa-up"), patience=_PATIENCE) as inspection:
-        while not (await _is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}"))):
+        while True:
+            if await _is_ready(inspection, agents) and (not http or await listens(f"http://{LOOPBACK}:{http}")):
+                return
             await asyncio.sleep(_POLL_SECONDS)
 
 
