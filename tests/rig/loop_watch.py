@@ -4,10 +4,11 @@ The time counts in which the callback ran, slept or waited for the GIL. The time
 machine had no core for it does not (Linux tells it in `/proc/self/task/*/schedstat`), so that a busy machine causes no false alarm;
 nor does such time of a thread that the callback started, since it waits until that one runs.
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
-core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
-block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
-time that any thread, such as the one with the GIL, had no core. The same holds for the callback's own calls that wait for the disk
-(a file that is closed, say, while another process writes much), which the onlooker counts by the thread's state.
+core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk, or the
+callback's own that waits for a process to be forked: that is a block too, but it is reported only from four times the threshold on,
+since a busy disk is not the code's fault, and without the time that any thread, such as the one with the GIL, had no core. The same
+holds for the callback's own calls that wait for the disk (a file that is closed, say, while another process writes much), which the
+onlooker counts by the thread's state.
 Garbage collections do not count either: how long one takes depends on all that the process holds, such as what two thousand tests
 have left, and not on the callback it happens to fall into. Nor does it count that a module's code is read, or compiled and written:
 it happens to whoever is first, on a new installation.
@@ -56,6 +57,7 @@ class Measured:
         elapsed: From its start to its end.
         looks: How often the onlooker saw it, which takes the GIL.
         disk: How long it waited for the disk, by the looks that found it so.
+        unseen: How long it neither had a core nor waited for one, while the onlooker, who did neither, could not look.
         computed: How long it had a core.
         starved: How long its thread was ready to run and had none.
         starved_new: The same of a thread that was started meanwhile.
@@ -65,6 +67,7 @@ class Measured:
     elapsed: float
     looks: int
     disk: float = 0.0
+    unseen: float = 0.0
     computed: float = 0.0
     starved: float = 0.0
     starved_new: float = 0.0
@@ -74,7 +77,8 @@ class Measured:
         """For how long the callback held its loop; None if that is no block."""
         if self.looks > 1 or self.computed > threshold.total_seconds():
             held = max(self.elapsed - self.starved - self.starved_new, self.computed)
-            limit = threshold if held - self.disk > threshold.total_seconds() else threshold * _PATIENCE
+            own = held - self.disk - self.unseen
+            limit = threshold if own > threshold.total_seconds() else threshold * _PATIENCE
         else:  # hardly a look got through; a single one may have been let in by the end of what held the GIL
             held, limit = self.elapsed - self.starved_all, threshold * _PATIENCE
         return timedelta(seconds=held) if timedelta(seconds=held) > limit else None
@@ -153,7 +157,9 @@ class LoopWatch:
         known = {*running.delays, self._onlooker}
         started = max((delay for task, delay in starved.items() if task not in known), default=0.0)
         disk = running.disk_looks * self._pause
-        measured = Measured(elapsed, running.looks, disk, computed, starved.get(thread, 0.0), started, sum(starved.values()))
+        own, onlooker = starved.get(thread, 0.0), starved.get(self._onlooker, 0.0)
+        unseen = max(elapsed - computed - own - started - onlooker - (running.looks + 1) * self._pause, 0.0)
+        measured = Measured(elapsed, running.looks, disk, unseen, computed, own, started, sum(starved.values()))
         held = measured.blocked(self.threshold)
         if held is not None:
             self.blocks.append(Block(repr(handle), held, running.stack))

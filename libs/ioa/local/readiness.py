@@ -6,6 +6,7 @@ It is a process of its own, so that the one that starts the system, and stays, n
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from datetime import timedelta
 from functools import partial
@@ -15,7 +16,7 @@ from ioa.hosting.place import listens
 from ioa.ports.inspection import Inspection
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.service_spec import service_specs
-from ioa.runtime.settings import ProcessSettings
+from ioa.runtime.settings import ProcessSettings, variable
 from ioa.telemetry.health import LOOPBACK
 
 _POLL_SECONDS = 0.1
@@ -47,4 +48,6 @@ async def _is_ready(inspection: Inspection, agents: int) -> bool:
 
 
 if __name__ == "__main__":
-    run_process(ProcessSettings, partial(wait_until_ready, agents=int(sys.argv[1]), http=int(sys.argv[2])))
+    # It is gone in a moment: nobody asks for its metrics.
+    told = {name: value for name, value in os.environ.items() if name not in (variable("metrics_port"), variable("metrics_socket"))}
+    run_process(ProcessSettings, partial(wait_until_ready, agents=int(sys.argv[1]), http=int(sys.argv[2])), told)

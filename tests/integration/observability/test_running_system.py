@@ -75,8 +75,8 @@ class Watched:
         await self._http.aclose()
 
     def names(self) -> list[str]:
-        """The processes."""
-        return sorted(path.stem for path in self._logs.glob("*.log"))
+        """The processes that stay."""
+        return sorted(path.stem for path in self._logs.glob("*.log") if path.stem != "readiness")
 
     def lines(self, name: str) -> list[dict[str, Any]]:
         """What a process has logged: JSON, every line."""

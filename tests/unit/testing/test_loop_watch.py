@@ -113,6 +113,8 @@ def test_knows_a_thread_that_waits_for_the_disk(tmp_path: Path, told: str, waits
         ),
         pytest.param(Measured(elapsed=0.3, computed=0.3, looks=5), 300, id="computed"),
         pytest.param(Measured(elapsed=0.4, looks=8, disk=0.3), None, id="waited for the disk"),
+        pytest.param(Measured(elapsed=0.5, looks=3, unseen=0.3), None, id="held the GIL for a while"),
+        pytest.param(Measured(elapsed=0.6, looks=5, unseen=0.3), 600, id="held the GIL and slept"),
         pytest.param(Measured(elapsed=0.6, looks=12, disk=0.3), 600, id="waited for the disk and slept"),
         pytest.param(Measured(elapsed=1.1, looks=20, disk=1.1), 1100, id="waited long for the disk"),
         pytest.param(
