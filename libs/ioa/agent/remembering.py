@@ -148,8 +148,8 @@ class Memories:
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
             return ""
-        there = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
-        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in there]
+        known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
+        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
 
 
