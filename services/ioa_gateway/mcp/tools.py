@@ -132,7 +132,7 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
     """Cancel a goal; one that has ended stays as it ended."""
     with _told():
-        call = _call(context, Scope.GOALS_WRITE)
+        call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)  # it tells how the goal stands
         name = await call.goal(None, goal_id)
         await call.client.cancel(name, why)
         return await _progress(call, name, 10, 0)

@@ -13,9 +13,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
 from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway.serving import BEARER, Door, key
 
 TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
 
@@ -110,3 +112,23 @@ async def test_nobody_speaks_mcp_without_a_key(http: httpx.AsyncClient, members:
     rebound = await http.post(url, json=body, headers={"Host": "evil.example"})
     foreign = await http.post(url, json=body, headers={"Origin": "https://evil.example"})
     assert [one.status_code for one in (refused, rebound, foreign)] == [401, 421, 403]
+
+
+async def test_there_are_no_streams_but_answers(http: httpx.AsyncClient) -> None:
+    """Nobody opens a stream that is tied to no call, which would be counted nowhere and outlive its key."""
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    refused = await http.get(url, headers={"Accept": "text/event-stream"})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
+async def test_a_key_that_may_not_read_is_told_nothing(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Who may only launch goals reads no conversation by cancelling, and the goal goes on."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+    await members.launch(GoalId(goal_id))
+    await door.keys.put(key("blind", Scope.GOALS_WRITE))
+    http.headers["authorization"] = BEARER["Authorization"].replace("web", "blind")
+    async with speaking(http) as client:
+        refused = await client.call_tool("cancel", {"goal_id": goal_id})
+    result = await http.get(f"/goals/{goal_id}/result", headers=BEARER)
+    assert (refused.is_error, "goals:read" in str(refused.content), result.status_code) == (True, True, 204)
