@@ -182,7 +182,7 @@ class Keyring:
 
 
 def _is_of_our_page(request: HTTPConnection) -> bool:
-    """Whether a browser says that a page of ours asks. Over plain HTTP it says so only by the origin, which the guard has compared."""
+    """Whether a browser says that a page of ours asks: over plain HTTP only by the origin, which the guard has compared."""
     site = request.headers.get("sec-fetch-site")
     return site == "same-origin" or (site is None and "origin" in request.headers)
 
