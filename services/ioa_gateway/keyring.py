@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -25,6 +26,7 @@ SESSION = timedelta(days=7)
 
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
+_UNTIL = re.compile(r"[1-9][0-9]{0,11}")
 _HOW = "Send `Authorization: Bearer ioa_…`; `ioa keys create` makes a key."
 
 _log = structlog.get_logger(__name__)
@@ -102,7 +104,7 @@ class Keyring:
         if cookie is None:
             raise UnauthenticatedError("Nobody says who asks.", hint=_HOW)
         caller = await self.in_session(cookie)
-        if request.scope["method"] not in _SAFE and request.headers.get("sec-fetch-site") != "same-origin":
+        if request.scope["method"] not in _SAFE and not _is_of_our_page(request):
             raise ForbiddenError("A session does nothing for another page.", hint="Programs send a key.")
         return caller
 
@@ -140,7 +142,7 @@ class Keyring:
 
     def session_of(self, caller: Caller) -> str:
         """Write the cookie of a session."""
-        until = int((self.now() + SESSION).timestamp())
+        until = str(int((self.now() + SESSION).timestamp()))
         return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
 
     async def in_session(self, cookie: str) -> Caller:
@@ -151,16 +153,15 @@ class Keyring:
         """
         key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
         expired = UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
-        if not (until.isascii() and until.isdecimal()) or not hmac.compare_digest(
-            seal.encode(), self._seal(key_id, int(until[:20])).encode()
-        ):
+        # What is sealed is what is read: the text itself, of one form alone.
+        if not _UNTIL.fullmatch(until) or not hmac.compare_digest(seal.encode(), self._seal(key_id, until).encode()):
             raise expired
         key = await self._find(KeyId(key_id))
         if key is None or int(until) <= self.now().timestamp():
             raise expired
         return _caller(key)
 
-    def _seal(self, key_id: str, until: int) -> str:
+    def _seal(self, key_id: str, until: str) -> str:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
@@ -178,6 +179,12 @@ class Keyring:
                 begun = self.now()
                 self._keys = {key.key_id: key for key in await self._store.keys()}
                 self._read_at = begun
+
+
+def _is_of_our_page(request: HTTPConnection) -> bool:
+    """Whether a browser says that a page of ours asks: over plain HTTP only by the origin, which the guard has compared."""
+    site = request.headers.get("sec-fetch-site")
+    return site == "same-origin" or (site is None and "origin" in request.headers)
 
 
 def _caller(key: ApiKey) -> Caller:

@@ -13,6 +13,7 @@ from typing import Literal, overload
 from ioa.client.history import conversation, conversation_before, heads_of_tree
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.foreign_text import shown_in_line
 from ioa.group.requests import CancelGroup
 from ioa.group.state import GroupState
 from ioa.ports.goal_client import PAGE_GOALS, GoalFilter, GoalList, GoalPhase, GoalStatus
@@ -110,6 +111,7 @@ class Client:
             ConflictError: The goal has an id, and another goal has it already.
         """
         order = await self.system.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
+        _refuse_equal_names(order)
         await self.system.launch(order)
         assert order.goal_id is not None, "a complete order has an id"
         name = GoalName(await self.system.user(), order.goal_id)
@@ -294,6 +296,18 @@ class Client:
                         pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:
             return None
+
+
+def _refuse_equal_names(order: GoalOrder) -> None:
+    """Refuse a goal whose files would lie in one another's place where an agent reads them.
+
+    Raises:
+        InvalidInputError: Two inputs have the same name.
+    """
+    names = [one if isinstance(one, str) else one.name for one in order.inputs]
+    equal = next((name for number, name in enumerate(names) if name in names[:number]), None)
+    if equal is not None:
+        raise InvalidInputError(f"Two inputs have the same name, {shown_in_line(equal)}.", hint="Give each a name of its own.")
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:

@@ -16,7 +16,7 @@ from ioa.client.client import END, Client, Group
 from ioa.client.history import conversation
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError, UnavailableError
 from ioa.group.state import ParentTask
-from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import Discussion, Phase
@@ -191,6 +191,8 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
             await client.launch(wrong)
     with pytest.raises(InvalidInputError, match="cannot be read"):
         await client.launch("Count.", [Path("nowhere.csv")])
+    with pytest.raises(InvalidInputError, match=r"Two inputs have the same name, a\.txt"):
+        await client.launch(order(inputs=(InlineInput(name="a.txt", text="1"), InlineInput(name="a.txt", text="2"))))
     for ask in (client.cancel, client.goal, client.result):
         with pytest.raises(InvalidInputError, match="is not a valid id"):
             await ask("of whom > ?")

@@ -82,6 +82,9 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
     )
     del http.headers["authorization"]
     by_page = await http.post("/goals", json=ORDER, headers=PAGE)
+    # Over plain HTTP a browser tells no more than the origin.
+    by_origin = await http.post("/goals", json=ORDER, headers={"Origin": str(http.base_url.copy_with(path="")).rstrip("/")})
+    assert by_origin.status_code == 201
     by_other = [await http.post("/goals", json=ORDER, headers=headers) for headers in ({}, {"Sec-Fetch-Site": "same-site"})]
     assert [(await http.get("/goals")).status_code, by_page.status_code, *(one.status_code for one in by_other)] == [
         200,
@@ -90,7 +93,16 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
         403,
     ]
     cookie = http.cookies["ioa_session"]
-    forged = [cookie[:-1] + ("0" if cookie[-1] != "0" else "1"), cookie.replace("web", "wob"), "web.9999999999.\u00e4", "..", "web"]
+    who, until, seal = cookie.split(".")
+    extended = [f"{who}.{until.zfill(20)}999.{seal}", f"{who}.{until.zfill(20)}{'9' * 5_000}.{seal}", f"{who}.0{until}.{seal}"]
+    forged = [
+        cookie[:-1] + ("0" if cookie[-1] != "0" else "1"),
+        cookie.replace("web", "wob"),
+        "web.9999999999.\u00e4",
+        "..",
+        "web",
+        *extended,
+    ]
     http.cookies.clear()
     told = [(await http.get("/goals", headers=[(b"cookie", f"ioa_session={one}".encode())])).status_code for one in forged]
     assert told == [401] * len(forged)
