@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.cli.people import take_part
+from ioa.cli.people import document, in_words_of, take_part, waiting_for_anybody, who_answers
 from ioa.client.seat import Awaited, Reply, Seat, people_in
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -127,7 +127,7 @@ async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
         await take_part(running.seat("anna"), GoalName(LOCAL, GoalId("desk")), told.append, read_line)
         assert (await goal).content == "All of it."
     assert [one.partition("\n")[0].partition("  ")[2] or one for one in told] == [
-        "clerk: clerk in turn 1", "anna is to decide at work", "choose>", "why>",
+        "clerk: clerk in turn 1", "anna is to decide where the group goes on at work", "choose>", "why>",
         "'over' is none of the options: end, stay. Once more:", "choose>", "why>", "anna is to state the conclusion", "you>",
     ]  # fmt: skip
 
@@ -184,6 +184,9 @@ async def test_a_person_watches(ioa_system: System) -> None:
         seat = running.seat("eve")
         goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(told))))
         asked = await next_of(seat)
+        assert document(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
+        assert "is to decide whether to step in at play" in in_words_of(asked)
+        assert "--field members=…  to remove: some of bob, cyd, human-eve\n" in in_words_of(asked)
         for wrong in ("bbo", "bob carl", ""):
             with pytest.raises(InvalidInputError):
                 await seat.answer(asked.item, Reply(choose="remove", fields={"members": wrong}))
@@ -212,3 +215,36 @@ async def test_a_person_has_several_speak(ioa_system: System) -> None:
         await seat.answer(second.item, Reply("Enough.", choose="end"))
         said = [one.entry.event.message for one in (await goal).log if isinstance(one.entry.event, Said)]
     assert sorted(one.header.sender for one in said if one.header.turn == 2) == ["ann", "bob"]
+
+
+async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> None:
+    """A draft to judge, what one's words must be like, which fields may lack, and whose answer one was in a group of two people."""
+    roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}
+    form = {"score": "number", "note": "text?"}
+    guards = ["not_empty", {"longest": 1000}, {"without": ["damn"]}]
+    node = {"name": "write", "roles": ["author"], "max": 2, "review": {"by": "editor"}, "form": form, "guards": guards}
+    team = team_of({"team": "draft", "leader": "boss", "roles": roles, "nodes": [node]})
+    async with ioa_system.serve(agent("boss")) as running:
+        author, editor = running.seat("anna"), running.seat("ed")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        writing = await next_of(author)
+        told = document(writing)
+        assert (told["draft"], told["required"], told["about"]) == (True, ["score"], None)
+        assert in_words_of(writing).splitlines()[2:-1] == [
+            "    what you say is a draft: others hear it once it is passed",
+            "    your words: say something",
+            "    your words: have at most 1,000 characters",
+            "    your words: do without damn",
+            "    --field score=…  a whole number",
+            "    --field note=…  a text that is not empty; it may be left out",
+        ]
+        await author.answer(writing.item, Reply("Closed on Mondays.", fields={"score": "5"}))
+        judging = await next_of(editor)
+        [seen] = [one async for one in waiting_for_anybody(running.client)]
+        assert document(seen) == document(judging)
+        assert document(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
+        assert "ed is to decide whether this draft is passed at write" in in_words_of(seen)
+        await editor.answer(judging.item, Reply(choose="reject"))
+        assert await who_answers(running.client, judging.item) == "ed"
+        assert await who_answers(running.client, writing.item) == "anna"
+        goal.cancel()
