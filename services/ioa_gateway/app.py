@@ -43,7 +43,7 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     routes: list[BaseRoute] = [*_table(reach), Route(f"{PREFIX}/openapi.json", describe), *page_routes()]
     a2a = Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")
     routes += [Mount("/a2a", a2a), Route("/.well-known/agent-card.json", a2a)]
-    routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp")))
+    routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp"), methods=["POST"]))
     routes += page_routes()
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 

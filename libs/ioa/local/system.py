@@ -40,7 +40,7 @@ from ioa.telemetry.health import LOOPBACK
 
 _INCLUDED = "nats/authorization.conf"
 """Where among credentials it stands who is let in."""
-_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa.local.readiness", "concurrent.futures.thread", "uvloop")
+_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa.adapters.nats.inspection", "concurrent.futures.thread", "uvloop")
 """What the processes have in common besides the services that say so. What is not installed is left out."""
 
 _START_PATIENCE = timedelta(seconds=60)

@@ -15,7 +15,8 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
 
-MOST_LINES = 60
+MOST_LINES, MOST_ENTRIES = 60, 200
+"""Of how much is told at once; more only if a single entry is."""
 
 
 class FoundAgent(Model):
@@ -89,19 +90,28 @@ class Progress(Model):
 
     @classmethod
     def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int) -> Self:
-        """Describe a goal, and the last lines of these entries."""
-        transcript = Transcript(base_depth=0)
-        lines = [
-            f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for stored in entries for line in transcript.read(stored)
-        ]
+        """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
+
+        `after` moves only past entries that are told whole.
+        """
+        transcript, lines = Transcript(base_depth=0), list[str]()
+        has_more = len(entries) == MOST_ENTRIES
+        for stored in entries:
+            said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]
+            if lines and len(lines) + len(said) > MOST_LINES:
+                has_more = True
+                break
+            lines += said
+            after = stored.seq
         ended = None if status.result is None else Ended.of(status.result)
+        goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
             goal_id=status.record.goal.goal_id,
             state=str(status.phase),
-            lines=tuple(lines[-MOST_LINES:]),
-            after=entries[-1].seq if entries else after,
+            lines=tuple(lines),
+            after=after,
             result=ended,
-            next="It goes on. Call wait again, with this `after`." if ended is None else "",
+            next=goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -20,14 +21,15 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.ids import AgentId, GoalId, GoalName
 from ioa_gateway.calls import ApiCall
-from ioa_gateway.mcp.told import FoundAgent, FoundAgents, Progress, Started, Status
+from ioa_gateway.mcp.told import MOST_ENTRIES, FoundAgent, FoundAgents, Progress, Started, Status
 
 CALL = "ioa.call"
 """Where the request's `ApiCall` lies in its scope."""
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 10_000_000
-_ENTRIES = 200
+_ASKED_AGAIN = timedelta(minutes=30)
+"""For how long, and up to twice that, the same words mean the same goal."""
 
 GoalIdArgument = Annotated[str, Field(description="as start_group or ask_agent told it")]
 Key = Annotated[str | None, Field(max_length=255, description="with the same key the same goal is meant, however often it is sent")]
@@ -111,14 +113,14 @@ async def ask_agent(
     seconds: Seconds = _LONGEST_SECONDS,
     key: Key = None,
 ) -> Progress:
-    """Have one agent do something, and wait for it. Asked again with the same words within the hour, it goes on waiting.
+    """Have one agent do something, and wait for it. Asked again with the same words within half an hour, it goes on waiting.
 
     If there is no result yet, call wait with the goal_id.
     """
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
-        asked = key or json.dumps([agent, task, f"{call.keyring.now():%Y%m%d%H}"])
-        name = await _launched(call, task, (), agent, 40, _goal_id(call, "ask", asked))
+        goal_id = await _asked_before(call, agent, task) if key is None else _goal_id(call, "ask", key)
+        name = await _launched(call, task, (), agent, 40, goal_id)
         return await _progress(call, name, seconds, 0)
 
 
@@ -132,7 +134,7 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
     """Cancel a goal; one that has ended stays as it ended."""
     with _told():
-        call = _call(context, Scope.GOALS_WRITE)
+        call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)  # it tells how the goal stands
         name = await call.goal(None, goal_id)
         await call.client.cancel(name, why)
         return await _progress(call, name, 10, 0)
@@ -177,6 +179,17 @@ def _goal_id(call: ApiCall, kind: Literal["ask", "start"], key: str) -> GoalId:
     return GoalId(f"m{hashlib.sha256(f'{call.caller.key_id}|{kind}|{key}'.encode()).hexdigest()[:32]}")
 
 
+async def _asked_before(call: ApiCall, agent: str, task: str) -> GoalId:
+    """Return the id of the goal that these words meant in the period before this one, if they did, or mean in this one."""
+    period = int(call.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
+    before, now = (_goal_id(call, "ask", json.dumps([agent, task, one])) for one in (period - 1, period))
+    try:
+        await call.client.goal(GoalName(call.caller.user, before))
+    except NotFoundError:
+        return now
+    return before
+
+
 async def _launched(
     call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
 ) -> GoalName:
@@ -199,4 +212,4 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     except TimeoutError:
         pass
     status = await call.client.goal(name)
-    return Progress.of(status, await call.client.entries(name, after=after, limit=_ENTRIES), after)
+    return Progress.of(status, await call.client.entries(name, after=after, limit=MOST_ENTRIES), after)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -13,9 +15,11 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
 from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway.serving import BEARER, Door, key
 
 TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
 
@@ -110,3 +114,52 @@ async def test_nobody_speaks_mcp_without_a_key(http: httpx.AsyncClient, members:
     rebound = await http.post(url, json=body, headers={"Host": "evil.example"})
     foreign = await http.post(url, json=body, headers={"Origin": "https://evil.example"})
     assert [one.status_code for one in (refused, rebound, foreign)] == [401, 421, 403]
+
+
+async def test_a_long_talk_is_told_whole(http: httpx.AsyncClient, members: Members) -> None:
+    """Who waits with each `after` that it is told, as long as `next` says so, hears every line once and in order."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada", max_turns=200))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        for number in range(35):
+            await members.say(ADA, Discussion(content=f"[{2 * number}]", next_speaker=BOB), room)
+            await members.say(BOB, Discussion(content=f"[{2 * number + 1}]", next_speaker=ADA), room)
+        await members.conclude(ADA, "[70]", room)
+        pages = [await called(client, "wait", goal_id=goal_id)]
+        while pages[-1]["next"]:
+            pages.append(await called(client, "wait", goal_id=goal_id, after=pages[-1]["after"]))
+    said = re.findall(r"\[(\d+)\]", "".join(line for page in pages for line in page["lines"]))
+    assert ([int(one) for one in said], [len(page["lines"]) for page in pages][:-1]) == (list(range(71)), [60])
+    assert [page["result"]["answer"] for page in pages] == ["[70]"] * len(pages)
+
+
+async def test_the_same_words_mean_the_same_goal_for_a_while(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Whatever the clock says, who asks again within half an hour meets the same goal, and an hour later another one."""
+    asked = []
+    async with speaking(http) as client:
+        for minutes in (59, 1, 20, 40):
+            door.clock.advance(timedelta(minutes=minutes))
+            asked.append((await called(client, "ask_agent", agent="ada", task="Count.", seconds=0))["goal_id"])
+            assert await members.is_known(asked[-1])
+            door.clock.advance(timedelta(seconds=55))
+    assert (len(set(asked[:3])), asked[3] == asked[0]) == (1, False)
+
+
+async def test_there_are_no_streams_but_answers(http: httpx.AsyncClient) -> None:
+    """Nobody opens a stream that is tied to no call, which would be counted nowhere and outlive its key."""
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    refused = await http.get(url, headers={"Accept": "text/event-stream"})
+    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+
+
+async def test_a_key_that_may_not_read_is_told_nothing(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Who may only launch goals reads no conversation by cancelling, and the goal goes on."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+    await members.launch(GoalId(goal_id))
+    await door.keys.put(key("blind", Scope.GOALS_WRITE))
+    http.headers["authorization"] = BEARER["Authorization"].replace("web", "blind")
+    async with speaking(http) as client:
+        refused = await client.call_tool("cancel", {"goal_id": goal_id})
+    result = await http.get(f"/goals/{goal_id}/result", headers=BEARER)
+    assert (refused.is_error, "goals:read" in str(refused.content), result.status_code) == (True, True, 204)

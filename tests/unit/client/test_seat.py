@@ -36,7 +36,7 @@ def agent(name: str) -> Agent:
         if view.offer.concluding:
             return view.conclude(view.conversation[-1].content)
         if view.offer.options:
-            return view.decide("human-luna" if "human-luna" in view.offer.options else "end")
+            return view.decide(next((one for one in ("human-luna", "pass") if one in view.offer.options), "end"))
         return view.say(f"{name} in turn {view.turn}", fields={one.name: True for one in view.offer.form if one.required})
 
     return this
@@ -133,8 +133,11 @@ async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
 
 
 async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
-    """An item that is none, a group that is not there, and a form that is not filled in."""
+    """An item that is none, a group that is not there, and who cannot be."""
     async with ioa_system.serve(agent("clerk")) as running:
+        for name in ("an na", "", "anna.1", "a" * 60):
+            with pytest.raises(InvalidInputError, match="Nobody is called"):
+                running.seat(name)
         seat = running.seat("anna")
         with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
             await seat.answer("here", Reply("Yes."))
@@ -142,3 +145,70 @@ async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
             await seat.answer("nowhere.1", Reply("Yes."))
     with pytest.raises(InvalidInputError, match="only people take part"):
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
+
+
+async def test_a_draft_is_said_again_by_its_item(ioa_system: System) -> None:
+    """Once or twice, and with no other words; numbers are read strictly, and a conclusion is no other for another reason."""
+    roles = {"boss": "boss", "author": {"human": "anna"}}
+    node = {"name": "write", "roles": ["author"], "max": 1, "review": {"by": "boss"}, "form": {"score": "number"}}
+    team = team_of({"team": "draft", "leader": "author", "roles": roles, "nodes": [node]})
+    async with ioa_system.serve(agent("boss")) as running:
+        seat = running.seat("anna")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        first = await next_of(seat)
+        for wrong in ("--5", "1_0", "5.0", ""):
+            with pytest.raises(InvalidInputError, match="whole number"):
+                await seat.answer(first.item, Reply("Closed.", fields={"score": wrong}))
+        await seat.answer(first.item, Reply("Closed.", fields={"score": "+5"}))
+        passed = await next_of(seat)
+        assert passed.offer.again
+        with pytest.raises(InvalidInputError, match="said again as it is"):
+            await seat.answer(passed.item, Reply("Open."))
+        seq = await seat.answer(passed.item, Reply())
+        assert await seat.answer(passed.item, Reply()) == seq
+        ending = await next_of(seat)
+        with pytest.raises(InvalidInputError, match="A conclusion says something"):
+            await seat.answer(ending.item, Reply(" "))
+        await seat.answer(ending.item, Reply("Closed.", choose="failed"))
+        assert (await goal).result.reason is Reason.FAILED
+        with pytest.raises(ConflictError, match="has ended"):
+            await seat.answer(ending.item, Reply("Closed."))
+
+
+async def test_a_person_watches(ioa_system: System) -> None:
+    """A slip costs it no try, names are taken with blanks between, and others than it has named are another answer."""
+    roles = {"player": {"agents": ["ann", "bob", "cyd"]}, "host": {"human": "eve"}}
+    node = {"name": "play", "roles": ["player"], "max": 4}
+    told = {"team": "quiz", "leader": "player", "roles": roles, "nodes": [node], "watchers": [{"role": "host", "may": ["remove"]}]}
+    async with ioa_system.serve(agent("ann"), agent("bob"), agent("cyd")) as running:
+        seat = running.seat("eve")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(told))))
+        asked = await next_of(seat)
+        for wrong in ("bbo", "bob carl", ""):
+            with pytest.raises(InvalidInputError):
+                await seat.answer(asked.item, Reply(choose="remove", fields={"members": wrong}))
+        with pytest.raises(InvalidInputError, match="none of the options"):
+            await seat.answer(asked.item, Reply(choose="removes"))
+        assert (await next_of(seat)).state.stage == asked.state.stage
+        seq = await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob, cyd"}))
+        assert await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob,cyd"})) == seq
+        with pytest.raises(ConflictError):
+            await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob"}))
+        goal.cancel()
+
+
+async def test_a_person_has_several_speak(ioa_system: System) -> None:
+    """Who leads a hub names them with commas between."""
+    node = {"name": "n", "roles": ["h", "p"], "turns": {"mode": "hub", "by": "h"}, "exits": [{"to": "end", "by": "speaker"}]}
+    roles = {"h": {"human": "joe"}, "p": {"agents": ["ann", "bob"]}}
+    team = team_of({"team": "hub", "leader": "p", "roles": roles, "nodes": [{**node, "max": 9}]})
+    async with ioa_system.serve(agent("ann"), agent("bob")) as running:
+        seat = running.seat("joe")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        first = await next_of(seat)
+        seq = await seat.answer(first.item, Reply("Both.", choose="ann, bob"))
+        assert await seat.answer(first.item, Reply("Both.", choose="ann,bob")) == seq
+        second = await next_of(seat)
+        await seat.answer(second.item, Reply("Enough.", choose="end"))
+        said = [one.entry.event.message for one in (await goal).log if isinstance(one.entry.event, Said)]
+    assert sorted(one.header.sender for one in said if one.header.turn == 2) == ["ann", "bob"]
