@@ -67,7 +67,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
     ApiRow(
         *("GET", "/goals/{goal_id}/result", Scope.GOALS_READ, "Show how a goal ended", goals.result),
         *(goals.ResultQuery, Nothing, {200: "How it ended.", 204: "It has not ended yet."}, _nothing),
-        (InvalidInputError, NotFoundError),
+        (InvalidInputError, NotFoundError, RateLimitedError),
         within=timedelta(seconds=goals.LONGEST_WAIT_SECONDS + 5),
         told={200: ResultDocument},
     ),

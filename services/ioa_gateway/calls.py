@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
+from ioa.beside import beside
 from ioa.client.client import Client
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
@@ -35,6 +36,7 @@ MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 Q = TypeVar("Q", bound=Model)
 B = TypeVar("B", bound=BaseModel)
 M = TypeVar("M", bound=Model)
+T = TypeVar("T")
 
 BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
@@ -98,6 +100,17 @@ class ApiCall:
             if charter is None or not bears(charter.labels, self.caller.labels):
                 raise no_group(comm_id)
         return comm_id
+
+    async def while_let_in(self, waited: Awaitable[T]) -> T:
+        """Wait for something for as long as the caller's key lets in.
+
+        Raises:
+            UnauthenticatedError: It does no more.
+        """
+        async with beside(self.keyring.watch(self.caller)):
+            found = await waited
+        self.keyring.check(self.caller)
+        return found
 
     def labelled(self, order: GoalOrder) -> GoalOrder:
         """Give an order the labels of the caller.
@@ -183,14 +196,20 @@ async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
         yield part
 
 
-async def replayed(request: Request, most: int) -> Receive:
+async def replayed(request: Request, most: int, check: Callable[[bytes], None] = lambda _body: None) -> Receive:
     """Read a whole body, and return what hands it on once more to who reads without bounds.
+
+    Args:
+        request: What is read.
+        most: How many bytes.
+        check: Looks at the body before it is handed on, and raises.
 
     Raises:
         PayloadTooLargeError: It has more bytes than that.
         HTTPException: It does not come.
     """
     body = [b"".join([part async for part in sent(request, most)])]
+    check(body[0])
 
     async def receive() -> Message:
         if body:

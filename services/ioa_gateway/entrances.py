@@ -6,6 +6,8 @@ import asyncio
 from importlib import import_module
 
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ioa.errors import MissingExtraError
@@ -44,6 +46,9 @@ class Entrance:
 
         try:
             await (await self._application())(scope, receive, counted)
+        except ClientDisconnect:
+            if not has_begun:
+                await Response(status_code=499)(scope, receive, counted)  # nobody reads it
         except Exception as error:
             if has_begun or isinstance(error, HTTPException):
                 raise

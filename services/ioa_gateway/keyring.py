@@ -140,6 +140,25 @@ class Keyring:
         key = self._keys.get(KeyId(caller.key_id))
         return key is not None and key.stands(self.now())
 
+    def check(self, caller: Caller) -> None:
+        """See that somebody who was let in still would be.
+
+        Raises:
+            UnauthenticatedError: His key was revoked since, or has expired.
+        """
+        if not self.stands(caller):
+            raise UnauthenticatedError("This key lets nobody in any more: it was revoked, or has expired.", hint=_HOW)
+
+    async def watch(self, caller: Caller) -> None:
+        """Check a caller for ever, whenever the keys may have changed.
+
+        Raises:
+            UnauthenticatedError: His key was revoked since, or has expired.
+        """
+        while True:
+            self.check(caller)
+            await asyncio.sleep(self._known_for.total_seconds())
+
     def session_of(self, caller: Caller) -> str:
         """Write the cookie of a session."""
         until = str(int((self.now() + SESSION).timestamp()))

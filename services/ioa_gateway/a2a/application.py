@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from a2a.server.context import ServerCallContext
+from a2a.server.jsonrpc_models import JSONParseError
+from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ioa.errors import NotFoundError
+from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
+from ioa_gateway.a2a.bodies import check_body
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
 from ioa_gateway.a2a.handler import ASKED, Asked, Tasks
-from ioa_gateway.calls import replayed
+from ioa_gateway.calls import MAX_BODY_BYTES, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
@@ -53,7 +59,20 @@ def create_application(reach: Reach) -> ASGIApp:
             call.caller.check(KeyScope.AGENTS_READ)
             await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
             return
-        again = await replayed(request, _MAX_BYTES)
+        call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
+        with ExitStack() as places:
+            unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
+            if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
+                call.limits.check_stream(call.caller.key_id)
+                places.enter_context(call.limits.stream(call.caller.key_id))
+            try:
+                again = await replayed(request, _MAX_BYTES, check_body)
+            except InvalidInputError as error:
+                if path != "/" or isinstance(error, PayloadTooLargeError):
+                    raise
+                told = JSONResponse(build_error_response(None, JSONParseError(message=str(error))))
+                await told(scope, receive, send)
+                return
 
         async def left() -> None:
             while (await receive())["type"] != "http.disconnect":

@@ -41,7 +41,7 @@ from a2a.utils.task import apply_history_length, validate_history_length, valida
 from ioa.beside import beside
 from ioa.client.client import END
 from ioa.client.documents import EntryDocument, told
-from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, row_of
+from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, UnauthenticatedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
@@ -136,7 +136,7 @@ class Tasks(RequestHandler):
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
         """Cancel a task, and tell how it ended."""
-        asked = _asked(context, Scope.GOALS_WRITE)
+        asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
         validate_proto_required_fields(params)
         with _told():
             status = await _status(asked, params.id)
@@ -144,7 +144,7 @@ class Tasks(RequestHandler):
             if status.result is not None:
                 raise TaskNotCancelableError("The task has ended already.")
             await asked.call.client.cancel(goal.name, "by A2A")
-            await asked.call.client.result(goal.name, wait=True)
+            await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
             return await _task(asked, goal)
 
     async def on_create_task_push_notification_config(
@@ -192,7 +192,7 @@ def _told() -> Iterator[None]:
         yield
     except NotFoundError as error:
         raise TaskNotFoundError(str(error)) from error
-    except (ForbiddenError, RateLimitedError) as error:
+    except (ForbiddenError, RateLimitedError, UnauthenticatedError) as error:
         raise InvalidRequestError(str(error)) from error
     except IoaError as error:
         kind = InvalidParamsError if row_of(error).fault is Fault.CALLER else InternalError
@@ -217,7 +217,11 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
 
 
 async def _end(asked: Asked, goal: Goal) -> None:
-    """Wait until a goal has ended, or whoever asked has given up."""
+    """Wait until a goal has ended, or whoever asked has given up.
+
+    Raises:
+        UnauthenticatedError: His key lets nobody in any more.
+    """
     over = asyncio.Event()
 
     async def end() -> None:
@@ -229,7 +233,7 @@ async def _end(asked: Asked, goal: Goal) -> None:
         over.set()
 
     async with beside(end(), leave()):
-        await over.wait()
+        await asked.call.while_let_in(over.wait())
 
 
 async def _status(asked: Asked, task_id: str) -> GoalStatus:
@@ -258,8 +262,9 @@ async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> Async
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url)
     call.limits.check_stream(call.caller.key_id)
-    task, seq = await _standing(asked, telling)
-    yield task
+    with call.limits.stream(call.caller.key_id):  # until the room counts it
+        task, seq = await _standing(asked, telling)
+        yield task
     if task.status.state in TERMINAL and after is None:
         return
     async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
@@ -267,7 +272,7 @@ async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> Async
             for update in telling.updates(entry):
                 yield update
     if call.rooms.may_go_on(call.caller):
-        for update in telling.end(await call.client.result(goal.name, wait=True)):
+        for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
             yield update
 
 

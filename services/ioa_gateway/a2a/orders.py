@@ -76,5 +76,7 @@ async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Art
             return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
         case "data":
             return InlineInput(name=named or f"part-{number}.json", text=json.dumps(MessageToDict(part.data), ensure_ascii=False))
-        case _:
+        case "text":
             return InlineInput(name=named, text=part.text)
+        case _:
+            raise InvalidParamsError(f"Part {number} holds nothing: it has a text, raw, a url or data.")

@@ -138,11 +138,14 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     async with asyncio.timeout(WITHIN.total_seconds()):
         found = (await call.client.goal(name)).result
     if found is None and query.wait:
+        call.limits.check_stream(call.caller.key_id)
         try:
-            async with asyncio.timeout(query.wait):
-                found = await call.client.result(name, wait=True)
+            with call.limits.stream(call.caller.key_id):
+                async with asyncio.timeout(query.wait):
+                    found = await call.while_let_in(call.client.result(name, wait=True))
         except TimeoutError:
             found = None
+        call.keyring.check(call.caller)
     return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
 
 

@@ -60,11 +60,13 @@ class Door:
         keys: Who is let in.
         clock: By which keys end.
         is_there: Whether the gateway has a connection to its system.
+        limits: What each key uses up of it.
     """
 
     keys: MemoryApiKeys = field(default_factory=MemoryApiKeys)
     clock: ManualClock = field(default_factory=ManualClock)
     is_there: bool = True
+    limits: CallerLimits = field(init=False)
 
 
 @asynccontextmanager
@@ -72,10 +74,8 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
     """Serve a gateway that lets in the key `web`, and yield who calls it with that."""
     door = door or Door()
     await door.keys.put(key())
-    keyring, limits = (
-        Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5)),
-        CallerLimits(lambda: door.clock.now().timestamp()),
-    )
+    keyring = Keyring(door.keys, door.clock.now, timedelta(milliseconds=20), timedelta(milliseconds=5))
+    door.limits = limits = CallerLimits(lambda: door.clock.now().timestamp())
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -26,21 +27,29 @@ from a2a.types import (
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
     InvalidParamsError,
+    InvalidRequestError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
 )
+from structlog.testing import capture_logs
 
+from ioa.errors import RateLimitedError
+from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa_gateway.reach import requests
 from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.test_keys import bearer
+from tests.rig.deadline import eventually
 
 NETWORK, POOL = "network", "agents/ada"
 
 
 @asynccontextmanager
 async def speaking(
-    http: httpx.AsyncClient, to: str = POOL, binding: str = "JSONRPC", version: str = "1.0"
+    http: httpx.AsyncClient, to: str = POOL, binding: str = "JSONRPC", version: str = "1.0", streams: bool = True
 ) -> AsyncIterator[Client]:
     """A client of the library, as it makes itself from the card."""
     host = str(http.base_url).removesuffix("/v1/")
@@ -49,7 +58,7 @@ async def speaking(
         card = await A2ACardResolver(by, f"{host}/a2a/{to}").get_agent_card()
         if version == "0.3":
             del card.supported_interfaces[:-1]
-        yield ClientFactory(ClientConfig(httpx_client=by, supported_protocol_bindings=[binding])).create(card)
+        yield ClientFactory(ClientConfig(streaming=streams, httpx_client=by, supported_protocol_bindings=[binding])).create(card)
 
 
 def asking(
@@ -211,3 +220,95 @@ async def test_cards_say_how_to_come_in(http: httpx.AsyncClient, members: Member
     assert ("preferredTransport" in network.json(), "ada" in network.text) == (False, False)
     assert (pool.json()["description"], pool.json()["protocolVersion"]) == ("ada counts", "0.3")
     assert [one["protocolBinding"] for one in json.loads(network.text)["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
+
+
+async def test_a_message_of_many_values_is_refused_unread(http: httpx.AsyncClient, members: Members) -> None:
+    """What costs time to read is the number of values: too many are refused, and what stands in a text is none."""
+    begins = '{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"configuration":{"returnImmediately":true},"message":'
+    begins += '{"messageId":"m","role":"ROLE_USER","parts":['
+
+    async def answer(content: str | bytes, path: str = "") -> httpx.Response:
+        url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}{path}"
+        return await http.post(url, content=content, headers={"A2A-Version": "1.0"})
+
+    for many in ("{}," * 100_000, '"",' * 100_000, "[" * 100_000, '{"":' * 5_000, '"\\"",{},' * 5_000):
+        assert (await answer(begins + many)).status_code == 413, many[:9]
+    for wrong in ("[" * 300, "{", (begins + "]}}}").encode("utf-16")):
+        assert (await answer(wrong)).json()["error"]["code"] == -32700, wrong[:9]
+    assert (await answer("[" * 300, "/message:send")).status_code == 422
+    hollow = (await answer(begins + '{"text":"x"},{}]}}}')).json()["error"]
+    assert (hollow["code"], "Part 2 holds nothing" in hollow["message"]) == (-32602, True)
+    quoted = json.dumps({"filename": "x", "text": '\\",{[' * 20_000})
+    assert "task" in (await answer(begins + '{"text":"Count."},' + quoted + "]}}}")).json()["result"]
+
+
+async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that reads no goals is refused before its message is looked at; a large body takes a place while it comes."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
+    await door.keys.put(key("finder", Scope.AGENTS_READ))
+    await door.keys.put(key("writer", Scope.GOALS_WRITE))
+    told = [(await http.post(url, content="{", headers=bearer(one))).status_code for one in ("finder", "writer")]
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 0)
+    sizes = [(await http.post(url, content=b" " * size)).status_code for size in (300_000, 3)]
+    assert (told, sizes) == ([403, 403], [429, 200])
+
+
+async def test_a_revoked_key_is_told_nothing(
+    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for a goal by a key that is revoked meanwhile hears that soon, and not how the goal ends."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 3)
+
+    def is_full() -> bool:
+        try:
+            door.limits.check_stream("web")
+        except RateLimitedError:
+            return True
+        return False
+
+    async def refused(client: Client) -> str:
+        with pytest.raises(InvalidRequestError) as refusal:
+            await sent(client, asking())
+        return str(refusal.value)
+
+    async with speaking(http, streams=False) as client, speaking(http, binding="HTTP+JSON", streams=False) as other:
+        task, _ = await _open(http, members, client)
+        async with asyncio.TaskGroup() as waiting:
+            asked = [waiting.create_task(refused(one)) for one in (client, other)]
+            read = waiting.create_task(http.get(f"/goals/{task.id}/result?wait=20"))
+            await eventually(is_full)
+            await door.keys.remove(KeyId("web"))
+    assert ["lets nobody in any more" in one.result() for one in asked] == [True, True]
+    assert read.result().status_code == 401
+
+
+async def test_streams_that_are_opened_at_once_are_counted(
+    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who opens many streams at once gets no more of them than one after another."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    async with speaking(http) as client:
+        task, _ = await _open(http, members, client)
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/tasks/{task.id}:subscribe"
+    answered = asyncio.Barrier(3)
+
+    async def opened() -> int:
+        async with http.stream("GET", url, headers={"A2A-Version": "1.0"}) as response:
+            await answered.wait()
+            return response.status_code
+
+    assert sorted(await asyncio.gather(*(opened() for _ in range(3)))) == [200, 400, 400]
+
+
+async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> None:
+    """A client that goes away in the middle of its message leaves no trace of an error in the log."""
+    left = requests.labels("A2A", 499)._value
+    before, host = left.get(), http.base_url.host
+    with capture_logs() as logs:
+        _, writer = await asyncio.open_connection(host, http.base_url.port)
+        heads = f"POST /a2a/network HTTP/1.1\r\nHost: {host}:{http.base_url.port}\r\nContent-Length: 9\r\n"
+        writer.write(f"{heads}Authorization: {http.headers['authorization']}\r\n\r\n{{".encode())
+        await writer.drain()
+        writer.close()
+        await eventually(lambda: left.get() > before)
+    assert [one for one in logs if one["event"] == "request_failed"] == []

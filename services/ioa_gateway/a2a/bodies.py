@@ -1,0 +1,33 @@
+"""Bodies that are refused before the library of A2A reads them: its time is spent by value, and not by byte."""
+
+from __future__ import annotations
+
+from ioa.errors import InvalidInputError, PayloadTooLargeError
+
+MOST_VALUES, DEEPEST = 1_000, 100
+_BUT_MARKS = bytes(set(range(256)) - set(b"[]{},"))
+
+
+def check_body(body: bytes) -> None:
+    """See that a body of JSON has few values, whatever its texts hold.
+
+    It is not parsed: it is cut at its quotes, and what lies outside of texts is counted.
+
+    Raises:
+        InvalidInputError: It is not in UTF-8, or nested too deep.
+        PayloadTooLargeError: It has too many values.
+    """
+    if b"\0" in body:  # as whatever else JSON may be written in has
+        raise InvalidInputError("The body is no JSON in UTF-8.")
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    pieces = plain.split(b'"', 4 * MOST_VALUES + 1)  # a value is one text at the most, and its name another
+    marks = b"".join(pieces[::2]).translate(None, _BUT_MARKS)
+    if len(pieces) > 4 * MOST_VALUES or sum(map(marks.count, (b"[", b"{", b","))) > MOST_VALUES or len(marks) > 2 * MOST_VALUES:
+        raise PayloadTooLargeError(
+            f"The message has more than {MOST_VALUES:,} values.", hint="Send much data as the text or the bytes of one part."
+        )
+    depth = 0
+    for mark in marks:
+        depth += (mark in b"[{") - (mark in b"]}")
+        if depth > DEEPEST:
+            raise InvalidInputError(f"The body is nested more than {DEEPEST} deep.")
