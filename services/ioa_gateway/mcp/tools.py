@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 from ioa.distribution import installed_version
 from ioa.errors import IoaError, NotFoundError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.codec import check_texts, validate
+from ioa.protocol.codec import check_texts
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.calls import ApiCall
@@ -199,8 +199,7 @@ async def _launched(
     inputs = [file.model_dump() for file in files]
     said = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
     check_texts(said, "arguments")
-    order = validate(GoalOrder, said)
-    return (await call.client.launch(call.labelled(order))).name
+    return (await call.client.launch(call.labelled(GoalOrder.model_validate(said)))).name
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:
