@@ -305,7 +305,7 @@ class SqliteStore:
         text = summary.text.encode("utf-8", "replace").decode()
 
         def write(db: sqlite3.Connection) -> None:
-            db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", (comm_id, summary.covers, text))
+            db.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)", (comm_id, " ".join(sorted(summary.covers)), text))
 
         await self._transaction(write)
 
@@ -314,19 +314,20 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> StoredSummary | None:
             row = db.execute("SELECT covers, text FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
-            return None if row is None else StoredSummary(*row)
+            return None if row is None else StoredSummary(frozenset(row[0].split()), row[1])
 
         return await self._transaction(read)
 
-    async def remember(self, user: str, passages: Sequence[Passage]) -> None:
-        """Keep passages, each once."""
+    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage], there: Collection[str]) -> None:
+        """Keep passages, each once, and forget what was struck."""
 
         def write(db: sqlite3.Connection) -> None:
-            for comm_id in dict.fromkeys(one.comm_id for one in passages):
-                known = {name for (name,) in db.execute("SELECT name FROM passages WHERE comm_id = ?", (comm_id,))}
-                new = [one for one in passages if one.comm_id == comm_id and one.name not in known]
-                rows = [(comm_id, one.name, user, one.text.encode("utf-8", "replace").decode()) for one in new]
-                db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
+            known = {name: row for row, name in db.execute("SELECT rowid, name FROM passages WHERE comm_id = ?", (comm_id,))}
+            struck = [(row,) for name, row in known.items() if name not in there]
+            db.executemany("DELETE FROM passages WHERE rowid = ?", struck)
+            new = [one for one in passages if one.name not in known]
+            rows = [(comm_id, one.name, user, one.text.encode("utf-8", "replace").decode()) for one in new]
+            db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
 
         await self._transaction(write, synced=False)
 

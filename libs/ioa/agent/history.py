@@ -57,6 +57,8 @@ class GroupHistory:
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
         """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
+        self.said_again: set[int] = set()
+        """In which turns a draft that was passed was said again."""
         self.thoughts: dict[int, str] = {}
         """What this agent thought in its turns, by turn; it stands in no entry."""
 
@@ -71,6 +73,8 @@ class GroupHistory:
                 self.charter = charter
             case Said(message=message):
                 if not isinstance(message.payload, Thinking):  # nothing is said by it
+                    if self._is_passed():
+                        self.said_again.add(message.header.turn)
                     self._forget_draft(message)
                     self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
@@ -95,6 +99,10 @@ class GroupHistory:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
         own = ((one.header.turn, one.payload) for one in reversed(self._messages) if one.header.sender == me)
         return next(((turn, said) for turn, said in own if isinstance(said, Discussion) and digest_of(said) == digest), None)
+
+    def _is_passed(self) -> bool:
+        course = None if self.state is None else self.state.course
+        return course is not None and course.draft is not None and course.draft.passed
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
         return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self._struck)

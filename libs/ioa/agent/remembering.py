@@ -58,8 +58,13 @@ class Memories:
         self._failed: OrderedDict[CommId, int] = OrderedDict()
         """How much was left out when a summary failed: it is tried again when as much more is, and not in each turn."""
 
-    async def remembered(self, view: GroupView) -> GroupView:
-        """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead."""
+    async def remembered(self, view: GroupView, there: frozenset[str]) -> GroupView:
+        """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead.
+
+        Args:
+            view: What its author has it be shown.
+            there: The names of all that is in its record.
+        """
         memory = None if view.part is None else view.part.memory
         if memory is None:
             return view
@@ -67,26 +72,28 @@ class Memories:
         items = [item for item in view.log if told.get(name_of_entry(item))]
         shown = _shown(items, memory, view)
         left_out = [item for item in items if name_of_entry(item) not in shown]
-        parts = [await self._summary(view, memory, left_out, told), await self._recalled(view, memory, told, shown)]
+        parts = [await self._summary(view, memory, left_out, told, there), await self._recalled(view, memory, told, shown, there)]
         return replace(without(view, set(map(name_of_entry, left_out))), memory="\n\n".join(filter(None, parts)))
 
-    async def _summary(self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]]) -> str:
+    async def _summary(
+        self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]], there: frozenset[str]
+    ) -> str:
         if memory.summary is None:
             return ""
         comm_id, known = view.charter.comm_id, None
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
                 known = await self._store.summary(comm_id)
-            names = [name_of_entry(item) for item in left_out]
-            if known is not None and known.covers not in names:  # what it holds was struck since, or is in sight again
+            if known is not None and not known.covers <= there:  # what it holds was struck since
                 known = None
-            begin = 0 if known is None else names.index(known.covers) + 1
-            if len(left_out) - max(begin, self._failed.get(comm_id, 0)) >= memory.summary:
+            covered = frozenset[str]() if known is None else known.covers
+            new = [item for item in left_out if name_of_entry(item) not in covered]
+            if min(len(new), len(left_out) - self._failed.get(comm_id, 0)) >= memory.summary:
                 self._failed[comm_id] = len(left_out)
                 while len(self._failed) > _MAX_GROUPS:
                     self._failed.popitem(last=False)
-                lines = _lines(one for item in left_out[begin:] for one in told[name_of_entry(item)])
-                known = StoredSummary(names[-1], await self._summed_up(view, known, lines))
+                lines = _lines(one for item in new for one in told[name_of_entry(item)])
+                known = StoredSummary(covered.union(map(name_of_entry, new)), await self._summed_up(view, known, lines))
                 await self._store.put_summary(comm_id, known)
                 self._failed.pop(comm_id, None)
         except (IoaError, TimeoutError) as error:
@@ -126,7 +133,9 @@ class Memories:
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
 
-    async def _recalled(self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
+    async def _recalled(
+        self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str], there: frozenset[str]
+    ) -> str:
         if memory.relevant is None:
             return ""
         comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
@@ -134,13 +143,13 @@ class Memories:
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
-                await self._store.remember(user, passages)
+                await self._store.remember(user, comm_id, passages, there)
                 found = await self._store.recall(user, words, memory.relevant, {(comm_id, name) for name in shown})
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
             return ""
-        there = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
-        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in there]
+        known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
+        lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,29 +23,37 @@ from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.seat import Awaited, Reply, Seat, awaited_of, item_of, people_in
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.forms import in_words
+from ioa.group.events import Said
+from ioa.group.forms import Blank, in_words
+from ioa.group.policy.offer import Offer
+from ioa.group.policy.watching import NAMING, nameable
+from ioa.group.requests import GroupSnapshot
+from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import check_texts
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import GoalName
-from ioa.protocol.messages import Conclusion, Decision, Discussion
+from ioa.protocol.ids import AgentId, GoalName
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Message, Thinking
+from ioa.protocol.policy import Guard
 from ioa.protocol.team import person_of
 from ioa.runtime.exit_code import ExitCode
+
+_PAGE_ENTRIES = 32
 
 
 async def show_waiting(url: str | None, person: str | None, terminal: Terminal) -> None:
     """List what waits for one person, as its member; or for anybody, as a user sees it."""
     async with _open(url) as (system, network):
         if person is None:
-            found = await _of_anybody(system)
+            found = [one async for one in waiting_for_anybody(system)]
         else:
             found = [one async for one in Seat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
         terminal.document([document(one) for one in found])
         return
     for one in found:
-        terminal.print(Text(_in_words(one)))
+        terminal.print(Text(in_words_of(one)))
     if not found:
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
@@ -58,7 +66,7 @@ async def give_answer(url: str | None, item: str, reply: Reply, person: str | No
         ConflictError: It came too late.
     """
     async with _open(url) as (system, network):
-        who = person or await _who_answers(system, item)
+        who = person or await who_answers(system, item)
         seq = await Seat(network, who, SystemClock()).answer(item, reply)
     if terminal.as_json:
         terminal.document({"item": item, "as": who, "seq": seq})
@@ -98,7 +106,7 @@ async def take_part(seat: Seat, goal: GoalName, tell: Callable[[str], object], r
 
 async def _answered(seat: Seat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
     """Ask until an answer is taken, or comes too late."""
-    tell(_in_words(awaited))
+    tell(in_words_of(awaited))
     while True:
         try:
             await seat.answer(awaited.item, await _ask(awaited, read_line))
@@ -119,9 +127,9 @@ async def _ask(awaited: Awaited, read_line: ReadLine) -> Reply:
     choices = offered.options or (*offered.go, *offered.next_speakers)
     choose = await read_line("choose" if offered.options else f"on to {' | '.join(choices)} (or nothing)") if choices else ""
     text = await read_line("why" if offered.options else "you")
-    fields = {blank.name: await read_line(f"{blank.name}, {in_words(blank)}") for blank in offered.form}
-    if offered.members and choose in ("remove", "hint"):
-        fields["members"] = await read_line(f"whom of {', '.join(offered.members)}")
+    fields = {blank.name: await read_line(f"{blank.name}, {_asked_for(blank)}") for blank in offered.form}
+    if choose in _naming(offered):
+        fields["members"] = await read_line(f"whom of {', '.join(nameable(awaited.state, choose))}")
     return Reply(text, choose or None, {name: value for name, value in fields.items() if value})
 
 
@@ -189,50 +197,109 @@ def document(awaited: Awaited) -> dict[str, Any]:
         "until": awaited.until.isoformat() if awaited.until is not None else None,
         "options": list(offered.options) or [*offered.go, *offered.next_speakers],
         "default": offered.default or None,
+        "about": offered.about,
         "fields": {blank.name: in_words(blank) for blank in offered.form},
+        "required": [blank.name for blank in offered.form if blank.required],
+        "members": {choice: list(nameable(awaited.state, choice)) for choice in _naming(offered)},
+        "guards": [_guard_in_words(one) for one in offered.guards],
+        "draft": offered.reviewed,
         "again": bool(offered.again),
         "last": None if last is None or words is None else {"sender": last.header.sender, "content": words.content},
     }
 
 
-async def _of_anybody(system: SystemClient) -> list[Awaited]:
-    """Return what waits for any person in a group that is open."""
-    found, before, complete = list[Awaited](), None, False
+async def waiting_for_anybody(system: SystemClient) -> AsyncIterator[Awaited]:
+    """Yield what waits for any person in a group that is open."""
+    before, complete = None, False
     while not complete:
         page = await system.groups(before=before, open_only=True)
         for group in page.groups:
-            if group.charter is not None:
-                waiting = [awaited_of(group.charter, group.state, person) for person in people_in(group.state)]
-                found += [one for one in waiting if one is not None]
+            for person in people_in(group.state):
+                if group.charter is not None and awaited_of(group.charter, group.state, person) is not None:
+                    awaited = awaited_of(group.charter, group.state, person, await _last_heard(system, group, person))
+                    assert awaited is not None
+                    yield awaited
         before, complete = page.before, page.before is None
-    return found
 
 
-async def _who_answers(system: SystemClient, item: str) -> str:
-    """Find out for whom an item waits, or has waited: whoever has the floor, else the only person of the group."""
+async def _last_heard(system: SystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
+    """Return what a person has heard last, as its own reading of the log tells it."""
+    before = group.seq + 1
+    while entries := await system.entries_before(group.state.comm_id, before=before, limit=_PAGE_ENTRIES):
+        for stored in reversed(entries):
+            event = stored.entry.event
+            if isinstance(event, Said) and person in stored.entry.audience and not isinstance(event.message.payload, Thinking):
+                return event.message
+        before = entries[0].seq
+    return None
+
+
+async def who_answers(system: SystemClient, item: str) -> str:
+    """Find out for whom an item waits, or has waited: whoever has the floor or has spoken in it, else the group's only person.
+
+    Raises:
+        InvalidInputError: It is not one person.
+    """
     comm_id, turn = item_of(item)
     state = (await system.group(comm_id)).state
     people = people_in(state)
-    asked = [one for one in people if turn == state.turn and one in state.floor] or people
+    asked = [one for one in people if turn == state.turn and one in state.floor]
+    if not asked and len(people) > 1:
+        said = [one.entry.event.message.header for one in await system.entries(comm_id) if isinstance(one.entry.event, Said)]
+        asked = [one for one in people if any((header.sender, header.turn) == (one, turn) for header in said)]
+    asked = asked or list(people)
     if len(asked) != 1:
         among = f"one of {', '.join(map(person_of, asked))}" if asked else "nobody"
         raise InvalidInputError(f"{item} may be answered by {among}.", hint="Say whose answer it is: --as NAME.")
     return person_of(asked[0])
 
 
-def _in_words(awaited: Awaited) -> str:
-    told, asks = document(awaited), {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
+_ASKS = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
+_ABOUT: Mapping[Ask, str] = {
+    "exit": "where the group goes on",
+    "speaker": "who speaks next",
+    "review": "whether this draft is passed",
+    "watch": "whether to step in",
+}
+
+
+def in_words_of(awaited: Awaited) -> str:
+    """Say what waits for a person, as it is listed."""
+    told, offered = document(awaited), awaited.offer
     place = f" at {told['node']}" if told["node"] else ""
-    lines = [f"{told['item']}  {told['as']} is {asks[awaited.kind]}{place}"]
+    about = f" {_ABOUT[offered.about]}" if offered.about else ""
+    lines = [f"{told['item']}  {told['as']} is {_ASKS[awaited.kind]}{about}{place}"]
     lines.append(f"    {awaited.goal}")
     lines += [f"    {prompt}" for prompt in told["told"]]
     lines += [f"    {told['last']['sender']}: {told['last']['content']}"] if told["last"] else []
     lines += ["    what was passed is said again by the item alone"] if told["again"] else []
+    lines += ["    what you say is a draft: others hear it once it is passed"] if told["draft"] else []
+    lines += [f"    your words: {guard}" for guard in told["guards"]]
     lines += [f"    --choose {' | '.join(told['options'])}"] if told["options"] else []
-    lines += [f"    --field {name}=…  {what}" for name, what in told["fields"].items()]
+    lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
+    lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in told["members"].items()]
     default = f", then {told['default']}" if told["default"] else ""
     lines += [f"    until {told['until']}{default}"] if told["until"] else []
     return "\n".join(lines)
+
+
+def _naming(offered: Offer) -> Sequence[str]:
+    """Return the options that name members."""
+    return [one for one in offered.options if offered.about == "watch" and one in NAMING]
+
+
+def _guard_in_words(guard: Guard) -> str:
+    match guard.kind:
+        case "not_empty":
+            return "say something"
+        case "longest":
+            return f"have at most {guard.most:,} characters"
+        case "without":
+            return f"do without {', '.join(guard.words)}"
+
+
+def _asked_for(blank: Blank) -> str:
+    return in_words(blank) if blank.required else f"{in_words(blank)}; it may be left out"
 
 
 @asynccontextmanager

@@ -32,7 +32,12 @@ def answer(
     ] = "",
     choose: Annotated[
         str | None,
-        typer.Option("--choose", metavar="X", help="What is chosen: an option, a way out, the next speaker.", show_default=False),
+        typer.Option(
+            "--choose",
+            metavar="X",
+            help="What is chosen: an option, a way out, the next speaker, or several with commas between.",
+            show_default=False,
+        ),
     ] = None,
     fields: Annotated[
         list[str],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import Concluding, Ended
-from ioa.protocol.policy import END, Condition, Exit, Node, Policy
+from ioa.protocol.policy import END, Condition, Exit, Node, Policy, Watcher
 
 _MODES = {
     "order": "in order",
@@ -33,6 +33,8 @@ def drawn(policy: Policy, at: str | None = None) -> str:
         lines += [f"    n{number} --> {_target(policy, way.to)}: {_why(node, way)}" for way in node.exits]
         if not node.exits:
             lines.append(f"    n{number} --> [*]: {_at_last(node)}")
+    if policy.watchers:
+        lines += ["    note right of n0", *(f"        {_watches(watcher)}" for watcher in policy.watchers), "    end note"]
     if at is not None:
         lines += ["    classDef here stroke-width:4px", f"    class n{policy.node_numbers[at]} here"]
     return "\n".join(lines) + "\n"
@@ -49,6 +51,13 @@ def drawn_group(standing: GroupSnapshot) -> str:
         raise InvalidInputError(f"No policy leads the group {state.comm_id}: its members decide who speaks.")
     discusses = not isinstance(state.stage, Concluding | Ended)
     return drawn(policy, policy.nodes[state.course.node].name if discusses else None)
+
+
+def _watches(watcher: Watcher) -> str:
+    of = f" of {watcher.by}" if watcher.by else ""
+    after = f"each message{of}" if watcher.every == 1 else f"messages{of}, each {watcher.every} turns"
+    may = [f"go to {', '.join(watcher.go)}" if verb == "go" else verb for verb in watcher.may]
+    return f"{watcher.role} watches {watcher.node or 'all'}, after {after}, and may {' or '.join(may)}"
 
 
 def _target(policy: Policy, name: str) -> str:

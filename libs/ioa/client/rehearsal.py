@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
 from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, Said
-from ioa.group.forms import Blank
+from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.review import PASS
@@ -45,8 +45,6 @@ _PAIR = re.compile(
     r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
 )
 _FORMS = "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who !silent` or `who !lost`"
-_NUMBER = re.compile(r"[-+]?\d{1,15}")
-_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
@@ -247,17 +245,17 @@ def _filled_in(line: ScriptLine, offered: Offer) -> dict[str, FieldValue]:
 
 def _filled(blank: Blank, written: str | None) -> FieldValue:
     """Read what a script has filled in, or make up what comes first."""
+    if written is not None:
+        return read_value(blank.kind, written)
     match blank.kind:
         case "yes_no":
-            return _YES_NO.get(written, written) if written is not None else False
+            return False
         case "number":
-            if written is None:
-                return blank.lowest if blank.lowest is not None else min(0, blank.highest or 0)
-            return int(written) if _NUMBER.fullmatch(written) else written
+            return blank.lowest if blank.lowest is not None else min(0, blank.highest or 0)
         case "text":
-            return "…" if written is None else written
+            return "…"
         case _:
-            return next(iter(blank.values), "") if written is None else written
+            return next(iter(blank.values), "")
 
 
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:

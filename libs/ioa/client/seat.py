@@ -16,23 +16,24 @@ from typing import Literal
 
 from ioa.agent.history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.forms import Blank
+from ioa.group.forms import Blank, read_value
 from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.part import Part, part_of
-from ioa.group.rejection import RejectionCode
+from ioa.group.policy.watching import check_step
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.group.state import Asking, Charter, Concluding, Discussing, Gathering, GroupState
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock
 from ioa.protocol.codec import encode_value, validate
 from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, is_token
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Payload, phase_for_header, version_of
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
 
-_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
 
@@ -76,7 +77,7 @@ class Reply:
 
     Attributes:
         text: Its words, taken as they are.
-        choose: The option, the way out or the next speaker that it chooses.
+        choose: The option, the way out or the next speaker that it chooses; several who speak side by side with commas between.
         fields: What it fills in, as it is written.
     """
 
@@ -92,10 +93,17 @@ class Seat:
         network: The system as the seat sees it.
         person: The name behind `human-`.
         clock: Stamps what is said.
+
+    Raises:
+        InvalidInputError: Nobody can be called so.
     """
 
     def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
         self.me = seat_of(person)
+        if not person or not is_token(self.me):
+            raise InvalidInputError(
+                f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
+            )
         self._network = network
         self._clock = clock
 
@@ -238,7 +246,7 @@ def _awaited_as(history: GroupHistory, me: AgentId, turn: int) -> Awaited:
 def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: Reply) -> Payload | None:
     """Return what a person has said in a turn already, if it is what it says now."""
     own = [one.payload for one in history.messages() if (one.header.sender, one.header.turn) == (me, turn)]
-    return next((payload for payload in own if _is_same(payload, reply)), None)
+    return next((one for one in own if (reply == Reply() if turn in history.said_again else _is_same(one, reply))), None)
 
 
 def lacking(awaited: Awaited, reply: Reply) -> Sequence[Blank]:
@@ -250,46 +258,70 @@ def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
     """Make a message of what a person answers."""
     offered = awaited.offer
     if awaited.kind == "decide":
-        if reply.choose is None:
-            raise InvalidInputError(f"This is to be decided: choose one of {', '.join(offered.options)}.")
-        members = tuple(filter(None, reply.fields.get("members", "").split(",")))
-        return validate(Decision, {"choice": reply.choose, "content": reply.text, "members": members})
+        return _decision(awaited, reply)
     if awaited.kind == "conclude":
+        if not reply.text.strip():
+            raise InvalidInputError("A conclusion says something: it is the result of the goal.")
         return validate(Conclusion, {"content": reply.text, **({"reason": reply.choose} if reply.choose else {})})
     if offered.again:
+        if reply != Reply():
+            raise InvalidInputError("Your draft was passed, and is said again as it is: answer with the item alone.")
         draft = history.draft(awaited.me, offered.again)
         assert draft is not None, "who is to say a draft again has said it"
         return draft[1]
     if missing := lacking(awaited, reply):
         raise InvalidInputError(f"Fill in {', '.join(blank.name for blank in missing)} too.")
-    chosen = {"go": reply.choose} if reply.choose in offered.go else {"next_speaker": reply.choose}
-    blanks = {blank.name: blank for blank in offered.form}
-    filled = {name: _value(blanks.get(name), written) for name, written in reply.fields.items()}
-    return validate(Discussion, {"content": reply.text, "fields": filled, **chosen})
+    kinds = {blank.name: blank.kind for blank in offered.form}
+    filled = {name: read_value(kinds.get(name, "text"), written) for name, written in reply.fields.items()}
+    return validate(Discussion, {"content": reply.text, "fields": filled, **_chosen(offered, reply.choose)})
 
 
-def _value(blank: Blank | None, written: str) -> FieldValue:
-    """Read what was written into a field; what cannot be read the router refuses, with what the field is."""
-    if blank is not None and blank.kind == "yes_no":
-        return _YES_NO.get(written.lower(), written)
-    if blank is not None and blank.kind == "number" and written.lstrip("-").isdecimal() and len(written) < 16:
-        return int(written)
-    return written
+def _decision(awaited: Awaited, reply: Reply) -> Decision:
+    """Make a decision that can be: a wrong one would cost a try."""
+    stage, options = awaited.state.stage, awaited.offer.options
+    assert isinstance(stage, Asking)
+    if reply.choose is None:
+        raise InvalidInputError(f"This is to be decided: choose one of {', '.join(options)}.")
+    if reply.choose not in options:
+        raise InvalidInputError(f"{reply.choose!r} is none of the options: {', '.join(options)}.")
+    members = _names(reply.fields.get("members"))
+    decided = validate(Decision, {"choice": reply.choose, "content": reply.text, "members": members})
+    try:
+        check_step(awaited.state, stage, decided)
+    except IllegalEventError as error:
+        raise InvalidInputError(error.message) from None
+    return decided
+
+
+def _chosen(offered: Offer, choose: str | None) -> Mapping[str, object]:
+    names = _names(choose)
+    if len(names) > 1:
+        return {"next_speakers": names}
+    return {"go": choose} if choose in offered.go else {"next_speaker": choose}
+
+
+def _names(written: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, map(str.strip, (written or "").split(","))))
 
 
 def _is_same(payload: Payload, reply: Reply) -> bool:
     """Whether a message is what a person answers now."""
     match payload:
-        case Decision(choice=choice, content=content):
-            return (choice, content) == (reply.choose, reply.text)
-        case Discussion(content=content, go=go, next_speaker=to, fields=fields):
-            told = {name: str(value).lower() for name, value in fields.items()}
-            wanted = {name: str(_YES_NO.get(value.lower(), value)).lower() for name, value in reply.fields.items()}
-            return (content, go or to, told) == (reply.text, reply.choose, wanted)
-        case Conclusion(content=content):
-            return content == reply.text
+        case Decision(choice=choice, content=content, members=members):
+            return (choice, content, members) == (reply.choose, reply.text, _names(reply.fields.get("members")))
+        case Discussion(content=content, fields=fields):
+            chosen = payload.next_speakers or _names(payload.go or payload.next_speaker)
+            told = {name: _reads_as(written, fields.get(name)) for name, written in reply.fields.items()}
+            return (content, chosen, fields) == (reply.text, _names(reply.choose), told)
+        case Conclusion(content=content, reason=reason):
+            return (content, reason) == (reply.text, reply.choose or Reason.CONCLUDED)
         case _:
             return False
+
+
+def _reads_as(written: str, value: FieldValue | None) -> FieldValue:
+    """Read what is written into a field as the kind of value that stands there."""
+    return read_value("yes_no" if isinstance(value, bool) else "number" if isinstance(value, int) else "text", written)
 
 
 def item_of(item: str) -> tuple[CommId, int]:

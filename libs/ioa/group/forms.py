@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -11,6 +12,9 @@ from ioa.protocol.policy import FieldKind, FieldValue, FormField, Policy
 
 YES, NO = "yes", "no"
 """How a tally calls what is true and what is not."""
+
+_NUMBER = re.compile(r"[-+]?\d{1,15}")
+_YES_NO = {"yes": True, "true": True, "no": False, "false": False}
 
 
 class Blank(NamedTuple):
@@ -55,6 +59,13 @@ def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> 
         if value is None or not _fits(blank, value):
             lead = "is missing" if value is None else "cannot be what you say"
             raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {in_words(blank)}.")
+
+
+def read_value(kind: FieldKind, written: str) -> FieldValue:
+    """Read what somebody has written into a field; what cannot be read stays as it is, for `check_fields` to refuse."""
+    if kind == "yes_no":
+        return _YES_NO.get(written.lower(), written)
+    return int(written) if kind == "number" and _NUMBER.fullmatch(written) else written
 
 
 def in_words(blank: Blank) -> str:

@@ -275,6 +275,19 @@ class Guard(PolicyPart):
     most: Annotated[int | None, Field(strict=True, ge=1, le=200_000, exclude_if=_is_none)] = None
     words: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=64)] = ()
 
+    def objection(self, content: str, texts: Iterable[str] = ()) -> str:
+        """Say what is wrong with words, and with the texts that go with them; empty if they pass."""
+        match self.kind:
+            case "not_empty":
+                return "" if content.strip() else "it says nothing"
+            case "longest":
+                too_long = self.most is not None and len(content) > self.most
+                return f"it has {len(content):,} characters, and {self.most:,} are the most" if too_long else ""
+            case "without":
+                said = [one.casefold() for one in (content, *texts)]
+                held = [word for word in self.words if any(word.casefold() in text for text in said)]
+                return f"it must do without {', '.join(map(repr, held))}" if held else ""
+
 
 class Review(PolicyPart):
     """Who passes a message before others hear it.

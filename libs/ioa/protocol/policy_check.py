@@ -227,6 +227,8 @@ def _of_feedback(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding
                 yield _error(where, f"the guard {guard.kind!r} takes no `{name}`")
             elif name == needed and not given:
                 yield _error(where, f"the guard {guard.kind!r} needs `{name}`")
+        if node.opens is not None and node.opens.say and (why := guard.objection(node.opens.say)):
+            yield _error(where, f"what {node.opens.role} opens it with cannot be said here by its own guards: {why}")
     if node.review is None:
         return
     yield from _of_role(where, node.review.by, roles)

@@ -386,6 +386,11 @@ class _Reading:
         named: list[str] = [key for key in ("agent", "agents", "need") if key in told]
         if told.get("human") not in (None, False):
             named.append("human")
+            if told["human"] == "":
+                self._wrong(where, "`human` is empty: it is true, or whose seat it is")
+            if told.get("count", 1) != 1:
+                self._wrong(where, "`count` goes with agents: a person has one seat, so give each person a role")
+                filling["count"] = 1
             filling["agents"] = [seat_of(name if told["human"] is True else str(told["human"]))]
             told["human"] = told["human"] if not isinstance(told["human"], str) else True
         if len(named) > 1:

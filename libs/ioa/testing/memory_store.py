@@ -158,9 +158,10 @@ class MemoryStore:
         await self._arrive()
         return self._summaries.get(comm_id)
 
-    async def remember(self, user: str, passages: Sequence[Passage]) -> None:
-        """Keep passages, each once."""
+    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage], there: Collection[str]) -> None:
+        """Keep passages, each once, and forget what was struck."""
         await self._arrive()
+        self._passages = {key: kept for key, kept in self._passages.items() if key[0] != comm_id or key[1] in there}
         for one in passages:
             self._passages.setdefault((one.comm_id, one.name), (user, one))
 

@@ -445,12 +445,14 @@ async def test_passages_are_found_by_their_words_and_for_their_user_alone(store:
     told = [("m1", "the old mill burnt down"), ("m2", "a mill, a mill!"), ("m3", "nothing of it")]
     passages = [Passage(here, name, text) for name, text in told]
     for _ in range(2):
-        await store.remember("ada", passages)
-    await store.remember("eve", [Passage(there, "m1", "the mill of Eve")])
+        await store.remember("ada", here, passages, {"m1", "m2", "m3"})
+    await store.remember("eve", there, [Passage(there, "m1", "the mill of Eve")], {"m1"})
     words = 'Who burnt the "old" mill? AND NOT (x:'
     assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m1", "m2"]
     assert list(await store.recall("ada", "mill", 1, {(here, "m2")})) == passages[:1]
     assert list(await store.recall("ada", "?!", 5, ())) == []
+    await store.remember("ada", here, [], {"m2", "m3"})  # the first was struck
+    assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m2"]
     await store.forget_group(here)
     assert list(await store.recall("ada", "mill", 5, ())) == []
     assert [one.text for one in await store.recall("eve", "mill", 5, ())] == ["the mill of Eve"]
@@ -460,7 +462,7 @@ async def test_a_summary_replaces_the_one_before(store: AgentStore) -> None:
     """One for each group, which goes with it."""
     here = CommId("here")
     for number in ("1", "2"):
-        await store.put_summary(here, StoredSummary(f"m{number}", f"summary {number}"))
-    assert await store.summary(here) == StoredSummary("m2", "summary 2")
+        await store.put_summary(here, StoredSummary(frozenset({"m0", f"m{number}"}), f"summary {number}"))
+    assert await store.summary(here) == StoredSummary(frozenset({"m0", "m2"}), "summary 2")
     await store.forget_groups()
     assert await store.summary(here) is None

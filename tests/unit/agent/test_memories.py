@@ -79,6 +79,53 @@ async def test_a_summary_is_made_each_time_that_so_much_is_left_out(ioa_system: 
     assert "summary 1" in second and "turn 4" not in second and "turn 8" in second and "turn 9" not in second
 
 
+async def test_what_leaves_sight_late_is_summed_up_too(ioa_system: System) -> None:
+    """What a role has said stays in sight while newer things are summed up, and is summed up when the role speaks again."""
+    views: list[TurnView] = []
+    talk = {"roles": ["host", "guest"]}
+    team = _team(None) | {
+        "roles": {"host": "host", "guest": {"agent": "guest", "memory": {"window": 1, "last": {"expert": 1}, "summary": 2}}},
+        "nodes": [
+            {"name": "first", "roles": ["expert"], "then": "talk"},
+            {"name": "talk", **talk, "max": 6, "then": "second"},
+            {"name": "second", "roles": ["expert"], "then": "more"},
+            {"name": "more", **talk, "max": 6},
+        ],
+    }
+    team["roles"]["expert"] = "expert"
+    model = ScriptedModel(lambda asked: ModelAnswer(f"summary {len(model.asked)}"))
+    agents = [_speaker(name, views if name == "guest" else [], "turn {}") for name in team["roles"]]
+    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents, model=model)
+    assert done.succeeded
+    assert sum("expert: turn 1\n" in asked.prompt for asked in model.asked) == 1
+
+
+async def test_what_was_struck_is_recalled_nowhere(ioa_system: System, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A passage goes once its message is struck, so that no other group of the user is told of it."""
+    stores: list[MemoryStore] = []
+
+    class Kept(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            stores.append(self)
+
+    monkeypatch.setattr(system, "MemoryStore", Kept)
+    watcher = Agent("watcher", description="watches", examples=["watch"])
+
+    @watcher.speak
+    async def watch(view: TurnView) -> Said:
+        return view.decide("talk" if view.offer is not None and "talk" in view.offer.options else "nothing")
+
+    team = _team({"window": 1, "relevant": 5}, 3)
+    team["roles"]["watcher"] = {"agent": "watcher", "hears_all": True}
+    team["nodes"][0]["visits"] = 2
+    team["watchers"] = [{"role": "watcher", "may": ["go"], "go": ["talk"], "every": 3}]
+    agents = [_speaker("host", [], "rose {}"), _speaker("guest", [], "rose {}"), watcher]
+    assert (await ioa_system.run(GoalOrder(goal="Talk of a rose.", team=team_of(team)), agents=agents)).succeeded
+    texts = [one.text for store in stores for _, one in store._passages.values()]
+    assert texts and "host: rose 1" not in texts
+
+
 @pytest.mark.parametrize("how", ["hangs", "away", "nothing", "none"])
 async def test_a_model_that_fails_costs_no_turn(ioa_system: System, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor does a lack of one: the talk goes on without a summary, and it is not waited for again in each turn."""
@@ -105,7 +152,7 @@ async def test_what_was_struck_is_forgotten(ioa_system: System, monkeypatch: pyt
 
     class Outdated(MemoryStore):
         async def summary(self, comm_id: CommId) -> StoredSummary | None:
-            return StoredSummary("struck", "They sang.")
+            return StoredSummary(frozenset({"struck"}), "They sang.")
 
     monkeypatch.setattr(system, "MemoryStore", Outdated)
     views = await _talk(ioa_system, {"window": 1, "summary": 9}, turns=4)

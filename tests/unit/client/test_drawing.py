@@ -10,7 +10,7 @@ from ioa.client.drawing import drawn, drawn_group
 from ioa.errors import InvalidInputError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot
-from ioa.protocol.team import read_toml
+from ioa.protocol.team import read_toml, team_of
 from tests.unit.group.scenario import launched, launched_under
 from tests.unit.protocol.policies import SHIPPED, any_policy
 
@@ -27,6 +27,25 @@ def test_a_debate_is_drawn() -> None:
         "    classDef here stroke-width:4px\n"
         "    class n1 here\n"
     )
+
+
+def test_watchers_stand_beside() -> None:
+    """Where each watches, after what, and what it may do."""
+    team = {
+        "team": "t",
+        "roles": {"a": "ada", "b": "bob", "c": "eve"},
+        "nodes": [{"name": "x", "roles": ["a", "b"], "max": 4, "visits": 2}],
+        "watchers": [
+            {"role": "c", "by": "b", "may": ["remove", "go"], "go": ["x"]},
+            {"role": "a", "node": "x", "every": 3, "may": "end"},
+        ],
+    }
+    assert (
+        "    note right of n0\n"
+        "        c watches all, after each message of b, and may remove or go to x\n"
+        "        a watches x, after messages, each 3 turns, and may end\n"
+        "    end note\n"
+    ) in drawn(team_of(team).policy)
 
 
 def test_a_group_is_drawn_with_the_node_it_stands_in() -> None:

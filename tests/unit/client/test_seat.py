@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.cli.people import take_part
+from ioa.cli.people import document, in_words_of, take_part, waiting_for_anybody, who_answers
 from ioa.client.seat import Awaited, Reply, Seat, people_in
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -36,7 +36,7 @@ def agent(name: str) -> Agent:
         if view.offer.concluding:
             return view.conclude(view.conversation[-1].content)
         if view.offer.options:
-            return view.decide("human-luna" if "human-luna" in view.offer.options else "end")
+            return view.decide(next((one for one in ("human-luna", "pass") if one in view.offer.options), "end"))
         return view.say(f"{name} in turn {view.turn}", fields={one.name: True for one in view.offer.form if one.required})
 
     return this
@@ -127,14 +127,17 @@ async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
         await take_part(running.seat("anna"), GoalName(LOCAL, GoalId("desk")), told.append, read_line)
         assert (await goal).content == "All of it."
     assert [one.partition("\n")[0].partition("  ")[2] or one for one in told] == [
-        "clerk: clerk in turn 1", "anna is to decide at work", "choose>", "why>",
+        "clerk: clerk in turn 1", "anna is to decide where the group goes on at work", "choose>", "why>",
         "'over' is none of the options: end, stay. Once more:", "choose>", "why>", "anna is to state the conclusion", "you>",
     ]  # fmt: skip
 
 
 async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
-    """An item that is none, a group that is not there, and a form that is not filled in."""
+    """An item that is none, a group that is not there, and who cannot be."""
     async with ioa_system.serve(agent("clerk")) as running:
+        for name in ("an na", "", "anna.1", "a" * 60):
+            with pytest.raises(InvalidInputError, match="Nobody is called"):
+                running.seat(name)
         seat = running.seat("anna")
         with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
             await seat.answer("here", Reply("Yes."))
@@ -142,3 +145,106 @@ async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
             await seat.answer("nowhere.1", Reply("Yes."))
     with pytest.raises(InvalidInputError, match="only people take part"):
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
+
+
+async def test_a_draft_is_said_again_by_its_item(ioa_system: System) -> None:
+    """Once or twice, and with no other words; numbers are read strictly, and a conclusion is no other for another reason."""
+    roles = {"boss": "boss", "author": {"human": "anna"}}
+    node = {"name": "write", "roles": ["author"], "max": 1, "review": {"by": "boss"}, "form": {"score": "number"}}
+    team = team_of({"team": "draft", "leader": "author", "roles": roles, "nodes": [node]})
+    async with ioa_system.serve(agent("boss")) as running:
+        seat = running.seat("anna")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        first = await next_of(seat)
+        for wrong in ("--5", "1_0", "5.0", ""):
+            with pytest.raises(InvalidInputError, match="whole number"):
+                await seat.answer(first.item, Reply("Closed.", fields={"score": wrong}))
+        await seat.answer(first.item, Reply("Closed.", fields={"score": "+5"}))
+        passed = await next_of(seat)
+        assert passed.offer.again
+        with pytest.raises(InvalidInputError, match="said again as it is"):
+            await seat.answer(passed.item, Reply("Open."))
+        seq = await seat.answer(passed.item, Reply())
+        assert await seat.answer(passed.item, Reply()) == seq
+        ending = await next_of(seat)
+        with pytest.raises(InvalidInputError, match="A conclusion says something"):
+            await seat.answer(ending.item, Reply(" "))
+        await seat.answer(ending.item, Reply("Closed.", choose="failed"))
+        assert (await goal).result.reason is Reason.FAILED
+        with pytest.raises(ConflictError, match="has ended"):
+            await seat.answer(ending.item, Reply("Closed."))
+
+
+async def test_a_person_watches(ioa_system: System) -> None:
+    """A slip costs it no try, names are taken with blanks between, and others than it has named are another answer."""
+    roles = {"player": {"agents": ["ann", "bob", "cyd"]}, "host": {"human": "eve"}}
+    node = {"name": "play", "roles": ["player"], "max": 4}
+    told = {"team": "quiz", "leader": "player", "roles": roles, "nodes": [node], "watchers": [{"role": "host", "may": ["remove"]}]}
+    async with ioa_system.serve(agent("ann"), agent("bob"), agent("cyd")) as running:
+        seat = running.seat("eve")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(told))))
+        asked = await next_of(seat)
+        assert document(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
+        assert "is to decide whether to step in at play" in in_words_of(asked)
+        assert "--field members=…  to remove: some of bob, cyd, human-eve\n" in in_words_of(asked)
+        for wrong in ("bbo", "bob carl", ""):
+            with pytest.raises(InvalidInputError):
+                await seat.answer(asked.item, Reply(choose="remove", fields={"members": wrong}))
+        with pytest.raises(InvalidInputError, match="none of the options"):
+            await seat.answer(asked.item, Reply(choose="removes"))
+        assert (await next_of(seat)).state.stage == asked.state.stage
+        seq = await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob, cyd"}))
+        assert await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob,cyd"})) == seq
+        with pytest.raises(ConflictError):
+            await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob"}))
+        goal.cancel()
+
+
+async def test_a_person_has_several_speak(ioa_system: System) -> None:
+    """Who leads a hub names them with commas between."""
+    node = {"name": "n", "roles": ["h", "p"], "turns": {"mode": "hub", "by": "h"}, "exits": [{"to": "end", "by": "speaker"}]}
+    roles = {"h": {"human": "joe"}, "p": {"agents": ["ann", "bob"]}}
+    team = team_of({"team": "hub", "leader": "p", "roles": roles, "nodes": [{**node, "max": 9}]})
+    async with ioa_system.serve(agent("ann"), agent("bob")) as running:
+        seat = running.seat("joe")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        first = await next_of(seat)
+        seq = await seat.answer(first.item, Reply("Both.", choose="ann, bob"))
+        assert await seat.answer(first.item, Reply("Both.", choose="ann,bob")) == seq
+        second = await next_of(seat)
+        await seat.answer(second.item, Reply("Enough.", choose="end"))
+        said = [one.entry.event.message for one in (await goal).log if isinstance(one.entry.event, Said)]
+    assert sorted(one.header.sender for one in said if one.header.turn == 2) == ["ann", "bob"]
+
+
+async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> None:
+    """A draft to judge, what one's words must be like, which fields may lack, and whose answer one was in a group of two people."""
+    roles = {"author": {"human": "anna"}, "editor": {"human": "ed"}, "boss": "boss"}
+    form = {"score": "number", "note": "text?"}
+    guards = ["not_empty", {"longest": 1000}, {"without": ["damn"]}]
+    node = {"name": "write", "roles": ["author"], "max": 2, "review": {"by": "editor"}, "form": form, "guards": guards}
+    team = team_of({"team": "draft", "leader": "boss", "roles": roles, "nodes": [node]})
+    async with ioa_system.serve(agent("boss")) as running:
+        author, editor = running.seat("anna"), running.seat("ed")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
+        writing = await next_of(author)
+        told = document(writing)
+        assert (told["draft"], told["required"], told["about"]) == (True, ["score"], None)
+        assert in_words_of(writing).splitlines()[2:-1] == [
+            "    what you say is a draft: others hear it once it is passed",
+            "    your words: say something",
+            "    your words: have at most 1,000 characters",
+            "    your words: do without damn",
+            "    --field score=…  a whole number",
+            "    --field note=…  a text that is not empty; it may be left out",
+        ]
+        await author.answer(writing.item, Reply("Closed on Mondays.", fields={"score": "5"}))
+        judging = await next_of(editor)
+        [seen] = [one async for one in waiting_for_anybody(running.client)]
+        assert document(seen) == document(judging)
+        assert document(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
+        assert "ed is to decide whether this draft is passed at write" in in_words_of(seen)
+        await editor.answer(judging.item, Reply(choose="reject"))
+        assert await who_answers(running.client, judging.item) == "ed"
+        assert await who_answers(running.client, writing.item) == "anna"
+        goal.cancel()

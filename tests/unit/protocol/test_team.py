@@ -171,6 +171,18 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         (HEAD + X.replace('"x"', '"X y"'), "node X y: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"),
         (HEAD + 'c = { prompt = "Play." }\n' + X, "role c: say who fills it: `agent`, `agents` or `need`"),
         (HEAD + 'c = { agents = ["p", "q"], count = 2 }\n' + X, "role c: `count` goes with one `agent`, a pool, or with a `need`"),
+        (
+            HEAD + 'c = { human = "" }\n' + X.replace('"b"]', '"b", "c"]'),
+            "role c: `human` is empty: it is true, or whose seat it is",
+        ),
+        (
+            HEAD + 'c = { human = "eve", count = 2 }\n' + X.replace('"b"]', '"b", "c"]'),
+            "role c: `count` goes with agents: a person",
+        ),
+        (
+            HEAD + X + 'guards = [{ without = ["apple"] }]\nopens = { role = "a", say = "Apples!" }',
+            "node x: what a opens it with cannot be said here by its own guards: it must do without 'apple'",
+        ),
         (HEAD + 'c = { agent = "p", timeout = "30" }\n' + X, "role c: `timeout` is '30', and must be a number of seconds"),
         (
             HEAD + X + 'then = "end"\nexits = []',

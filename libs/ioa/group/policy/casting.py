@@ -35,6 +35,12 @@ class Scene(NamedTuple):
         """Return who is present but one."""
         return tuple([one for one in self.present if one != than])
 
+    def following(self, last: int) -> Sequence[int]:
+        """Return the places of all holders of the node's roles, from the one after a member on; who was removed had one too."""
+        places = _places([self.policy.role_numbers[name] for name in self.node.roles], self.members)
+        at = places.index(last) + 1 if last in places else 0
+        return [*places[at:], *places[:at]]
+
     def after(self, state: GroupState, course: Course) -> Scene:
         """See the same node after a turn, which may have been somebody's last one."""
         return scene_of(self.policy, state, course) if self.policy.counts_totals else self._replace(course=course)
@@ -48,10 +54,14 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     node, members = policy.nodes[course.node], state.members
     roles = [policy.role_numbers[name] for name in node.roles]
-    playing = [number for role in roles for number, member in enumerate(members) if role in member.roles and not member.removed]
-    cast = tuple(dict.fromkeys(playing))
+    cast = tuple([number for number in _places(roles, members) if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost and _has_a_turn(policy, roles, members, course, number)])
     return Scene(policy, node, course, state.comm_id, members, cast, present)
+
+
+def _places(roles: Sequence[int], members: Sequence[Member]) -> Sequence[int]:
+    """Return the holders of roles in their order, with removed ones."""
+    return list(dict.fromkeys(number for role in roles for number, member in enumerate(members) if role in member.roles))
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:

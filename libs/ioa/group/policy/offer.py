@@ -159,7 +159,7 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         check_question(said)
     check_addressees(offered, said)
     if offered.guards:
-        check_guards(offered.guards, said.content, said.fields.values())
+        check_guards(offered.guards, said.content, offered.form, said.fields)
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
 

@@ -6,8 +6,9 @@ So nobody's words are changed on the way, and what all hear stands in the log as
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from ioa.group.forms import Blank
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Course, Discussing, Draft, GroupState, Member
 from ioa.protocol.codec import encode_value
@@ -54,23 +55,22 @@ def check_again(digest: str, said: Discussion) -> None:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "Your draft was passed: say it again word for word, and nothing else.")
 
 
-def check_guards(guards: Iterable[Guard], content: str, fields: Iterable[FieldValue] = ()) -> None:
+def check_guards(
+    guards: Iterable[Guard], content: str, form: Iterable[Blank] = (), fields: Mapping[str, FieldValue] | None = None
+) -> None:
     """Refuse what a node does not let pass.
+
+    Args:
+        guards: The guards of the node.
+        content: The words.
+        form: What may be filled in. Only texts are held to the guards: options and names of members are not the speaker's words.
+        fields: What is filled in.
 
     Raises:
         IllegalEventError: It says what is wrong, to who has said it.
     """
+    filled = () if fields is None else [fields.get(one.name) for one in form if one.kind == "text"]
+    texts = [one for one in filled if isinstance(one, str)]
     for guard in guards:
-        match guard.kind:
-            case "not_empty":
-                why = "" if content.strip() else "it says nothing"
-            case "longest":
-                assert guard.most is not None
-                long = len(content) > guard.most
-                why = f"it has {len(content):,} characters, and {guard.most:,} are the most" if long else ""
-            case "without":
-                texts = [one.casefold() for one in (content, *fields) if isinstance(one, str)]
-                held = [word for word in guard.words if any(word.casefold() in text for text in texts)]
-                why = f"it must do without {', '.join(map(repr, held))}" if held else ""
-        if why:
+        if why := guard.objection(content, texts):
             raise IllegalEventError(RejectionCode.GUARDED, f"This cannot be said here: {why}.")

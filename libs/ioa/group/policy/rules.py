@@ -231,7 +231,7 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
-    check_guards(offered.guards, payload.content, payload.fields.values())
+    check_guards(offered.guards, payload.content, offered.form, payload.fields)
     check_fields(offered.form, payload.fields)
     tasks.reject(state, payload.rejects)
     course = counted(state, policy, sender, {} if stage.form else payload.fields)

@@ -76,9 +76,8 @@ def _hub(scene: Scene) -> tuple[int, ...]:
 
 def _in_order(scene: Scene, _named: int | None) -> int:
     """Return who is next in the cast after the last speaker; the last speaker itself if nobody else is present."""
-    last, cast = scene.course.last, scene.cast
-    at = cast.index(last) if last in cast else -1
-    return next(number for number in (*cast[at + 1 :], *cast[: at + 1]) if number in scene.present)
+    assert scene.course.last is not None
+    return next(number for number in scene.following(scene.course.last) if number in scene.present)
 
 
 def _nominated(scene: Scene, named: int | None) -> int:

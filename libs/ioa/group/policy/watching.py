@@ -6,6 +6,7 @@ from ioa.group.policy.casting import Scene
 from ioa.group.policy.ways_out import is_open
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Course, GroupState, Member
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision
 from ioa.protocol.policy import Exit, Policy, Watcher
 
@@ -39,6 +40,15 @@ def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ..
     return (*(verb for verb in watcher.may if verb != "go" and (others or verb != "remove")), *earlier)
 
 
+NAMING = ("remove", "hint")
+"""What a watcher may choose that names members."""
+
+
+def nameable(state: GroupState, choice: str) -> tuple[AgentId, ...]:
+    """Return whom a watcher may name with what it chooses of `NAMING`: the owner is not to be removed."""
+    return tuple([one for one in state.hearing if choice == "hint" or one != state.owner])
+
+
 def check_step(state: GroupState, stage: Asking, decided: Decision) -> None:
     """Refuse a decision that names members who cannot be meant, or nobody where somebody is.
 
@@ -46,8 +56,7 @@ def check_step(state: GroupState, stage: Asking, decided: Decision) -> None:
         IllegalEventError: It says whom it may name.
     """
     choice, named = decided.choice, decided.members
-    names = stage.about == "watch" and choice in ("remove", "hint")
-    legal = [one for one in state.hearing if choice == "hint" or one != state.owner] if names else []
+    names, legal = stage.about == "watch" and choice in NAMING, nameable(state, choice)
     why = ""
     if named and not names:
         why = f"{choice} names nobody: leave `members` out."
