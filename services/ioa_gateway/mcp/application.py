@@ -20,7 +20,7 @@ def create_application(reach: Reach) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
-        again = await replayed(request, _MAX_BYTES)
+        again = await call.while_let_in(replayed(request, _MAX_BYTES))
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
             await manager.handle_request({**scope, CALL: call}, again, send)

@@ -18,10 +18,12 @@ from pydantic import BaseModel, Field
 from ioa.distribution import installed_version
 from ioa.errors import IoaError, NotFoundError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.goal_order import GoalOrder, InlineInput
-from ioa.protocol.ids import AgentId, GoalId, GoalName
+from ioa.protocol.codec import check_texts
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.mcp.told import MOST_ENTRIES, FoundAgent, FoundAgents, Progress, Started, Status
+from ioa_gateway.routes.goals import MAX_SEQUENCE
 
 CALL = "ioa.call"
 """Where the request's `ApiCall` lies in its scope."""
@@ -98,7 +100,7 @@ async def wait(
     context: Context,
     goal_id: GoalIdArgument,
     seconds: Seconds = 20,
-    after: Annotated[int, Field(ge=0, description="`after` of the last wait; 0 tells all")] = 0,
+    after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="`after` of the last wait; 0 tells all")] = 0,
 ) -> Progress:
     """Wait until a goal has ended or the time is over, and tell what agents said meanwhile. Call it again as often as needed."""
     with _told():
@@ -194,22 +196,20 @@ async def _launched(
     call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
 ) -> GoalName:
     call.limits.check_launch(call.caller.key_id)
-    order = GoalOrder(
-        goal=goal,
-        goal_id=goal_id,
-        agent=None if agent is None else AgentId(agent),
-        max_turns=max_turns,
-        inputs=tuple(InlineInput(name=file.name, text=file.text) for file in files),
-    )
-    return (await call.client.launch(call.labelled(order))).name
+    inputs = [file.model_dump() for file in files]
+    said = {"goal": goal, "goal_id": goal_id, "agent": agent, "max_turns": max_turns, "inputs": inputs}
+    check_texts(said, "arguments")
+    return (await call.client.launch(call.labelled(GoalOrder.model_validate(said)))).name
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:
     await call.client.goal(name)  # whoever waits for a goal that is none is told so
     try:
         async with asyncio.timeout(seconds):
-            await call.client.result(name, wait=True)
+            await call.while_let_in(call.client.result(name, wait=True))
     except TimeoutError:
         pass
     status = await call.client.goal(name)
-    return Progress.of(status, await call.client.entries(name, after=after, limit=MOST_ENTRIES), after)
+    progress = Progress.of(status, await call.client.entries(name, after=after, limit=MOST_ENTRIES), after)
+    call.keyring.check(call.caller)
+    return progress

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
-from ioa.protocol.api_keys import Scope
+from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
 from tests.contract.system_client.members import ADA, BOB, Members
@@ -94,13 +94,17 @@ async def test_tools_are_always_the_same_and_tell_what_is_wrong(http: httpx.Asyn
             await client.call_tool("wait", {"goal_id": "a b"}),
             await client.call_tool("wait", {"goal_id": "none", "seconds": 51}),
             await client.call_tool("start_group", {"goal": " "}),
+            await client.call_tool("wait", {"goal_id": "none", "after": 10**30}),
+            await client.call_tool("start_group", {"goal": "x", "files": [{"name": "../x", "text": ""}]}),
+            await client.call_tool("start_group", {"goal": "x", "agent": "a b"}),
         ]
         goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
         await members.launch(GoalId(goal_id))
         cancelled = await called(client, "cancel", goal_id=goal_id, why="no need")
     assert ([tool.name for tool in tools], all(tool.output_schema for tool in tools)) == (TOOLS, True)
     assert {one["agent"] for one in found["agents"]} == {"ada", "bob"}
-    assert [one.is_error for one in wrong] == [True] * 4
+    assert [one.is_error for one in wrong] == [True] * 7
+    assert [part in str(one.content) for part, one in zip(("after", "../x", "agent"), wrong[4:], strict=True)] == [True] * 3
     assert "There is no goal none." in str(wrong[0].content)
     assert cancelled["result"]["reason"] == "cancelled"
 
@@ -163,3 +167,18 @@ async def test_a_key_that_may_not_read_is_told_nothing(http: httpx.AsyncClient, 
         refused = await client.call_tool("cancel", {"goal_id": goal_id})
     result = await http.get(f"/goals/{goal_id}/result", headers=BEARER)
     assert (refused.is_error, "goals:read" in str(refused.content), result.status_code) == (True, True, 204)
+
+
+async def test_a_revoked_key_is_told_nothing_more(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Who waits with a key that is revoked meanwhile is told so soon, and not what was said."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+    await members.launch(GoalId(goal_id))
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    asked = {"name": "wait", "arguments": {"goal_id": goal_id, "seconds": 50}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with asyncio.timeout(15), http.stream("POST", url, json=body, headers=accept) as answer:
+        await door.keys.remove(KeyId("web"))
+        told = (await answer.aread()).decode()
+    assert (answer.status_code, "lets nobody in any more" in told, "leads a team" in told) == (200, True, False)
