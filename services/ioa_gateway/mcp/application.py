@@ -6,6 +6,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ioa_gateway.a2a.bodies import check_body
 from ioa_gateway.calls import replayed
 from ioa_gateway.mcp.tools import CALL, create_server
 from ioa_gateway.reach import Reach
@@ -20,7 +21,7 @@ def create_application(reach: Reach) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
-        again = await call.while_let_in(replayed(request, _MAX_BYTES))
+        again = await call.while_let_in(replayed(request, _MAX_BYTES, check_body))
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
             await manager.handle_request({**scope, CALL: call}, again, send)

@@ -182,3 +182,11 @@ async def test_a_revoked_key_is_told_nothing_more(http: httpx.AsyncClient, door:
         await door.keys.remove(KeyId("web"))
         told = (await answer.aread()).decode()
     assert (answer.status_code, "lets nobody in any more" in told, "leads a team" in told) == (200, True, False)
+
+
+async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncClient) -> None:
+    """What would keep the gateway from serving others, since each value of it takes time, is not looked at."""
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    asked = {"name": "start_group", "arguments": {"goal": "x", "files": [{}] * 2_000}}
+    refused = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
+    assert (refused.status_code, "1,000 values" in refused.json()["detail"]) == (413, True)
