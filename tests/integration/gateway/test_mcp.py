@@ -152,8 +152,8 @@ async def test_the_same_words_mean_the_same_goal_for_a_while(http: httpx.AsyncCl
 async def test_there_are_no_streams_but_answers(http: httpx.AsyncClient) -> None:
     """Nobody opens a stream that is tied to no call, which would be counted nowhere and outlive its key."""
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"
-    refused = await http.get(url, headers={"Accept": "text/event-stream"})
-    assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+    async with http.stream("GET", url, headers={"Accept": "text/event-stream"}) as refused:
+        assert (refused.status_code, refused.headers.get("allow")) == (405, "POST")
 
 
 async def test_a_key_that_may_not_read_is_told_nothing(http: httpx.AsyncClient, door: Door, members: Members) -> None:
