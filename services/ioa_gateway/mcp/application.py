@@ -6,7 +6,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ioa_gateway.a2a.bodies import check_body
+from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import replayed
 from ioa_gateway.mcp.tools import CALL, create_server
 from ioa_gateway.reach import Reach
