@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,6 +35,7 @@ from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
 
+_TURN = re.compile(r"[0-9]{1,9}")
 _TOO_LATE = (RejectionCode.STALE_TURN, RejectionCode.NOT_YOUR_FLOOR, RejectionCode.GROUP_ENDED, RejectionCode.WRONG_PHASE)
 
 
@@ -331,7 +333,7 @@ def item_of(item: str) -> tuple[CommId, int]:
         InvalidInputError: It is none.
     """
     comm_id, _, turn = item.rpartition(".")
-    if not is_token(comm_id) or not turn.isdecimal():
+    if not is_token(comm_id) or not _TURN.fullmatch(turn):
         raise InvalidInputError(f"{item!r} is nothing that `ioa waiting` shows.", hint="An item is a group and a turn: GROUP.TURN.")
     return CommId(comm_id), int(turn)
 

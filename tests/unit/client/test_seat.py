@@ -139,8 +139,9 @@ async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
             with pytest.raises(InvalidInputError, match="Nobody is called"):
                 running.seat(name)
         seat = running.seat("anna")
-        with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
-            await seat.answer("here", Reply("Yes."))
+        for item in ("here", f"room.{'1' * 5_000}"):
+            with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
+                await seat.answer(item, Reply("Yes."))
         with pytest.raises(NotFoundError):
             await seat.answer("nowhere.1", Reply("Yes."))
     with pytest.raises(InvalidInputError, match="only people take part"):
