@@ -1,12 +1,13 @@
 """IoA, an Internet of Agents on NATS. The names below are the public API; everything else may change.
 
-Each is loaded when it is first used (PEP 562), so that a part of the library costs no more than itself.
+Each is loaded when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ioa.agent.chatting import ChatAnswer
@@ -101,12 +102,4 @@ _HOMES = {
 }
 """Where each name is defined; all others are errors."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "ioa.errors")), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, {**dict.fromkeys(__all__, "ioa.errors"), **_HOMES})

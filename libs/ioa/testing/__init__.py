@@ -5,8 +5,9 @@ Each is loaded when it is first used. `ioa_testkit` has whole systems for tests.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ioa.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from ioa.testing.chat_model_contract import ChatModelContract
@@ -28,12 +29,4 @@ _HOMES = {
 }
 """Where each name is defined."""
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)
