@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import UserId
+from ioa.protocol.ids import GoalId, UserId
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,24 @@ class Caller:
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def check(self, scope: Scope) -> None:
+    def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.
 
         Raises:
             ForbiddenError: The key is not for that.
         """
-        if scope not in self.scopes:
-            raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+        for scope in scopes:
+            if scope not in self.scopes:
+                raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+
+    def goal_id(self, entrance: str, *said: str) -> GoalId:
+        """Derive a goal's id of who asks and what is said: said again it means the same goal, at whichever replica.
+
+        Args:
+            entrance: The letter that ids of this entrance begin with, so that those of two never meet.
+            said: What tells one goal of this caller from all others.
+        """
+        return GoalId(entrance + hashlib.sha256("|".join((self.key_id, *said)).encode()).hexdigest()[:32])
 
 
 NOBODY = Caller("", UserId(""), frozenset())

@@ -47,8 +47,19 @@ class CallerLimits:
             raise RateLimitedError(f"This key follows and fetches {STREAMS} things here already.", hint="End some of them.")
 
     @contextmanager
+    def new_stream(self, key_id: str) -> Iterator[None]:
+        """Count a stream for as long as the block, if there is room for it.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        self.check_stream(key_id)
+        with self.stream(key_id):
+            yield
+
+    @contextmanager
     def stream(self, key_id: str) -> Iterator[None]:
-        """Count a stream for as long as the block."""
+        """Count a stream for as long as the block; that there is room was seen before it began to answer."""
         self._streams[key_id] += 1
         try:
             yield

@@ -63,8 +63,7 @@ def create_application(reach: Reach) -> ASGIApp:
         with ExitStack() as places:
             unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
-                call.limits.check_stream(call.caller.key_id)
-                places.enter_context(call.limits.stream(call.caller.key_id))
+                places.enter_context(call.limits.new_stream(call.caller.key_id))
             try:
                 again = await replayed(request, _MAX_BYTES, check_body)
             except InvalidInputError as error:

@@ -84,8 +84,7 @@ class Tasks(RequestHandler):
         with _told():
             goal = await _begun(params, asked)
             if not params.configuration.return_immediately:
-                asked.call.limits.check_stream(asked.call.caller.key_id)
-                with asked.call.limits.stream(asked.call.caller.key_id):
+                with asked.call.limits.new_stream(asked.call.caller.key_id):
                     await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
@@ -180,8 +179,7 @@ def _asked(context: ServerCallContext, *scopes: Scope) -> Asked:
     asked = context.state[ASKED]
     assert isinstance(asked, Asked), "the application puts it there"
     with _told():
-        for scope in scopes:
-            asked.call.caller.check(scope)
+        asked.call.caller.check(*scopes)
     return asked
 
 
@@ -261,8 +259,7 @@ async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
 async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url)
-    call.limits.check_stream(call.caller.key_id)
-    with call.limits.stream(call.caller.key_id):  # until the room counts it
+    with call.limits.new_stream(call.caller.key_id):  # until the room counts it
         task, seq = await _standing(asked, telling)
         yield task
     if task.status.state in TERMINAL and after is None:

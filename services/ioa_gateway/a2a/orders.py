@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import mimetypes
 
@@ -20,9 +19,8 @@ CONTEXT = "a2a-context"
 
 
 def goal_id_of(message: Message, pool: PoolId | None, call: ApiCall) -> GoalId:
-    """Derive the id of a message's goal: a message that is sent again means the same goal, at whichever replica."""
-    digest = hashlib.sha256(f"{call.caller.key_id}|{pool or ''}|{message.message_id}".encode()).hexdigest()
-    return GoalId(f"a{digest[:32]}")
+    """Derive the id of a message's goal: a message that is sent again means the same goal."""
+    return call.caller.goal_id("a", pool or "", message.message_id)
 
 
 def check_media_types(message: Message) -> None:

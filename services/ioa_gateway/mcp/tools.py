@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Annotated, Literal
+from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
@@ -92,7 +91,7 @@ async def start_group(
     """Have agents form a team for a goal. Returns at once; call wait for what comes of it."""
     with _told():
         call = _call(context, Scope.GOALS_WRITE)
-        goal_id = None if key is None else _goal_id(call, "start", key)
+        goal_id = None if key is None else call.caller.goal_id("m", "start", key)
         return Started(goal_id=(await _launched(call, goal, files, agent, max_turns, goal_id)).goal_id)
 
 
@@ -121,7 +120,7 @@ async def ask_agent(
     """
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
-        goal_id = await _asked_before(call, agent, task) if key is None else _goal_id(call, "ask", key)
+        goal_id = await _asked_before(call, agent, task) if key is None else call.caller.goal_id("m", "ask", key)
         name = await _launched(call, task, (), agent, 40, goal_id)
         return await _progress(call, name, seconds, 0)
 
@@ -163,8 +162,7 @@ def _call(context: Context, *scopes: Scope) -> ApiCall:
     request = context.request_context.request
     call = None if request is None else request.scope[CALL]
     assert isinstance(call, ApiCall), "the application puts it there"
-    for scope in scopes:
-        call.caller.check(scope)
+    call.caller.check(*scopes)
     return call
 
 
@@ -177,14 +175,10 @@ def _told() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
-def _goal_id(call: ApiCall, kind: Literal["ask", "start"], key: str) -> GoalId:
-    return GoalId(f"m{hashlib.sha256(f'{call.caller.key_id}|{kind}|{key}'.encode()).hexdigest()[:32]}")
-
-
 async def _asked_before(call: ApiCall, agent: str, task: str) -> GoalId:
     """Return the id of the goal that these words meant in the period before this one, if they did, or mean in this one."""
     period = int(call.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
-    before, now = (_goal_id(call, "ask", json.dumps([agent, task, one])) for one in (period - 1, period))
+    before, now = (call.caller.goal_id("m", "ask", json.dumps([agent, task, one])) for one in (period - 1, period))
     try:
         await call.client.goal(GoalName(call.caller.user, before))
     except NotFoundError:

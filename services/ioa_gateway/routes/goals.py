@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from typing import Annotated
 
 from pydantic import Field
@@ -99,9 +98,9 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
     if key is not None:
         if not 1 <= len(key) <= _MAX_KEY_CHARS:
             raise InvalidInputError(f"{IDEMPOTENCY_KEY} has 1 to {_MAX_KEY_CHARS} characters.")
-        digest = hashlib.sha256(f"{call.caller.key_id}|{key}".encode()).hexdigest()[:32]
-        order = order.model_copy(update={"goal_id": GoalId(f"k{digest}")})
-        known = await _found(call, GoalName(call.caller.user, GoalId(f"k{digest}")))
+        goal_id = call.caller.goal_id("k", key)
+        order = order.model_copy(update={"goal_id": goal_id})
+        known = await _found(call, GoalName(call.caller.user, goal_id))
     launched = await call.client.launch(order)
     status = 202 if launched.record is None else 201 if known is None else 200
     accepted = LaunchedDocument(
@@ -138,9 +137,8 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     async with asyncio.timeout(WITHIN.total_seconds()):
         found = (await call.client.goal(name)).result
     if found is None and query.wait:
-        call.limits.check_stream(call.caller.key_id)
         try:
-            with call.limits.stream(call.caller.key_id):
+            with call.limits.new_stream(call.caller.key_id):
                 async with asyncio.timeout(query.wait):
                     found = await call.while_let_in(call.client.result(name, wait=True))
         except TimeoutError:
