@@ -26,6 +26,8 @@ T = TypeVar("T")
 _TRIES = 4
 _BUSY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 3.0
+LOOKS = (0.1, 5.0)
+"""After how many seconds it is looked at first, and at the latest each time, whether a server is done; see `ioa.retry.pauses`."""
 _CONNECTING = timedelta(seconds=10)
 _LEAVING = timedelta(seconds=3)
 """How long a task that was cancelled is wound up."""

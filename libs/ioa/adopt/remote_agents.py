@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import Any, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import MAX_FILES_BYTES, Calls, Endpoint, finished, read_object
+from ioa.adopt.endpoint import LOOKS, MAX_FILES_BYTES, Calls, Endpoint, finished, read_object
 from ioa.adopt.membership import Card, adopted, failure, with_results
 from ioa.agent.definition import InputFile, TaskContext
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
@@ -23,7 +23,6 @@ from ioa.hosting.agent import Agent
 from ioa.retry import pauses
 
 CARD = ".well-known/agent-card.json"
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 _MOST_EXAMPLES = 20
 _OPEN = ("submitted", "working")
 
@@ -63,7 +62,7 @@ def a2a(
             message = await asyncio.to_thread(remote.dialect.message, task, ctx)
             said = await finished(remote.ask("send", message), remote.cancel)
             try:
-                pause, told = pauses(_FIRST_LOOK, _LONGEST_LOOK), ""
+                pause, told = pauses(*LOOKS), ""
                 while remote.dialect.state(said) in _OPEN:
                     if (words := _words(said.get("status", {}).get("message"))) and words != told:
                         told = words

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urljoin
 
-from ioa.adopt.endpoint import Calls, Endpoint, attach, finished, read_object, shown_host, with_files
+from ioa.adopt.endpoint import LOOKS, Calls, Endpoint, attach, finished, read_object, shown_host, with_files
 from ioa.adopt.membership import Card, adopted, failure, hear
 from ioa.agent.definition import TaskContext
 from ioa.errors import TaskError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import httpx
 
 _ACCEPTED = 202
-_FIRST_LOOK, _LONGEST_LOOK = 0.1, 5.0
 
 
 def webhook(
@@ -85,7 +84,7 @@ def _place(url: str, answer: httpx.Response) -> str:
 
 
 async def _until_done(calls: Calls, place: str, ctx: TaskContext) -> dict[str, Any]:
-    pause = pauses(_FIRST_LOOK, _LONGEST_LOOK)
+    pause = pauses(*LOOKS)
     try:
         while True:
             await asyncio.sleep(next(pause))

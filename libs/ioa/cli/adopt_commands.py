@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -132,12 +133,9 @@ def a2a(
     with reported(as_json=as_json):
         from ioa import adopt as adopting
         from ioa.adopt.remote_agents import said_of_itself
-        from ioa.cli.foreground import run_to_end
 
         headers = _headers(token)
-        if not description:
-            description, told = run_to_end(said_of_itself(server, headers))
-            examples = examples or list(told)
+        description, examples = _described(description, examples, lambda: said_of_itself(server, headers))
         agent = adopting.a2a(agent_id, server, description=description, examples=examples, headers=headers)
         _join(agent, replicas, url, as_json=as_json)
 
@@ -163,14 +161,23 @@ def mcp(
     with reported(as_json=as_json):
         from ioa import adopt as adopting
         from ioa.adopt.mcp_tools import said_of_itself
-        from ioa.cli.foreground import run_to_end
 
         headers = _headers(token)
-        if not description:
-            description, told = run_to_end(said_of_itself(target, tool, headers))
-            examples = examples or list(told)
+        description, examples = _described(description, examples, lambda: said_of_itself(target, tool, headers))
         agent = adopting.mcp(agent_id, target, description=description, examples=examples, tool=tool, headers=headers)
         _join(agent, replicas, url, as_json=as_json)
+
+
+def _described(
+    description: str, examples: list[str], ask: Callable[[], Coroutine[Any, Any, tuple[str, Sequence[str]]]]
+) -> tuple[str, list[str]]:
+    """Return what an agent does, and examples of it: as was said here, else as the other side says of itself."""
+    from ioa.cli.foreground import run_to_end
+
+    if description:
+        return description, examples
+    description, told = run_to_end(ask())
+    return description, examples or list(told)
 
 
 def _headers(token: str | None) -> dict[str, str]:
