@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 
-from ioa.group.requests import Accepted, LaunchGroup
+from ioa.group.requests import LaunchGroup
 from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
@@ -17,13 +16,10 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
-    Header,
     InformTaskProgress,
     InformTaskResult,
-    Message,
     Pause,
     Payload,
-    Phase,
     SyncTaskAssignment,
     TaskSpec,
 )
@@ -31,6 +27,7 @@ from ioa.protocol.registry import Register
 from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import say
 from tests.rig.deadline import eventually
 
 DESK, ANALYST, CHARTS, WRITER, READER = map(AgentId, ("analyst-desk", "csv-analyst", "chart-maker", "report-writer", "web-reader"))
@@ -105,21 +102,8 @@ class Stage:
     async def say(self, room: CommId, sender: AgentId, payload: Payload, tokens: int = 900) -> int:
         """Say something that must be accepted, and return its sequence."""
         self._said += 1
-        state = (await self._plane.client.group(room)).state
-        task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
-        header = Header(
-            message_id=MessageId(f"m-{self._said}"),
-            comm_id=room,
-            sender=sender,
-            state=Phase.DISCUSSING,
-            turn=state.turn if task is None else task.turn,
-            after=0,
-            sent_at=datetime.now(UTC),
-            usage=None if task else Usage(tokens_in=tokens, tokens_out=tokens // 3, cost_micros=tokens * 9),
-        )
-        answer = await self._plane.network.say(Message(header=header, payload=payload))
-        assert isinstance(answer, Accepted), answer
-        return answer.seq
+        usage = Usage(tokens_in=tokens, tokens_out=tokens // 3, cost_micros=tokens * 9)
+        return await say(self._plane, MessageId(f"m-{self._said}"), sender, payload, room, usage)
 
     async def file(self, name: str, data: bytes, media_type: str) -> Artifact:
         """Store what an agent has made."""

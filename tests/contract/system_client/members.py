@@ -23,6 +23,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
 from tests.rig.deadline import eventually
@@ -31,6 +32,27 @@ ADA, BOB = AgentId("ada"), AgentId("bob")
 GOAL = GoalId("goal-1")
 ROOM = comm_id_of_goal(GOAL)
 TASK = TaskId("t1-count")
+
+
+async def say(
+    plane: Plane, message_id: MessageId, sender: AgentId, payload: Payload, comm_id: CommId, usage: Usage | None = None
+) -> int:
+    """Say something, as a group or a task stands, that must be accepted, and return its sequence. `usage` is of no task."""
+    state = (await plane.client.group(comm_id)).state
+    task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
+    header = Header(
+        message_id=message_id,
+        comm_id=comm_id,
+        sender=sender,
+        state=Phase.DISCUSSING,
+        turn=state.turn if task is None else task.turn,
+        after=0,
+        sent_at=datetime.now(UTC),
+        usage=None if task else usage,
+    )
+    answer = await plane.network.say(Message(header=header, payload=payload))
+    assert isinstance(answer, Accepted), answer
+    return answer.seq
 
 
 class Members:
@@ -80,20 +102,7 @@ class Members:
     async def say(self, sender: AgentId, payload: Payload, comm_id: CommId = ROOM) -> int:
         """Say something that must be accepted, and return its sequence."""
         self._said += 1
-        state = (await self._plane.client.group(comm_id)).state
-        task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
-        header = Header(
-            message_id=MessageId(f"m-{self._said}"),
-            comm_id=comm_id,
-            sender=sender,
-            state=Phase.DISCUSSING,
-            turn=state.turn if task is None else task.turn,
-            after=0,
-            sent_at=datetime.now(UTC),
-        )
-        answer = await self._plane.network.say(Message(header=header, payload=payload))
-        assert isinstance(answer, Accepted), answer
-        return answer.seq
+        return await say(self._plane, MessageId(f"m-{self._said}"), sender, payload, comm_id)
 
     async def conclude(self, sender: AgentId, content: str, comm_id: CommId = ROOM) -> None:
         """End a group."""
