@@ -21,7 +21,8 @@ def team_of_needs(goal: str) -> TeamSpec | None:
     needs = split_goal(goal) if len(goal) <= MAX_READ_CHARS else ()
     if not 1 < len(needs) < MAX_ROLES:
         return None
-    in_order = sorted(range(len(needs)), key=lambda at: (_depth(needs, at), at))
+    depths = _depths(needs)
+    in_order = sorted(range(len(needs)), key=lambda at: (depths[at], at))
     parts = {f"part-{number}": needs[at].text for number, at in enumerate(in_order, 1)}
     roles: dict[str, object] = {
         name: {"need": text[:MAX_NEED_CHARS], "prompt": f"Your part: {text}"} for name, text in parts.items()
@@ -33,6 +34,9 @@ def team_of_needs(goal: str) -> TeamSpec | None:
     return team_of({"team": "planned", "goal": goal, "leader": LEADER, "roles": roles, "nodes": [*nodes, last]})
 
 
-def _depth(needs: Sequence[GoalNeed], at: int) -> int:
-    """How many steps lie before a need; it uses earlier ones alone."""
-    return max((1 + _depth(needs, use) for use in needs[at].uses), default=0)
+def _depths(needs: Sequence[GoalNeed]) -> Sequence[int]:
+    """Return how many steps lie before each need; it uses earlier ones alone."""
+    depths = list[int]()
+    for need in needs:
+        depths.append(max((1 + depths[use] for use in need.uses), default=0))
+    return depths
