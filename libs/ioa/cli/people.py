@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -215,10 +216,9 @@ async def waiting_for_anybody(system: SystemClient) -> AsyncIterator[Awaited]:
         page = await system.groups(before=before, open_only=True)
         for group in page.groups:
             for person in people_in(group.state):
-                if group.charter is not None and awaited_of(group.charter, group.state, person) is not None:
-                    awaited = awaited_of(group.charter, group.state, person, await _last_heard(system, group, person))
-                    assert awaited is not None
-                    yield awaited
+                awaited = None if group.charter is None else awaited_of(group.charter, group.state, person)
+                if awaited is not None:
+                    yield replace(awaited, last=await _last_heard(system, group, person))
         before, complete = page.before, page.before is None
 
 
