@@ -1,14 +1,14 @@
 """What authors of agents test with: a whole system in a test, and an agent in a group whose other members a test speaks for.
 
-The names below are public. Each is loaded when it is first used, so that the pytest plugin costs nothing where nobody asks for it.
-The rest of the package is a control plane in memory, made of the real services, and agents whose answers are known.
+The names below are public. Each is loaded when it is first used, and not by `ioa.lazy_names`: where nobody asks for the fixture, the
+pytest plugin loads nothing of `ioa`. The rest of the package is a control plane in memory, made of the real services, and agents whose
+answers are known.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ioa.lazy_names import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ioa_testkit.finished import FinishedGoal, Progress
@@ -41,4 +41,12 @@ _HOMES = {
 }
 """Where each name is defined."""
 
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
