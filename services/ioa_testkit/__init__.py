@@ -1,8 +1,8 @@
 """What authors of agents test with: a whole system in a test, and an agent in a group whose other members a test speaks for.
 
-The names below are public. Each is loaded when it is first used, and not by `ioa.lazy_names`: where nobody asks for the fixture, the
-pytest plugin loads nothing of `ioa`. The rest of the package is a control plane in memory, made of the real services, and agents whose
-answers are known.
+The names below are public. Each is loaded when it is first used, and not by `ioa.lazy_names`: where nobody asks for the fixture,
+the pytest plugin loads nothing of `ioa`. The rest of the package is a control plane in memory, made of the real services, and
+agents whose answers are known.
 """
 
 from __future__ import annotations
