@@ -48,5 +48,8 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
-LEVEL = 6
+TASKS_HAVE_SHARES = 7
+"""What a task is reported to have cost counts up to its share of the budget; one that cost more has failed."""
+
+LEVEL = 7
 """The level of this release."""
