@@ -35,7 +35,7 @@ PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
-    """A goal that is launched by anna's key is hers, and eve's key does not end it; it takes the seats it has keys of, and makes no keys."""
+    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs, and the gateway makes none."""
     with bound("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])

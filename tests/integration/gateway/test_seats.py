@@ -8,6 +8,7 @@ from ioa.client.watching import watch
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
+from ioa.protocol.messages import Conclusion, Discussion, Pass
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -27,7 +28,8 @@ async def said(plane: Plane, room: CommId) -> list[str]:
     """What anna has said, in the log of a group that has ended."""
     async with watch(plane.client, room) as coming:
         log = [one.entry.event async for one in coming if isinstance(one, StoredEntry)]
-    return [one.message.payload.content for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
+    mine = [one.message.payload for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
+    return [one.content for one in mine if isinstance(one, Discussion | Pass | Conclusion)]
 
 
 async def test_a_person_answers_by_http(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
