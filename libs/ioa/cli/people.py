@@ -37,7 +37,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, GoalName
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Message, Thinking
 from ioa.protocol.policy import Guard
-from ioa.protocol.team import person_of
+from ioa.protocol.team import TeamSpec, person_of
 from ioa.runtime.exit_code import ExitCode
 
 _PAGE_ENTRIES = 32
@@ -155,7 +155,7 @@ async def _read_line(terminal: Terminal, asked: str) -> str:
 
 
 def _person_as(order: GoalOrder, role: str) -> str:
-    assert order.team is not None, "it was made of a team file"
+    assert isinstance(order.team, TeamSpec), "it was made of a team"
     people = {
         one.name: person_of(filling.agents[0])
         for one, filling in zip(order.team.policy.roles, order.team.fillings, strict=True)

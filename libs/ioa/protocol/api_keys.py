@@ -35,6 +35,8 @@ class Scope(StrEnum):
     """Launch goals, and cancel those of the key's own user."""
     AGENTS_READ = "agents:read"
     """See who there is, and search among them."""
+    TEAMS_WRITE = "teams:write"
+    """Put teams under a name."""
 
 
 class ApiKey(Model):
