@@ -13,7 +13,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, sent
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
@@ -29,6 +29,7 @@ class Reach:
         rooms: What happens in groups.
         keyring: Who is let in.
         limits: What each key may use up.
+        hooks: What webhooks need.
         system_of: The system as a user sees it.
         is_there: Whether there is a connection to it now.
     """
@@ -36,6 +37,7 @@ class Reach:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
+    hooks: Hooks
     system_of: Callable[[UserId], SystemClient]
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)
@@ -60,6 +62,7 @@ class Reach:
             self.rooms,
             self.keyring,
             self.limits,
+            self.hooks,
             request.path_params,
             request.headers,
             is_secure=request.url.scheme == "https",

@@ -22,6 +22,9 @@ class GatewaySettings(ProcessSettings):
         default="",
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
     )
+    webhooks_inside: bool = Field(
+        default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
+    )
 
     def hosts(self, port: int) -> Mapping[str, str]:
         """Return what `Host` may say in a request that came to a port, and the scheme by which one comes there.

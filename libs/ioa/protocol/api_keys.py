@@ -35,6 +35,8 @@ class Scope(StrEnum):
     """Launch goals, and cancel those of the key's own user."""
     AGENTS_READ = "agents:read"
     """See who there is, and search among them."""
+    WEBHOOKS_WRITE = "webhooks:write"
+    """Have results and what leads to them sent to a URL."""
 
 
 class ApiKey(Model):
