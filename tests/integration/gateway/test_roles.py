@@ -29,12 +29,13 @@ from ioa_gateway.settings import GatewaySettings
 from ioa_groups.__main__ import serve as serve_groups
 from tests.integration.gateway.serving import SECRET, key
 from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 
 PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
-    """A goal that is launched by anna's key is hers, and eve's key does not end it; the gateway makes no keys."""
+    """A goal that is launched by anna's key is hers, and eve's key does not end it; her webhook is told of its end; no keys are made."""
     with bound("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     plan = plan_of([], [], [], ["root"], gateways=["gateway"])
@@ -45,8 +46,11 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:
         groups = serve_groups(ControlPlaneSettings(nats_url=server.url, nats_seed=seeds["groups"]), stop)
-        gateway = serve(GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port), stop)
+        gateway = serve(
+            GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port, webhooks_inside=True), stop
+        )
         async with (
+            open_receiver() as receiver,
             beside(groups, gateway, stop=stop.set),
             open_connection(NatsSettings(server.url, "root", seed=seeds["root"]), patience=PATIENCE) as root,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", timeout=20, verify=False) as http,
@@ -66,6 +70,9 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert (await http.get(f"{path}?user=anna", headers=eve)).json()["user"] == "anna"
             refused = [await http.post(f"{path}/cancel{whose}", json={}, headers=eve) for whose in ("", "?user=anna")]
             assert [one.status_code for one in refused] == [404, 403]
+            made = await http.post("/webhooks", json={"url": receiver.url}, headers=anna)
+            assert (made.status_code, (await http.post(f"{path}/cancel", json={}, headers=anna)).status_code) == (201, 202)
+            await eventually(lambda: [headers["webhook-id"] for headers, _ in receiver.taken] == [f"{path[7:]}-ended"])
             async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
                 with pytest.raises(nats.errors.Error):
                     await intruder.jetstream().publish("$KV.IOA_API_KEYS.key.mine", b"x", timeout=1)

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -40,46 +40,10 @@ from ioa_gateway.settings import GatewaySettings
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 from tests.unit.group.scenario import launched
 
 OUTSIDE = "https://93.184.215.14/hook"
-
-
-@dataclass
-class Receiver:
-    """Takes messages.
-
-    Attributes:
-        url: Where.
-        answers: The status of each, one after the other; 200 when they are used up, 0 never answers.
-        taken: Who has sent what: headers and body.
-    """
-
-    url: str = ""
-    answers: list[int] = field(default_factory=list)
-    taken: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
-
-    async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head)}
-        self.taken.append((headers, await reader.readexactly(int(headers["content-length"]))))
-        status = self.answers.pop(0) if self.answers else 200
-        if status:
-            writer.write(f"HTTP/1.1 {status} x\r\nContent-Length: 0\r\nLocation: http://127.0.0.1:1/\r\n\r\n".encode())
-        else:
-            await reader.read()
-        writer.close()
-
-
-@asynccontextmanager
-async def open_receiver(*answers: int) -> AsyncIterator[Receiver]:
-    """Take messages for as long as the block."""
-    receiver = Receiver(answers=[*answers])
-    server = await asyncio.start_server(receiver.receive, "127.0.0.1", 0)
-    receiver.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/hook"
-    async with server:
-        yield receiver
 
 
 @dataclass
