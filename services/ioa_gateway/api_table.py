@@ -21,7 +21,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, session, webhooks
+from ioa_gateway.routes import agents, files, goals, groups, seats, session, webhooks
 
 PREFIX = "/v1"
 
@@ -169,6 +169,29 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("DELETE", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Remove a webhook of one's own", webhooks.remove),
         *(Nothing, Nothing, {204: "It is gone."}, _nothing),
         (NotFoundError,),
+    ),
+    ApiRow(
+        *("GET", "/seats", Scope.SEATS, "Tell what waits for people: a turn, something to decide, a conclusion", seats.anybody),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}", Scope.SEATS, "Tell what waits for one person", seats.show),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        (InvalidInputError,),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}/groups/{comm_id}", Scope.SEATS, "Tell what one person has heard in a group", seats.heard),
+        *(Nothing, Nothing, {200: "The group as that person knows it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: seats.HeardDocument},
+    ),
+    ApiRow(
+        *("POST", "/groups/{comm_id}/messages", Scope.SEATS, "Answer as a person whose turn it is", seats.answer),
+        *(Nothing, seats.SayOrder, {201: "It is taken, now or when it was sent before."}, json_reader(seats.SayOrder)),
+        (InvalidInputError, NotFoundError, ConflictError),
+        told={201: seats.SaidAt},
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

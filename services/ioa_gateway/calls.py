@@ -18,6 +18,7 @@ from starlette.types import Message, Receive
 
 from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.client.seat import Seat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
 from ioa.ports.webhook_store import WebhookStore
@@ -32,6 +33,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import Posting
 from ioa_gateway.rooms import Rooms
+from ioa_gateway.seats import Seats
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -80,6 +82,7 @@ class ApiCall:
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
+        seats: The seats of people that the gateway speaks for.
     """
 
     caller: Caller
@@ -92,6 +95,17 @@ class ApiCall:
     headers: Headers
     is_secure: bool
     sent: AsyncIterator[bytes]
+    seats: Seats
+
+    async def seat(self, person: str) -> Seat:
+        """Take the seat of a person that the caller may answer as.
+
+        Raises:
+            ForbiddenError: The key is not for that, or the gateway has no key of the seat.
+            InvalidInputError: Nobody can be called so.
+        """
+        self.caller.check_person(person)
+        return await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -24,6 +25,11 @@ class GatewaySettings(ProcessSettings):
     )
     webhooks_inside: bool = Field(
         default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
+    )
+
+    seats: Path | None = Field(
+        default=None,
+        description="the folder with the seeds of people's seats, by which they answer through the gateway, see `ioa credentials`",
     )
 
     def hosts(self, port: int) -> Mapping[str, str]:
