@@ -51,5 +51,8 @@ PEOPLE = 6
 TASKS_HAVE_SHARES = 7
 """What a task is reported to have cost counts up to its share of the budget; one that cost more has failed."""
 
+FORKS = 7
+"""A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
+
 LEVEL = 7
 """The level of this release."""
