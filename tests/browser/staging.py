@@ -24,7 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
@@ -60,7 +60,8 @@ _TEAM = {
         {"name": "release", "roles": ["editor"]},
     ],
 }
-_DECIDED = {
+OFFER = "Make an offer to our oldest customer"
+DECIDED: dict[str, object] = {
     "team": "offer",
     "leader": "boss",
     "roles": {"editor": DESK, "writer": WRITER, "boss": {"human": "anna", "prompt": "You decide what customers are offered."}},
@@ -182,11 +183,11 @@ class Stage:
         await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units; the spread is small."))
         return room
 
-    async def decided(self, text: str = "Make an offer to our oldest customer") -> tuple[GoalId, CommId]:
-        """Play a goal in which a person decides, up to its first turn."""
-        order = GoalOrder.model_validate({"goal": text, "team": _DECIDED})
-        assert order.team is not None
-        goal_id = await self._plane.client.launch(order)
+    async def decided(self, goal_id: GoalId | None = None) -> tuple[GoalId, CommId]:
+        """Play a goal in which a person decides, up to its first turn, or begin one now."""
+        order = GoalOrder.model_validate({"goal": OFFER, "team": team_of(DECIDED)})
+        assert isinstance(order.team, TeamSpec)
+        goal_id = goal_id or await self._plane.client.launch(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
         room = (await self._plane.network.launch(request)).state.comm_id

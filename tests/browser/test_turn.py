@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from playwright.async_api import Page, Route, expect
 
+from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, written_key
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Discussion
+from ioa.protocol.team import team_of
 from ioa_testkit.planes import Plane
 from tests.browser.looking import LOOKS, PHONE, Looking
-from tests.browser.staging import WRITER, Stage
+from tests.browser.staging import DECIDED, OFFER, WRITER, Stage
 from tests.integration.gateway.serving import SECRET, Door, key
 
 WORDS = "Yes, but two:\n\n  not three — “half” is enough. "
@@ -24,10 +26,17 @@ async def _said(plane: Plane, room: CommId) -> list[str]:
 
 
 async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
-    """From the list of goals to the conclusion by the keyboard: a form, a review, the result; what cannot be done says why."""
-    goal_id, room = await stage.decided()
-    await stage.launched("Compare the three proposals and say which one to take")
+    """From launch to conclusion by the page alone, and the keyboard: a form, a review, the result; what cannot be done says why."""
+    await Client(plane.client).put_team(team_of(DECIDED))
     page = await looking.signed_in(url)
+    await page.goto(url)
+    await page.get_by_label("Which team").select_option("offer")
+    await page.get_by_label("What do you want done?").fill(OFFER)
+    await page.keyboard.press("Control+Enter")
+    await expect(page.get_by_text("No team yet")).to_be_visible()
+    goal_id, room = await stage.decided((await stage.goals())[0])
+    await expect(page.get_by_role("form", name="Your turn")).to_be_visible()
+    await stage.launched("Compare the three proposals and say which one to take")
     await page.goto(url)
     mine = page.get_by_role("region", name="Waits for you")
     await expect(mine).to_contain_text("Shall we offer three")

@@ -158,7 +158,7 @@ function top() {
     document.getElementById("main")?.focus();
   }}>Skip to the content</a>
   <header class="top"><a class="brand" href="/">${icon("brand")}IoA</a>
-    ${app.isIn ? html`<nav aria-label="Main"><ul>${LINKS.filter(([path, , scope]) => path === "/" || app.who.scopes.includes(scope)).map(([path, word]) => html`<li><a href=${path} aria-current=${app.section === path ? "page" : nothing}>${word}</a></li>`)}</ul></nav>
+    ${app.isIn ? html`<nav aria-label="Main"><ul>${LINKS.filter(([path, , scope]) => path === "/" || app.who.scopes.includes(scope)).map(([path, word, scope]) => html`<li><a href=${path} aria-current=${app.section === path ? "page" : nothing}>${app.who.scopes.includes(scope) ? word : "Turns"}</a></li>`)}</ul></nav>
     <form class="find" role="search" @submit=${(event) => event.preventDefault()}>${icon("find")}<input type="search" id="find" aria-label="Search what is shown here"
       placeholder=${app.view.searches ?? "Search"} .value=${app.found} @input=${(event) => {
         app.found = event.target.value;

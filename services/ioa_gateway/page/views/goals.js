@@ -9,10 +9,11 @@ let rows = null;
 let next = null;
 let problem = null;
 let openOnly = false;
+let teams = []; // that were put under a name
 let draft = freshDraft();
 
 function freshDraft() {
-  return { goal: "", files: [], agent: "", turns: "", minutes: "", key: token(), isSending: false, problem: null };
+  return { goal: "", files: [], agent: "", team: "", turns: "", minutes: "", key: token(), isSending: false, problem: null };
 }
 
 export const goals = {
@@ -42,6 +43,10 @@ export const goals = {
       });
     };
     begin();
+    ask("/teams").then((found) => {
+      teams = found.teams;
+      app.changed();
+    }, () => {});
     return () => {
       isOver = true;
       end();
@@ -100,7 +105,7 @@ const isMine = (app, row) => app.turns?.isMine(row);
 const mineFirst = (app, some) => (app.turns?.list.length ? [...some.filter((row) => isMine(app, row)), ...some.filter((row) => !isMine(app, row))] : some);
 
 /** What waits for whoever looks, above all else. */
-const waiting = (app) => (app.turns?.list.length ? html`<section class="mine panel" aria-label="Waits for you"><h2>Waits for you</h2><ul>${app.turns.list.map((one) => html`<li>
+const waiting = (app) => (app.turns?.list.length ? html`<section class="yours panel" aria-label="Waits for you"><h2>Waits for you</h2><ul>${app.turns.list.map((one) => html`<li>
   <a href=${turnHref(one, app)}>${one.goal.length > 120 ? `${one.goal.slice(0, 120)} …` : one.goal}</a><small>${one.as} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(one.last.content)}”` : ""}</small></li>`)}</ul></section>` : nothing);
 
 const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion" };
@@ -168,6 +173,8 @@ function launchBox(app) {
     event.target.value = "";
     app.changed();
   }}></label>
+    ${teams.length ? html`<label class="field">as <select aria-label="Which team" @change=${set("team")}><option value="" ?selected=${!draft.team}>whoever fits</option>
+      ${teams.map((team) => html`<option value=${team.name} ?selected=${draft.team === team.name}>${team.name}</option>`)}</select></label>` : nothing}
     <label class="field">led by <select aria-label="Who leads" @change=${set("agent")}><option value="" ?selected=${!draft.agent}>any agent</option>
       ${[...app.agents.values()].filter((agent) => agent.online).slice(0, 500).map((agent) => html`<option value=${agent.agent_id} ?selected=${draft.agent === agent.agent_id}>${agent.agent_id}</option>`)}</select></label>
     <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
@@ -189,6 +196,7 @@ async function launch(app) {
     const order = {
       goal: draft.goal,
       inputs: await Promise.all(draft.files.map(stored)),
+      ...(draft.team ? { team: draft.team } : {}),
       ...(draft.agent ? { agent: draft.agent } : {}),
       ...(draft.turns ? { max_turns: Number(draft.turns) } : {}),
       ...(draft.minutes ? { timeout: Number(draft.minutes) * 60 } : {}),
