@@ -19,9 +19,10 @@ from ioa.errors import (
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
+from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, seats, session, webhooks
+from ioa_gateway.routes import agents, files, goals, groups, seats, session, teams, webhooks
 
 PREFIX = "/v1"
 
@@ -192,6 +193,23 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, seats.SayOrder, {201: "It is taken, now or when it was sent before."}, json_reader(seats.SayOrder)),
         (InvalidInputError, NotFoundError, ConflictError),
         told={201: seats.SaidAt},
+    ),
+    ApiRow(
+        *("GET", "/teams", Scope.GOALS_READ, "List the teams that were put, by name", teams.list_teams),
+        *(Nothing, Nothing, {200: "Each with its newest version, and whose it is."}, _nothing),
+        told={200: TeamList},
+    ),
+    ApiRow(
+        *("GET", "/teams/{name}", Scope.GOALS_READ, "Show a team that was put", teams.show),
+        *(teams.TeamQuery, Nothing, {200: "The team, as a team file says it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: teams.TeamDocument},
+    ),
+    ApiRow(
+        *("PUT", "/teams/{name}", Scope.TEAMS_WRITE, "Put a team under its name, as the next version", teams.put),
+        *(Nothing, teams.TeamBody, {200: "It is kept as this version, which it may have been before."}, teams.read_team),
+        (InvalidInputError, PayloadTooLargeError, OverQuotaError),
+        told={200: TeamRow},
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

@@ -155,7 +155,8 @@ class ApiCall:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
         if not self.caller.labels:
             return order
-        return GoalOrder.model_validate({**dict(order), "labels": {**order.labels, **self.caller.labels}})
+        said = {name: getattr(order, name) for name in order.model_fields_set}
+        return GoalOrder.model_validate({**said, "labels": {**order.labels, **self.caller.labels}})
 
     async def _check_seen(self, name: GoalName) -> None:
         unseen = NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")

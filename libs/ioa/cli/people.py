@@ -34,7 +34,7 @@ from ioa.protocol.codec import check_texts
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalName
 from ioa.protocol.messages import Conclusion, Decision, Discussion
-from ioa.protocol.team import person_of
+from ioa.protocol.team import TeamSpec, person_of
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -150,7 +150,7 @@ async def _read_line(terminal: Terminal, asked: str) -> str:
 
 
 def _person_as(order: GoalOrder, role: str) -> str:
-    assert order.team is not None, "it was made of a team file"
+    assert isinstance(order.team, TeamSpec), "it was made of a team"
     people = {
         one.name: person_of(filling.agents[0])
         for one, filling in zip(order.team.policy.roles, order.team.fillings, strict=True)

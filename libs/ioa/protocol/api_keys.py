@@ -38,6 +38,8 @@ class Scope(StrEnum):
     """Launch goals, and cancel those of the key's own user."""
     AGENTS_READ = "agents:read"
     """See who there is, and search among them."""
+    TEAMS_WRITE = "teams:write"
+    """Put teams under a name."""
     WEBHOOKS_WRITE = "webhooks:write"
     """Have results and what leads to them sent to a URL."""
     SEATS = "seats:*"

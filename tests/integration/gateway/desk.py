@@ -11,6 +11,7 @@ from ioa.protocol.ids import CommId, PoolId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Register
+from ioa.protocol.team import TeamSpec
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, GOAL, Members
 from tests.rig.deadline import eventually
@@ -40,7 +41,7 @@ async def open_desk(plane: Plane, members: Members, labels: Mapping[str, str] | 
     await plane.network.register(Register(card=card))
     await eventually(lambda: plane.client.agents(online_only=True), lambda found: any(one.card.level == LEVEL for one in found))
     order = GoalOrder.model_validate({"goal": "Make an offer.", "goal_id": GOAL, "team": TEAM, "labels": labels or {}})
-    assert order.team is not None
+    assert isinstance(order.team, TeamSpec)
     await plane.client.launch(order)
     ticket = await eventually(lambda: members._ticket_of(GOAL))
     request = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=ticket, policy=order.team.policy.digest)

@@ -33,6 +33,7 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
@@ -40,6 +41,7 @@ from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.unit.group.scenario import card, charter, limits
@@ -124,6 +126,7 @@ class Plane:
             self.clock,
             QUOTAS,
         )
+        self.teams = Teams(MemoryTeams(), self.clock)
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
@@ -138,6 +141,7 @@ class Plane:
             tickets=self.tickets,
             clock=self.clock,
             shares=PoolShares(self.view, self.open_groups),
+            teams=self.teams,
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)
