@@ -48,7 +48,6 @@ from ioa.group.state import (
 )
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.levels import TASKS_HAVE_SHARES
 from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
 from tests.unit.group.scenario import START
 from tests.unit.group.walk import (
@@ -347,8 +346,7 @@ def _sort(state: GroupState) -> object:
     """What makes a state worth a visit: each sort is visited as often as the others, however rare it is."""
     nested = any(task.subgroup is not None for task in state.open_tasks)
     unpaid = len(state.loans) > nested
-    shares = state.limits.level >= TASKS_HAVE_SHARES  # whether reports on tasks may end it
-    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, unpaid, shares
+    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, unpaid
 
 
 def test_an_ended_group_refuses_whatever_comes() -> None:
