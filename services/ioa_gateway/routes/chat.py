@@ -1,0 +1,188 @@
+"""Goals for programs that only know how to chat with a model: `/v1/chat/completions` and `/v1/models`, as OpenAI's clients ask them.
+
+The last message of the user is the goal, what was said before it is an input of it, and the conclusion is the answer. A goal that
+fails is an error that clients do not try again by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.client import Launched
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.protocol.model import Model
+from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.problems import problem
+from ioa_gateway.rooms import HEARTBEAT, SILENCE
+from ioa_gateway.routes.goals import IDEMPOTENCY_KEY, check_idempotency_key
+from ioa_gateway.streamed import StreamedAnswer
+
+NETWORK = "ioa"
+"""The model that is all agents together."""
+EVENTS = "text/event-stream"
+_HOUR_SECONDS = 3_600
+_EARLIER = "conversation.txt"
+
+
+class ChatPart(Model):
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+
+
+class ChatMessage(Model):
+    """What somebody said."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | tuple[ChatPart, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its words.
+
+        Raises:
+            InvalidInputError: It has a part that is no text.
+        """
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        if other := next((part.type for part in self.content if part.type != "text"), None):
+            raise InvalidInputError(f"A message has a part of type {other!r:.40}.", hint="Only text is taken; upload files and launch a goal.")
+        return "\n".join(part.text for part in self.content)
+
+
+class ChatOrder(Model):
+    """What is asked of a model. Whatever else clients send, such as a temperature, says nothing to agents."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that is to lead")]
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=1_000)]
+    stream: bool = False
+    n: Annotated[int, Field(ge=1, le=1)] = 1
+
+
+class ModelsDocument(Model):
+    """The models that there are: all agents together, and each pool."""
+
+    object: str = "list"
+    data: tuple[dict[str, Any], ...]
+
+
+async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """List what may be named as a model."""
+    pools = sorted({one.card.pool for one in await call.client.agents(online_only=True)})
+    data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in (NETWORK, *pools))
+    return document(ModelsDocument(data=data).model_dump(mode="json"))
+
+
+async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
+    """Launch the goal of a conversation, and answer with its conclusion."""
+    call.limits.check_launch(call.caller.key_id)
+    launched = await call.client.launch(call.labelled(_order(call, order)))
+    if order.stream:
+        return StreamedAnswer(call, _streamed(call, order, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    with call.limits.new_stream(call.caller.key_id):
+        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+    if not result.succeeded:
+        return _failure(result)
+    answer = {"role": "assistant", "content": result.content}
+    choice = {"index": 0, "message": answer, "logprobs": None, "finish_reason": "stop"}
+    return document({**_head("chat.completion", order, launched, result), "choices": [choice], "usage": _usage(result)})
+
+
+def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
+    """Write the goal of a conversation. The same one, sent again within the hour, is the same goal.
+
+    Raises:
+        InvalidInputError: Nobody asks for anything.
+        NotFoundError: There can be no such model.
+    """
+    last = max((number for number, one in enumerate(order.messages) if one.role == "user"), default=None)
+    if last is None or not order.messages[last].text.strip():
+        raise InvalidInputError("No message of the user says what is wanted.")
+    key = call.headers.get(IDEMPOTENCY_KEY)
+    check_idempotency_key(key)
+    if key is None:
+        hour = int(call.keyring.now().timestamp()) // _HOUR_SECONDS
+        key = f"{hour}|{hashlib.sha256(order.model_dump_json(exclude={'stream'}).encode()).hexdigest()}"
+    earlier = "\n\n".join(f"{one.role}: {one.text}" for number, one in enumerate(order.messages) if number != last)
+    return GoalOrder(
+        goal=order.messages[last].text,
+        goal_id=call.caller.goal_id("c", key),
+        agent=_leader(order.model),
+        inputs=(InlineInput(name=_EARLIER, text=earlier),) if earlier else (),
+        traceparent=call.headers.get("traceparent", "")[:200],
+    )
+
+
+def _leader(model: str) -> AgentId | None:
+    if model == NETWORK:
+        return None
+    try:
+        return AgentId(parse_agent_id(model))
+    except InvalidInputError:
+        raise NotFoundError(f"There is no model {model[:100]!r}.", hint="GET /v1/models lists them.") from None
+
+
+async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> AsyncGenerator[bytes, None]:
+    """Yield comments until there is a conclusion, and then that."""
+    yield HEARTBEAT
+    result: GoalResult | None = None
+    async for found in _waited(call, launched):
+        result = found
+        if result is None:
+            yield HEARTBEAT
+    assert result is not None, "it is waited for"
+    head = _head("chat.completion.chunk", order, launched, result)
+    if not result.succeeded:
+        told = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+        yield _event({"error": told})
+        return
+    for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
+        yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
+    yield _event({**head, "choices": [], "usage": _usage(result)})
+    yield b"data: [DONE]\n\n"
+
+
+async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult | None]:
+    """Yield None while there is no result, now and then, and at last the result."""
+    while True:
+        try:
+            async with asyncio.timeout(SILENCE.total_seconds()):
+                yield await call.while_let_in(call.client.result(launched.name, wait=True))
+                return
+        except TimeoutError:
+            yield None
+
+
+def _failure(result: GoalResult) -> Response:
+    told = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
+    error = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+    return document({**told, "error": error}, 422)
+
+
+def _told(result: GoalResult) -> str:
+    return f"The goal {result.goal_id} was not reached ({result.reason}): {result.content}"
+
+
+def _head(kind: str, order: ChatOrder, launched: Launched, result: GoalResult) -> Mapping[str, Any]:
+    created = int(result.finished_at.timestamp())
+    return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": order.model}
+
+
+def _usage(result: GoalResult) -> Mapping[str, int]:
+    asked, answered = result.usage.tokens_in, result.usage.tokens_out
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+
+
+def _event(data: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
