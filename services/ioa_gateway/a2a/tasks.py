@@ -23,6 +23,7 @@ from a2a.types.a2a_pb2 import (
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa_gateway.a2a.orders import CONTEXT
+from ioa_gateway.words import text_of
 
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
@@ -49,17 +50,6 @@ def state_of(status: GoalStatus) -> TaskState:
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
-
-
-def text_of(entry: Document) -> str:
-    """Return what was said, in words; empty if nobody said anything."""
-    if entry["sender"] is None:
-        return ""
-    body = entry["body"]
-    given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
-    concluded = (body.get("conclusion") or {}).get("content", "")
-    words = (body.get("content", ""), body.get("task_conclusion", ""), concluded, *given)
-    return "\n".join(one for one in words if one)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Goals for programs that only know how to chat with a model: `/v1/chat/completions` and `/v1/models`, as OpenAI's clients ask them.
+"""Goals for programs that only know how to chat with a model: `/v1/chat/completions`, `/v1/models`, as OpenAI's clients ask.
 
 The last message of the user is the goal, what was said before it is an input of it, and the conclusion is the answer. A goal that
 fails is an error that clients do not try again by themselves.
@@ -7,16 +7,16 @@ fails is an error that clients do not try again by themselves.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.client import Launched
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, parse_agent_id
@@ -24,14 +24,14 @@ from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.problems import problem
 from ioa_gateway.rooms import HEARTBEAT, SILENCE
-from ioa_gateway.routes.goals import IDEMPOTENCY_KEY, check_idempotency_key
+from ioa_gateway.routes.goals import idempotency_key
 from ioa_gateway.streamed import StreamedAnswer
 
 NETWORK = "ioa"
 """The model that is all agents together."""
 EVENTS = "text/event-stream"
-_HOUR_SECONDS = 3_600
-_EARLIER = "conversation.txt"
+EARLIER = "conversation.txt"
+"""The input that holds what was said before."""
 
 
 class ChatPart(Model):
@@ -57,7 +57,9 @@ class ChatMessage(Model):
         if isinstance(self.content, str) or self.content is None:
             return self.content or ""
         if other := next((part.type for part in self.content if part.type != "text"), None):
-            raise InvalidInputError(f"A message has a part of type {other!r:.40}.", hint="Only text is taken; upload files and launch a goal.")
+            raise InvalidInputError(
+                f"A message has a part of type {other!r:.40}.", hint="Only text is taken; POST /v1/goals takes files."
+            )
         return "\n".join(part.text for part in self.content)
 
 
@@ -87,11 +89,12 @@ async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
     """Launch the goal of a conversation, and answer with its conclusion."""
     call.limits.check_launch(call.caller.key_id)
-    launched = await call.client.launch(call.labelled(_order(call, order)))
+    call.caller.check(Scope.GOALS_READ)  # the answer tells how the goal ends
+    launched = await call.client.launch(call.labelled(await _order(call, order)))
     if order.stream:
         return StreamedAnswer(call, _streamed(call, order, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     with call.limits.new_stream(call.caller.key_id):
-        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+        result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)
     answer = {"role": "assistant", "content": result.content}
@@ -99,8 +102,8 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
     return document({**_head("chat.completion", order, launched, result), "choices": [choice], "usage": _usage(result)})
 
 
-def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
-    """Write the goal of a conversation. The same one, sent again within the hour, is the same goal.
+async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
+    """Write the goal of a conversation. The same one, sent again soon, is the same goal.
 
     Raises:
         InvalidInputError: Nobody asks for anything.
@@ -109,22 +112,28 @@ def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
     last = max((number for number, one in enumerate(order.messages) if one.role == "user"), default=None)
     if last is None or not order.messages[last].text.strip():
         raise InvalidInputError("No message of the user says what is wanted.")
-    key = call.headers.get(IDEMPOTENCY_KEY)
-    check_idempotency_key(key)
-    if key is None:
-        hour = int(call.keyring.now().timestamp()) // _HOUR_SECONDS
-        key = f"{hour}|{hashlib.sha256(order.model_dump_json(exclude={'stream'}).encode()).hexdigest()}"
+    key = idempotency_key(call)
+    goal_id = (
+        await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
+        if key is None
+        else call.caller.goal_id("c", "key", key)
+    )
     earlier = "\n\n".join(f"{one.role}: {one.text}" for number, one in enumerate(order.messages) if number != last)
     return GoalOrder(
         goal=order.messages[last].text,
-        goal_id=call.caller.goal_id("c", key),
-        agent=_leader(order.model),
-        inputs=(InlineInput(name=_EARLIER, text=earlier),) if earlier else (),
+        goal_id=goal_id,
+        agent=leader(order.model),
+        inputs=(InlineInput(name=EARLIER, text=earlier),) if earlier else (),
         traceparent=call.headers.get("traceparent", "")[:200],
     )
 
 
-def _leader(model: str) -> AgentId | None:
+def leader(model: str) -> AgentId | None:
+    """Return the pool that a model is; None of all agents together.
+
+    Raises:
+        NotFoundError: None can be called so.
+    """
     if model == NETWORK:
         return None
     try:
@@ -156,12 +165,15 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
 async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult | None]:
     """Yield None while there is no result, now and then, and at last the result."""
     while True:
+        result: GoalResult | None = None
         try:
             async with asyncio.timeout(SILENCE.total_seconds()):
-                yield await call.while_let_in(call.client.result(launched.name, wait=True))
-                return
+                result = await call.while_let_in(call.client.result(launched.name, wait=True))
         except TimeoutError:
-            yield None
+            pass
+        yield result
+        if result is not None:
+            return
 
 
 def _failure(result: GoalResult) -> Response:
