@@ -217,6 +217,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
         within=timedelta(days=1),
         headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once; without, the same words soon mean it"},
+        told={200: chat.CompletionDocument},
     ),
     ApiRow(
         *("GET", "/models", Scope.AGENTS_READ, "List what may be named as a model: `ioa`, and each pool", chat.models),

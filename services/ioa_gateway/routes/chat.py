@@ -15,6 +15,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.client import Launched
+from ioa.client.documents import told
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, InlineInput
@@ -72,6 +73,41 @@ class ChatOrder(Model):
     n: Annotated[int, Field(ge=1, le=1)] = 1
 
 
+class SaidDocument(Model):
+    """What the model says."""
+
+    role: str = "assistant"
+    content: str
+
+
+class ChoiceDocument(Model):
+    """The one answer."""
+
+    index: int = 0
+    message: SaidDocument
+    logprobs: None = None
+    finish_reason: str = "stop"
+
+
+class TokensDocument(Model):
+    """What models of the team have read and written for the goal."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionDocument(Model):
+    """A goal that was reached."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: tuple[ChoiceDocument, ...]
+    usage: TokensDocument
+
+
 class ModelsDocument(Model):
     """The models that there are: all agents together, and each pool."""
 
@@ -83,7 +119,7 @@ async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """List what may be named as a model."""
     pools = sorted({one.card.pool for one in await call.client.agents(online_only=True)})
     data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in (NETWORK, *pools))
-    return document(ModelsDocument(data=data).model_dump(mode="json"))
+    return document(told(ModelsDocument(data=data)))
 
 
 async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
@@ -97,9 +133,9 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
         result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)
-    answer = {"role": "assistant", "content": result.content}
-    choice = {"index": 0, "message": answer, "logprobs": None, "finish_reason": "stop"}
-    return document({**_head("chat.completion", order, launched, result), "choices": [choice], "usage": _usage(result)})
+    choice = ChoiceDocument(message=SaidDocument(content=result.content))
+    head = _head("chat.completion", order, launched, result)
+    return document(told(CompletionDocument(**head, choices=(choice,), usage=_tokens(result))))
 
 
 async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
@@ -153,12 +189,12 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
     assert result is not None, "it is waited for"
     head = _head("chat.completion.chunk", order, launched, result)
     if not result.succeeded:
-        told = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
-        yield _event({"error": told})
+        failed = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+        yield _event({"error": failed})
         return
     for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
         yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
-    yield _event({**head, "choices": [], "usage": _usage(result)})
+    yield _event({**head, "choices": [], "usage": told(_tokens(result))})
     yield b"data: [DONE]\n\n"
 
 
@@ -177,9 +213,9 @@ async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult
 
 
 def _failure(result: GoalResult) -> Response:
-    told = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
+    described = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
     error = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
-    return document({**told, "error": error}, 422)
+    return document({**described, "error": error}, 422)
 
 
 def _told(result: GoalResult) -> str:
@@ -191,9 +227,9 @@ def _head(kind: str, order: ChatOrder, launched: Launched, result: GoalResult) -
     return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": order.model}
 
 
-def _usage(result: GoalResult) -> Mapping[str, int]:
-    asked, answered = result.usage.tokens_in, result.usage.tokens_out
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+def _tokens(result: GoalResult) -> TokensDocument:
+    usage = result.usage
+    return TokensDocument(prompt_tokens=usage.tokens_in, completion_tokens=usage.tokens_out, total_tokens=usage.tokens)
 
 
 def _event(data: Mapping[str, Any]) -> bytes:

@@ -31,10 +31,7 @@ ASKED: Any = [
 @asynccontextmanager
 async def chatting(http: httpx.AsyncClient) -> AsyncIterator[AsyncOpenAI]:
     """A client that has never heard of agents."""
-    async with (
-        httpx.AsyncClient(verify=False) as own,
-        AsyncOpenAI(api_key=f"ioa_web_{SECRET}", base_url=str(http.base_url), http_client=own, max_retries=1) as client,
-    ):
+    async with AsyncOpenAI(api_key=f"ioa_web_{SECRET}", base_url=str(http.base_url), max_retries=1) as client:
         yield client
 
 
