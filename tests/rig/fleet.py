@@ -228,12 +228,12 @@ class Fleet:
     async def publish_mix(self, count: int, seed: int) -> list[GoalId]:
         """Publish so many goals of every kind at once, some of them short of turns, as `seed` will have it."""
         chance = random.Random(seed)
-        names = [GoalId(f"goal-{seed}-{len(self.goals) + number}") for number in range(count)]
+        numbers = range(len(self.goals), len(self.goals) + count)  # so that a few at a time are of every kind, too
+        names = {GoalId(f"goal-{seed}-{number}"): QUICK_KINDS[number % len(QUICK_KINDS)] for number in numbers}
         async with asyncio.TaskGroup() as group:
-            for number, goal_id in enumerate(names):
-                turns = 2 if chance.random() < 0.1 else 40
-                group.create_task(self.publish(goal_id, QUICK_KINDS[number % len(QUICK_KINDS)], max_turns=turns))
-        return names
+            for goal_id, kind in names.items():
+                group.create_task(self.publish(goal_id, kind, max_turns=2 if chance.random() < 0.1 else 40))
+        return list(names)
 
     async def sit(self, chance: random.Random) -> None:
         """Sit in the seat of the teams' person, for ever: answer most of what is up to it, and say everything twice at once."""
