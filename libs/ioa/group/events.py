@@ -18,7 +18,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -229,7 +229,8 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3, of version 4 where not all hear all, and of version 5 with what only policies of level 6 hold.
+    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, and of version 6 with what only
+    groups of level 7 know.
 
     Attributes:
         audience: Who is told what happened.
@@ -237,7 +238,7 @@ class Entry(Model):
         chain: For each member the sequence of the entry before this one that it may see; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5], known_up_to(5)] = 1
+    version: Annotated[Literal[1, 2, 3, 4, 5, 6], known_up_to(6)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
@@ -255,8 +256,8 @@ class Entry(Model):
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
         if chain:
-            version = 5 if _version_of(state) == 5 else 4
-            return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+            version = _version_of(state)
+            return cls(version=max(4, version), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=_version_of(state), event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
@@ -264,10 +265,10 @@ class Entry(Model):
         return agent_id in self.audience or agent_id in self.noticed
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5]:
+def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6]:
     if state.course is not None:
         if state.course.level:
-            return 5
+            return 6 if state.course.level >= FORKS else 5
         return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
     return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
 

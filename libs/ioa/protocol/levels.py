@@ -48,5 +48,8 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
-LEVEL = 6
+FORKS = 7
+"""A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
+
+LEVEL = 7
 """The level of this release."""

@@ -23,6 +23,7 @@ from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
+from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
@@ -80,7 +81,7 @@ class FoundAgents:
 class Plane:
     """Every part of the control plane, over stores that share one clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
@@ -89,7 +90,7 @@ class Plane:
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.ledgers = [
-            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock) for _ in range(2)
+            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota) for _ in range(2)
         ]
         self.progress, self.discovery = MemoryProgress(), FoundAgents()
         self.ended = MemoryEndedGoals()
