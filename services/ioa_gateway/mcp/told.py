@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 from urllib.parse import quote
 
@@ -11,9 +11,11 @@ from pydantic import Field
 from ioa.client.seat import Awaited
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
+from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
 
@@ -113,12 +115,21 @@ class Progress(Model):
     next: str = ""
 
     @classmethod
-    def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int, asks: Sequence[Awaited]) -> Self:
+    def of(
+        cls,
+        status: GoalStatus,
+        entries: Sequence[StoredEntry],
+        after: int,
+        before: Mapping[CommId, GroupState],
+        asks: Sequence[Awaited],
+    ) -> Self:
         """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
+
+        `before` is how its groups stood before them, and `asks` what is up to the people of who is told.
 
         `after` moves only past entries that are told whole.
         """
-        transcript, lines = Transcript(base_depth=0), list[str]()
+        transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = len(entries) == MOST_ENTRIES
         for stored in entries:
             said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]

@@ -229,6 +229,7 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
         pass
     status = await call.client.goal(name)
     entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
-    progress = Progress.of(status, entries, after, asked_of(call.caller, status))
+    before = await call.client.state(name, at=after) if after and entries else {}
+    progress = Progress.of(status, entries, after, before, asked_of(call.caller, status))
     call.keyring.check(call.caller)
     return progress

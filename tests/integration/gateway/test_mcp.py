@@ -17,9 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, Members
+from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
@@ -224,3 +224,18 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
     async with speaking(http) as client:
         assert (await called(client, "wait", goal_id=GOAL, seconds=0))["asks"] == []
         assert (await client.call_tool("post", posted)).is_error
+
+
+async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
+    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+        before = await called(client, "wait", goal_id=goal_id, seconds=0)
+        await called(client, "cancel", goal_id=goal_id)
+        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
+        whole = await called(client, "wait", goal_id=goal_id)
+    assert whole["lines"] == before["lines"] + behind["lines"]
+    assert any(f"{TASK} of bob" in line for line in behind["lines"])

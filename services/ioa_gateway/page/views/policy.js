@@ -149,7 +149,7 @@ function graph(drawn, here, { visits, taken }) {
       const x = left(way.from) + W;
       const gap = gaps[way.from];
       return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${gap - 6}`}></path>
-        ${lines[way.from].map((line, number, all) => label(line, x + gap / 2, y - 8 - 14 * (all.length - 1 - number), kind, LINE + 12))}`;
+        ${lines[way.from].map((line, number, all) => label(line, x + gap / 2 - 4, y - 8 - 14 * (all.length - 1 - number), kind, LINE + 12))}`;
     }
     const isBack = way.to <= way.from;
     const from = left(way.from) + W / 2 + (isBack ? -14 : 14);
@@ -171,7 +171,7 @@ function graph(drawn, here, { visits, taken }) {
       <text class="g-s" x=${left(place) + 12} y=${top + 44}>${under}</text><text class="g-s" x=${left(place) + 12} y=${top + 62}>${times}</text>`;
   };
   const told = here === null ? "" : `; the group stands in ${names[here]}`;
-  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"
+  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11"
     orient="auto-start-reverse"><path class="g-head" d="M0 0l8 4-8 4z"></path></marker></defs>${ways.map(edge)}${names.map(box)}`}</svg>
     <details class="ways"><summary>All ways in words</summary><ul class="says">${ways.map((way) => html`<li><b>${names[way.from]}</b> → <b>${names[way.to]}</b>: ${way.why}${isTaken(way) ? " (taken)" : ""}</li>`)}</ul></details>`;
 }
