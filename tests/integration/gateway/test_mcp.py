@@ -195,6 +195,21 @@ async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncCli
     assert (refused.status_code, "1,000 values" in refused.json()["detail"]) == (413, True)
 
 
+async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
+    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+        before = await called(client, "wait", goal_id=goal_id, seconds=0)
+        await called(client, "cancel", goal_id=goal_id)
+        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
+        whole = await called(client, "wait", goal_id=goal_id)
+    assert whole["lines"] == before["lines"] + behind["lines"]
+    assert any(f"{TASK} of bob" in line for line in behind["lines"])
+
+
 async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
     """`wait` returns as soon as something is up to the caller's people, and `post` answers it once; others are told of nothing."""
     room = await open_desk(plane, members)
@@ -224,18 +239,3 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
     async with speaking(http) as client:
         assert (await called(client, "wait", goal_id=GOAL, seconds=0))["asks"] == []
         assert (await client.call_tool("post", posted)).is_error
-
-
-async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
-    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
-    async with speaking(http) as client:
-        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
-        room = (await members.launch(GoalId(goal_id))).state.comm_id
-        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
-        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
-        before = await called(client, "wait", goal_id=goal_id, seconds=0)
-        await called(client, "cancel", goal_id=goal_id)
-        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
-        whole = await called(client, "wait", goal_id=goal_id)
-    assert whole["lines"] == before["lines"] + behind["lines"]
-    assert any(f"{TASK} of bob" in line for line in behind["lines"])
