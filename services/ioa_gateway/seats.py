@@ -57,9 +57,7 @@ class Seats:
             self._let_go(me)
 
     def _let_go(self, me: AgentId) -> None:
-        _fail(
-            self._networks.pop(me), UnavailableError("The gateway lets go of this seat.", hint="Try again soon; nothing is lost.")
-        )
+        _fail(self._networks.pop(me), UnavailableError("The gateway lets go of this seat.", hint="Try again soon."))
         self._held.pop(me).cancel()
 
     async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
