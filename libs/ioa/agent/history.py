@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.forms import blanks_of, no_votes
@@ -14,7 +15,7 @@ from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
+from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
@@ -54,6 +55,7 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
+        self._drafts = Drafts()
         self.struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
@@ -77,6 +79,7 @@ class GroupHistory:
                     if self._is_passed():
                         self.said_again.add(message.header.turn)
                     self._forget_draft(message)
+                    self._drafts.note(self.charter, self.state, message)
                     self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
                         self._public.append(message)
@@ -129,6 +132,10 @@ class GroupHistory:
             messages = [message for message in messages if not _is_of_peers(state, me, message)]
             log = [item for item in log if not _is_of_peers(state, me, item)]
             state = _unanswered(state)
+        board: tuple[Posted, ...] = ()
+        if policy is not None and any(node.writes for node in policy.nodes):
+            told = [message for message in messages if not self._drafts.is_one(message, policy, state, me)]
+            board = board_of(told, self._is_struck)
         if self.struck:
             messages = [message for message in messages if not self._is_struck(message)]
             log = [item for item in log if not self._is_struck(item)]
@@ -148,6 +155,7 @@ class GroupHistory:
             at=self._granted,
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
+            board=board,
         )
 
     def there(self) -> frozenset[str]:

@@ -332,7 +332,8 @@ def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
         raise InvalidInputError(f"Fill in {', '.join(blank.name for blank in missing)} too.")
     kinds = {blank.name: blank.kind for blank in offered.form}
     filled = {name: read_value(kinds.get(name, "text"), written) for name, written in reply.fields.items()}
-    return validate(Discussion, {"content": reply.text, "fields": filled, **_chosen(offered, reply.choose)})
+    written = dict.fromkeys(offered.writes, "") if len(offered.writes) == 1 else {}
+    return validate(Discussion, {"content": reply.text, "fields": filled, "writes": written, **_chosen(offered, reply.choose)})
 
 
 def _pass(awaited: Awaited, reply: Reply) -> Pass:

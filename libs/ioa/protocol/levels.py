@@ -51,5 +51,8 @@ PEOPLE = 6
 FORKS = 7
 """A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
 
+BOARDS = 7
+"""Messages under a policy write versions of named things."""
+
 LEVEL = 7
 """The level of this release."""

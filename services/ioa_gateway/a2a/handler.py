@@ -259,18 +259,18 @@ async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
 async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url)
-    with call.limits.new_stream(call.caller.key_id):  # until the room counts it
+    with call.limits.new_stream(call.caller.key_id):
         task, seq = await _standing(asked, telling)
         yield task
-    if task.status.state in TERMINAL and after is None:
-        return
-    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
-        async for entry in documents:
-            for update in telling.updates(entry):
+        if task.status.state in TERMINAL and after is None:
+            return
+        async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
+            async for entry in documents:
+                for update in telling.updates(entry):
+                    yield update
+        if call.rooms.may_go_on(call.caller):
+            for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
                 yield update
-    if call.rooms.may_go_on(call.caller):
-        for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
-            yield update
 
 
 async def _listed(asked: Asked, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:

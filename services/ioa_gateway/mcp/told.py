@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 from urllib.parse import quote
 
 from pydantic import Field
 
 from ioa.client.transcript import Transcript
+from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
 
@@ -89,12 +91,14 @@ class Progress(Model):
     next: str = ""
 
     @classmethod
-    def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int) -> Self:
+    def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int, before: Mapping[CommId, GroupState]) -> Self:
         """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
+
+        `before` is how its groups stood before them.
 
         `after` moves only past entries that are told whole.
         """
-        transcript, lines = Transcript(base_depth=0), list[str]()
+        transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = len(entries) == MOST_ENTRIES
         for stored in entries:
             said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]

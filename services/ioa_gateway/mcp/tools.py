@@ -204,6 +204,8 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     except TimeoutError:
         pass
     status = await call.client.goal(name)
-    progress = Progress.of(status, await call.client.entries(name, after=after, limit=MOST_ENTRIES), after)
+    entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
+    before = await call.client.state(name, at=after) if after and entries else {}
+    progress = Progress.of(status, entries, after, before)
     call.keyring.check(call.caller)
     return progress

@@ -243,12 +243,12 @@ async def test_a_message_of_many_values_is_refused_unread(http: httpx.AsyncClien
 
 
 async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key that reads no goals is refused before its message is looked at; a large body takes a place while it comes."""
+    """A key that reads no goals is refused before its message is looked at; of large bodies only few are held at a time."""
     url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}"
     await door.keys.put(key("finder", Scope.AGENTS_READ))
     await door.keys.put(key("writer", Scope.GOALS_WRITE))
     told = [(await http.post(url, content="{", headers=bearer(one))).status_code for one in ("finder", "writer")]
-    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 0)
+    monkeypatch.setattr("ioa_gateway.limits.BODIES", 0)
     sizes = [(await http.post(url, content=b" " * size)).status_code for size in (300_000, 3)]
     assert (told, sizes) == ([403, 403], [429, 200])
 
@@ -261,7 +261,8 @@ async def test_a_revoked_key_is_told_nothing(
 
     def is_full() -> bool:
         try:
-            door.limits.check_stream("web")
+            with door.limits.new_stream("web"):
+                pass
         except RateLimitedError:
             return True
         return False

@@ -17,8 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
-from tests.contract.system_client.members import ADA, BOB, Members
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from tests.contract.system_client.members import ADA, BOB, TASK, Members
 from tests.integration.gateway.serving import BEARER, Door, key
 
 TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
@@ -190,3 +190,18 @@ async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncCli
     asked = {"name": "start_group", "arguments": {"goal": "x", "files": [{}] * 2_000}}
     refused = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
     assert (refused.status_code, "1,000 values" in refused.json()["detail"]) == (413, True)
+
+
+async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
+    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+        before = await called(client, "wait", goal_id=goal_id, seconds=0)
+        await called(client, "cancel", goal_id=goal_id)
+        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
+        whole = await called(client, "wait", goal_id=goal_id)
+    assert whole["lines"] == before["lines"] + behind["lines"]
+    assert any(f"{TASK} of bob" in line for line in behind["lines"])
