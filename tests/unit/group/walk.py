@@ -200,9 +200,10 @@ def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
         task_id, assignee, turn = _any_task(state, choose)
         task = state.task(task_id)
         number = choose((1, 1 + (getattr(task, "progress", 0))))
+        usage = choose((_any_usage(choose), _any_usage(choose), Usage(tokens_out=MAX_TOKENS)))
         reports: tuple[Payload, ...] = (
-            InformTaskProgress(task_id=task_id, number=number, usage=_any_usage(choose)),
-            InformTaskResult(task_id=task_id, task_conclusion="…", usage=_any_usage(choose)),
+            InformTaskProgress(task_id=task_id, number=number, usage=usage),
+            InformTaskResult(task_id=task_id, task_conclusion="…", usage=usage),
         )
         return said(assignee, choose(reports), turn, at)
     sender = choose((holder, holder, holder, _anybody(state, choose)))
