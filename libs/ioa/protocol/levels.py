@@ -48,5 +48,8 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
-LEVEL = 6
+QUESTIONS = 7
+"""Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
+
+LEVEL = 7
 """The level of this release."""

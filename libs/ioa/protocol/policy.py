@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, PEOPLE, POLICIES, QUESTIONS, REVIEWS, VISIBILITY, WATCHERS
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -325,6 +325,7 @@ class Node(PolicyPart):
             those that hear them. None: as the policy says.
         guards: What each message here must be like.
         review: Who passes each message here before others hear it.
+        asks: Whether who has the floor may ask out of the group, and has it again with the answer.
     """
 
     name: Name
@@ -341,6 +342,7 @@ class Node(PolicyPart):
     heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
     guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
     review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
+    asks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
     @property
     def sits_apart(self) -> bool:
@@ -431,6 +433,8 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        if any(node.asks for node in self.nodes):
+            return QUESTIONS
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
         if any(role.memory for role in self.roles):
