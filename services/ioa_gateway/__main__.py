@@ -23,6 +23,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
+from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
 
@@ -42,11 +43,14 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), limits, keyring.stands))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
-        reach = Reach(rooms, keyring, limits, partial(NatsSystemClient, connection), lambda: connection.is_connected)
+        own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
+        seats = await stack.enter_async_context(open_seats(own))
+        reach = Reach(rooms, keyring, limits, partial(NatsSystemClient, connection), seats, lambda: connection.is_connected)
         await stack.enter_async_context(open_server(create_app(reach, guard), listening))
         _log.info("http_served", port=port)
         await stop.wait()
         rooms.close()
+        seats.close()
 
 
 async def _open(keyring: Keyring, settings: GatewaySettings) -> None:

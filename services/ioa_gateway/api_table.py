@@ -19,9 +19,10 @@ from ioa.errors import (
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
+from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, session
+from ioa_gateway.routes import agents, files, goals, groups, seats, session, teams
 
 PREFIX = "/v1"
 
@@ -146,6 +147,46 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
         told={200: SearchDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats", Scope.SEATS, "Tell what waits for people: a turn, something to decide, a conclusion", seats.anybody),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}", Scope.SEATS, "Tell what waits for one person", seats.show),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        (InvalidInputError,),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}/groups/{comm_id}", Scope.SEATS, "Tell what one person has heard in a group", seats.heard),
+        *(Nothing, Nothing, {200: "The group as that person knows it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: seats.HeardDocument},
+    ),
+    ApiRow(
+        *("POST", "/groups/{comm_id}/messages", Scope.SEATS, "Answer as a person whose turn it is", seats.answer),
+        *(Nothing, seats.SayOrder, {201: "It is taken, now or when it was sent before."}, json_reader(seats.SayOrder)),
+        (InvalidInputError, NotFoundError, ConflictError),
+        told={201: seats.SaidAt},
+    ),
+    ApiRow(
+        *("GET", "/teams", Scope.GOALS_READ, "List the teams that were put, by name", teams.list_teams),
+        *(Nothing, Nothing, {200: "Each with its newest version, and whose it is."}, _nothing),
+        told={200: TeamList},
+    ),
+    ApiRow(
+        *("GET", "/teams/{name}", Scope.GOALS_READ, "Show a team that was put", teams.show),
+        *(teams.TeamQuery, Nothing, {200: "The team, as a team file says it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: teams.TeamDocument},
+    ),
+    ApiRow(
+        *("PUT", "/teams/{name}", Scope.TEAMS_WRITE, "Put a team under its name, as the next version", teams.put),
+        *(Nothing, teams.TeamBody, {200: "It is kept as this version, which it may have been before."}, teams.read_team),
+        (InvalidInputError, PayloadTooLargeError, OverQuotaError),
+        told={200: TeamRow},
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

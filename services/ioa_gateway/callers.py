@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
-from ioa.protocol.api_keys import Scope
+from ioa.protocol.api_keys import ANYBODY, Scope
 from ioa.protocol.ids import GoalId, UserId
 
 
@@ -20,12 +20,14 @@ class Caller:
         user: Whose goals are launched by it.
         scopes: What it is for.
         labels: Goals that he launches bear these, and he sees no others.
+        people: As whom he may answer in teams, by name; `ANYBODY` stands for all.
     """
 
     key_id: str
     user: UserId
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
+    people: frozenset[str] = frozenset()
 
     def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.
@@ -34,8 +36,18 @@ class Caller:
             ForbiddenError: The key is not for that.
         """
         for scope in scopes:
-            if scope not in self.scopes:
+            if scope not in self.scopes and not (scope is Scope.SEATS and self.people):
                 raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+
+    def check_person(self, person: str) -> None:
+        """See that the caller may answer as somebody.
+
+        Raises:
+            ForbiddenError: The key is not for that.
+        """
+        if not self.people & {person, ANYBODY}:
+            scope = f"seats:{person}"
+            raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
 
     def goal_id(self, entrance: str, *said: str) -> GoalId:
         """Derive a goal's id of who asks and what is said: said again it means the same goal, at whichever replica.

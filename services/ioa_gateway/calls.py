@@ -18,6 +18,7 @@ from starlette.types import Message, Receive
 
 from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.client.seat import Seat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import Scope
@@ -30,6 +31,7 @@ from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
+from ioa_gateway.seats import Seats
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -62,6 +64,7 @@ class ApiCall:
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
+        seats: The seats of people that the gateway speaks for.
     """
 
     caller: Caller
@@ -73,6 +76,17 @@ class ApiCall:
     headers: Headers
     is_secure: bool
     sent: AsyncIterator[bytes]
+    seats: Seats
+
+    async def seat(self, person: str) -> Seat:
+        """Take the seat of a person that the caller may answer as.
+
+        Raises:
+            ForbiddenError: The key is not for that, or the gateway has no key of the seat.
+            InvalidInputError: Nobody can be called so.
+        """
+        self.caller.check_person(person)
+        return await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.
@@ -122,7 +136,8 @@ class ApiCall:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
         if not self.caller.labels:
             return order
-        return GoalOrder.model_validate({**dict(order), "labels": {**order.labels, **self.caller.labels}})
+        said = {name: getattr(order, name) for name in order.model_fields_set}
+        return GoalOrder.model_validate({**said, "labels": {**order.labels, **self.caller.labels}})
 
     async def _check_seen(self, name: GoalName) -> None:
         unseen = NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")

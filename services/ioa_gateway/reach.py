@@ -17,6 +17,7 @@ from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
+from ioa_gateway.seats import Seats
 
 requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and status", ["route", "status"])
 
@@ -30,6 +31,7 @@ class Reach:
         keyring: Who is let in.
         limits: What each key may use up.
         system_of: The system as a user sees it.
+        seats: The seats of people that it speaks for.
         is_there: Whether there is a connection to it now.
     """
 
@@ -37,6 +39,7 @@ class Reach:
     keyring: Keyring
     limits: CallerLimits
     system_of: Callable[[UserId], SystemClient]
+    seats: Seats
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)
 
@@ -64,4 +67,5 @@ class Reach:
             request.headers,
             is_secure=request.url.scheme == "https",
             sent=sent(request, MAX_FILE_BYTES),
+            seats=self.seats,
         )

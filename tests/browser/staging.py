@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
@@ -152,7 +153,7 @@ class Stage:
     async def reviewed(self) -> CommId:
         """Play a goal under a policy, up to a second review: what was written went back once."""
         order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
-        assert order.team is not None
+        assert isinstance(order.team, TeamSpec)
         goal_id = await self._plane.client.launch(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)

@@ -43,6 +43,7 @@ def answer(
         list[str],
         typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.", show_default=False),
     ] = [],  # noqa: B006
+    passes: Annotated[bool, typer.Option("--pass", help="Say nothing in this turn, or leave a decision to its default.")] = False,
     person: As = None,
     url: Url = None,
     as_json: AsJson = False,
@@ -56,5 +57,5 @@ def answer(
         from ioa.cli.people import give_answer, read_reply
         from ioa.cli.terminal import read_stdin
 
-        reply = read_reply(read_stdin() if text == "-" else text, choose, fields)
+        reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
         run_to_end(give_answer(url, item, reply, person, Terminal(as_json=as_json)))

@@ -24,7 +24,9 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, parse_goal_id
+from ioa.protocol.named_teams import NamedTeam, TeamReference, TeamRow
 from ioa.protocol.search import Search, SearchResult
+from ioa.protocol.team import TeamSpec
 
 File = str | PathLike[str]
 
@@ -276,6 +278,30 @@ class Client:
         """
         return await self.system.search(validate(Search, {"needs": [{"text": need} for need in needs]}))
 
+    async def put_team(self, team: TeamSpec) -> NamedTeam:
+        """Keep a team under its own name, as the next version of it; what is the newest version already is put once.
+
+        Goals name it: `GoalOrder(goal=…, team="debate")`, or `"debate@3"` for one version. A later version changes no goal.
+
+        Raises:
+            InvalidInputError: Its name cannot be one.
+            ForbiddenError: The name is another user's.
+            OverQuotaError: The user has as many teams as he may.
+        """
+        return await self.system.put_team(team)
+
+    async def team(self, name: str) -> NamedTeam:
+        """Read a team that was put, by `NAME` in its newest version, or by `NAME@VERSION`.
+
+        Raises:
+            NotFoundError: There is none; it names what may have been meant.
+        """
+        return await self.system.team(TeamReference.parse(name))
+
+    async def teams(self) -> Sequence[TeamRow]:
+        """List the teams that were put, by name, each with its newest version and whose it is."""
+        return await self.system.teams()
+
     async def _comm_id(self, target: Target) -> CommId:
         return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
 
@@ -314,5 +340,10 @@ def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
     """Whether this is the goal that was ordered. What was only named, or stood in the order itself, is known by its name."""
     given = {one.name: one.sha256 for one in goal.inputs}
     files = all(given.get(one.name) == one.sha256 for one in order.inputs if isinstance(one, Artifact))
-    accepted = order.accepted(goal.name, goal.inputs).model_copy(update={"traceparent": goal.traceparent})
+    ours = {"traceparent": goal.traceparent}
+    if isinstance(order.team, str):
+        if goal.team is None or not (goal.team_name and order.names(TeamReference.parse(goal.team_name))):
+            return False
+        order, ours = order.with_team(goal.team), {**ours, "team_name": goal.team_name}
+    accepted = order.accepted(goal.name, goal.inputs).model_copy(update=ours)
     return files and len(given) == len(order.inputs) and accepted == goal

@@ -18,7 +18,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, QUESTIONS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -310,16 +310,14 @@ def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6]:
         return 6
     if state.course is not None:
         if state.course.level:
-            return 5
+            return 6 if state.course.level >= FORKS else 5
         return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
     return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
 
 
 def _asks(state: GroupState) -> bool:
-    """Whether a state holds what only groups of this level know: a policy of it, or a question that waits."""
-    if isinstance(state.stage, Awaiting) or (state.course is not None and state.course.level >= QUESTIONS):
-        return True
-    return any(isinstance(task, OpenTask) and task.asked for task in state.tasks)
+    """Whether a state holds what only groups that know of questions can read."""
+    return isinstance(state.stage, Awaiting) or any(isinstance(task, OpenTask) and task.asked for task in state.tasks)
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

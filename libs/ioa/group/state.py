@@ -575,6 +575,8 @@ class Course(Model):
         watch: Who is asked before the group goes on.
         entered: The turn in which each node was entered last; empty if none is begun anew.
         struck: From which to which turn what was said is struck, since a node was begun anew.
+        agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
+        done: The nodes that were left, and neither entered nor put on the agenda since; kept where a node waits for others.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
@@ -595,6 +597,8 @@ class Course(Model):
     watch: Annotated[Watch | None, Field(exclude_if=operator.not_)] = None
     entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
+    agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 

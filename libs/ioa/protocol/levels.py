@@ -48,6 +48,9 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
+FORKS = 7
+"""A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
+
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 

@@ -70,6 +70,9 @@ GROUP_STATUS = f"{ROOT}.groups.status"
 """Where it is asked how far a group is, which tells nothing that anybody said."""
 ANY_STANDING = f"{ROOT}.groups.standing.*"
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
+ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
+ANY_GET_TEAM = f"{ROOT}.groups.team.*"
+ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
 
@@ -193,6 +196,21 @@ def get_upload(user: UserId) -> str:
 def put_upload(user: UserId) -> str:
     """Where a user puts a file that goes with a goal, piece by piece."""
     return f"{ROOT}.uploads.put.{user}"
+
+
+def put_team(user: UserId) -> str:
+    """Where a user, and nobody else, puts a team under its name."""
+    return f"{ROOT}.groups.put_team.{user}"
+
+
+def get_team(user: UserId) -> str:
+    """Where a user reads a team by its name."""
+    return f"{ROOT}.groups.team.{user}"
+
+
+def list_teams(user: UserId) -> str:
+    """Where a user asks which teams have a name."""
+    return f"{ROOT}.groups.teams.{user}"
 
 
 def memberships(agent_id: AgentId) -> str:

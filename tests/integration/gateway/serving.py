@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
+from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_testkit.planes import Plane
 
@@ -30,7 +31,7 @@ SECRET = "told to nobody else"
 BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}
 
 
-def key(key_id: str = "web", *scopes: Scope, expires_at: datetime | None = None) -> ApiKey:
+def key(key_id: str = "web", *scopes: str, expires_at: datetime | None = None) -> ApiKey:
     """A key of the user of this machine, whose secret is `SECRET`; for everything unless it is said for what."""
     return ApiKey(
         key_id=KeyId(key_id),
@@ -79,8 +80,9 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        async with open_rooms(plane.client, limits, keyring.stands) as rooms:
-            reach = Reach(rooms, keyring, limits, lambda _user: plane.client, lambda: door.is_there)
+        networks = lambda _me: nullcontext(plane.network)  # noqa: E731
+        async with open_rooms(plane.client, limits, keyring.stands) as rooms, open_seats(networks) as seats:
+            reach = Reach(rooms, keyring, limits, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(Guard, hosts={host: "http"}))
             async with (
                 beside(keyring.follow(rooms.look)),
@@ -89,6 +91,7 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
             ):
                 yield http
                 rooms.close()
+                seats.close()
 
 
 async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[Event, None]:

@@ -20,6 +20,7 @@ from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.hosting.place import listens
 from ioa.protocol.ids import UserId
+from ioa.protocol.team import seat_of
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
@@ -34,10 +35,10 @@ PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
-    """A goal that is launched by anna's key is hers, and eve's key does not end it; the gateway makes no keys."""
+    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs, and the gateway makes none."""
     with bound("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
-    plan = plan_of([], [], [], ["root"], gateways=["gateway"])
+    plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
     rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")
     assert of_gateway().publish in [may.publish for may in read_authorization(rendered, {}).values()]
@@ -45,7 +46,9 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:
         groups = serve_groups(ControlPlaneSettings(nats_url=server.url, nats_seed=seeds["groups"]), stop)
-        gateway = serve(GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port), stop)
+        gateway = serve(
+            GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port, seats=tmp_path / "keys"), stop
+        )
         async with (
             beside(groups, gateway, stop=stop.set),
             open_connection(NatsSettings(server.url, "root", seed=seeds["root"]), patience=PATIENCE) as root,
@@ -66,6 +69,9 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert (await http.get(f"{path}?user=anna", headers=eve)).json()["user"] == "anna"
             refused = [await http.post(f"{path}/cancel{whose}", json={}, headers=eve) for whose in ("", "?user=anna")]
             assert [one.status_code for one in refused] == [404, 403]
+            seats = [await http.get(f"/seats/{person}", headers=anna) for person in ("anna", "eve")]
+            assert [one.status_code for one in seats] == [200, 403]
+            assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."
             async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
                 with pytest.raises(nats.errors.Error):
                     await intruder.jetstream().publish("$KV.IOA_API_KEYS.key.mine", b"x", timeout=1)

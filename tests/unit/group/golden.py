@@ -218,6 +218,13 @@ def led_stories() -> dict[str, Scenario]:
             {"role": "c", "by": "a", "may": ["remove", "hint", "go"], "go": ["x"]}, {"role": "b", "every": 3, "may": ["end"]}]),
                   "says:bob,eve decides:hint/bob says@eve says@bob decides:nothing says:eve decides:x says:bob decides:remove/bob"),
         "person": (group({**x, "max": 5}, roles={"b": {"human": True, "timeout": 90}}), "says silent -eve says says"),
+        "fork": (group({**x, "take": "all", "max": 9, "exits": [{"to": "y", "by": "speaker"}, {"to": "z", "by": "speaker"}]},
+                       {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
+                       {"name": "w", "roles": ["a"], "join": "all", "visits": 2, "then": ["x", "end"]}),
+                 "goes:z says says says goes:y silent says says"),
+        "fork-closed": (group({**x, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]},
+                              {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
+                              {"name": "w", "roles": ["a"], "join": "all"}), "says says"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

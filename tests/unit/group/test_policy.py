@@ -175,6 +175,12 @@ VOTE: Mapping[str, Any] = {
     **X, "turns": "together", "form": {"vote": "member?"}, "exits": [{"to": "z", "remove": {"field": "vote"}}]
 }  # fmt: skip
 
+W: Mapping[str, Any] = {"name": "w", "roles": ["a"], "join": "all"}
+FORK: Sequence[Mapping[str, Any]] = (
+    {**X, "take": "all", "max": 1, "then": ["y", "z"]}, {**Y, "then": "w"}, {**Z, "max": 1, "then": "w"}, W
+)  # fmt: skip
+SPEAKERS = [{"to": "y", "by": "speaker"}, {"to": "z", "by": "speaker"}]
+
 RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]] = [
     ("order is of roles, then of joining", [{"name": "x", "roles": ["c", "ab"]}], {}, "says says", "x:eve x:ada x:bob"),
     ("a member of two roles has one seat", [{"name": "x", "roles": ["b", "ab"], "max": 3}], {}, "says says", "x:bob x:ada x:bob"),
@@ -397,6 +403,35 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      watched("b", node="y", may=["go"], go=["x"]), "says says decides:x says says", "x:ada y:eve y?bob x:ada y:eve concluding:ada"),
     ("a passed draft is watched, and no other", [REVIEWED], watched("b"), "says decides:pass again decides:nothing",
      "x:ada x?eve x:ada x?bob x:bob"),
+    ("a fork takes all ways, and a join waits for them", FORK, {}, "says says says says",
+     "x:ada y:eve z:bob w:ada concluding:ada"),
+    ("the speaker chooses the first way of a fork", [{**X, "take": "all", "max": 9, "exits": SPEAKERS}, *FORK[1:]], {},
+     "goes:z says says says", "x:ada z:bob y:eve w:ada concluding:ada"),
+    ("in a branch, what of the agenda is next",
+     [{**X, "take": "all", "max": 1, "then": ["y", "z", "v"]}, {**Y, "max": 9, "exits": [{"to": "w", "by": "speaker"}]},
+      FORK[2], {**FORK[2], "name": "v"}, W], {}, "says goes:v says says says", "x:ada y:eve v:bob z:bob w:ada concluding:ada"),
+    ("a judge does so as well", [FORK[0], {**Y, "max": 9, "exits": [{"to": "w", "by": "a"}]}, *FORK[2:]], {},
+     "says says decides:z says says", "x:ada y:eve y?ada z:bob w:ada concluding:ada"),
+    ("a branch of several nodes ends before the next one begins", [FORK[0], {**Y, "then": "v"},
+      {"name": "v", "roles": ["a"], "then": "w"}, *FORK[2:]], {}, "says says says says", "x:ada y:eve v:ada z:bob w:ada"),
+    ("a fork without a join ends when all branches have", [{**FORK[0], "then": ["y", "z"]}, Y, {**Z, "max": 1}], {},
+     "says says says", "x:ada y:eve z:bob concluding:ada"),
+    ("an end that somebody chooses is the end", [FORK[0], {**Y, **BY_SPEAKER}, *FORK[2:]], {}, "says goes:end",
+     "x:ada y:eve concluding:ada"),
+    ("a fork takes no way whose condition does not hold",
+     [{**X, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]}, Y, Z], {},
+     "says says", "x:ada y:eve concluding:ada"),
+    ("a branch without anybody is done", FORK, {}, "-eve says says", "x:ada x:ada z:bob w:ada"),
+    ("a join is closed while it waits and nothing is on the agenda",
+     [{**X, "max": 1, "then": ["w", "y"]}, {**Y, "then": "w"}, W], {}, "says says", "x:ada y:eve w:ada"),
+    ("a join that stays closed for good ends the group",
+     [{**X, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]}, *FORK[1:]], {},
+     "says says", "x:ada y:eve ended:no_speaker"),
+    ("a loop around a fork waits anew", [{**FORK[0], "visits": 2}, *FORK[1:3], {**W, "then": ["x", "end"]}], {},
+     "says " * 8, "x:ada y:eve z:bob w:ada x:ada y:eve z:bob w:ada concluding:ada"),
+    ("a way back to a join does not count for it",
+     [*FORK[:3], {**W, "then": "v"}, {"name": "v", "roles": ["b"], "visits": 1, "then": "w"}], {},
+     "says " * 6, "x:ada y:eve z:bob w:ada v:bob w:ada concluding:ada"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip

@@ -45,6 +45,7 @@ from ioa.adapters.nats.topology import (
     ROUTERS,
     SESSIONS,
     STREAMS,
+    TEAMS,
     TIMERS,
     WORK,
     pool_consumer,
@@ -157,6 +158,9 @@ def of_user(user: UserId) -> Permissions:
         *(_listing(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))),
         subjects.get_upload(user),
         subjects.put_upload(user),
+        subjects.put_team(user),
+        subjects.get_team(user),
+        subjects.list_teams(user),
     )
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
@@ -373,6 +377,9 @@ _SERVED = {
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
         subjects.ANY_STANDING,
+        subjects.ANY_PUT_TEAM,
+        subjects.ANY_GET_TEAM,
+        subjects.ANY_LIST_TEAMS,
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
     ),
@@ -409,6 +416,9 @@ _NEEDED = {
         *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
         *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
         *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        subject_of(TEAMS, "*.*.*"),
+        *_looking_up(TEAMS),
+        _removing(stream_of(TEAMS)),
         subject_of(KEYS, LAUNCH_KEY),
         _reading(stream_of(KEYS)),
         _reading(RESULTS),

@@ -53,11 +53,13 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
+from ioa.protocol.team import TeamSpec
 
 _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
@@ -338,6 +340,23 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
+
+    async def put_team(self, team: TeamSpec) -> NamedTeam:
+        """Keep a team under its own name; see the port."""
+        user = await self.user()
+        if user == ADMIN:
+            whose = [row.user for row in await self.teams() if row.name == team.team]
+            user = next(iter(whose), user)
+        return await self._requester.request(subjects.put_team(user), PutTeam(team=team), NamedTeam)
+
+    async def team(self, reference: TeamReference) -> NamedTeam:
+        """Read a version of a team; see the port."""
+        asked = GetTeam(name=reference.name, version=reference.version)
+        return await self._requester.request(subjects.get_team(await self.user()), asked, NamedTeam)
+
+    async def teams(self) -> Sequence[TeamRow]:
+        """List all teams by name, each with its newest version."""
+        return (await self._requester.request(subjects.list_teams(await self.user()), ListTeams(), TeamList)).teams
 
     async def standing(self) -> StoreStanding:
         """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.

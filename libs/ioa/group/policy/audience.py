@@ -286,6 +286,8 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "offered": offered,
         "watch": None,
         "entered": (),
+        "agenda": (),
+        "done": (),
         "draft": course.draft if course.draft is not None and course.draft.by == number else None,
     }
     return course.model_copy(update=shown)

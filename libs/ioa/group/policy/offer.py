@@ -9,11 +9,10 @@ from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
 from ioa.group.gathering import check_question
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.conditions import holds
 from ioa.group.policy.hearing import addressees
 from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
 from ioa.group.policy.turns import may_be_named, most_named
-from ioa.group.policy.ways_out import is_open
+from ioa.group.policy.ways_out import offered_ways
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
@@ -222,5 +221,4 @@ def _ways(scene: Scene, speaker: int) -> tuple[str, ...]:
     turns = scene.node.turns
     if turns.mode == "hub" and turns.by is not None and scene.holders(turns.by)[:1] != (speaker,):
         return ()
-    ways = [way for way in scene.node.exits if way.by == "speaker" and is_open(scene, way)]
-    return tuple(dict.fromkeys([way.to for way in ways if way.when is None or holds(way.when, scene)]))
+    return tuple([way.to for way in offered_ways(scene, [way for way in scene.node.exits if way.by == "speaker"])])

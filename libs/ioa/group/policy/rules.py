@@ -30,7 +30,7 @@ from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
-from ioa.group.policy.ways_out import way_out
+from ioa.group.policy.ways_out import way_out, way_to
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, Next, Watch
 from ioa.protocol.goals import Reason
@@ -373,8 +373,8 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         return let_speak(state, scene, chosen, at)
     if choice == STAY:
         return go_on(state, scene, at, {}, named=course.nominated)
-    way = next(way for way in scene.node.exits if way.judge is not None and way.to == choice)
-    return leave(state, scene, way, at, {})
+    way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
+    return leave(state, scene, way, at, {}, chosen=True)
 
 
 def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
