@@ -85,7 +85,7 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Poli
     for task in state.open_tasks:
         if task.assignee == agent_id:
             senders.add(Sender.ASSIGNEE)
-        elif waits_for(task, agent_id):
+        elif waits_for(task, agent_id, at):
             senders.add(Sender.ASSIGNER)
     offered = offer(policy, state, agent_id) if policy is not None else None
 

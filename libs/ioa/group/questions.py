@@ -86,9 +86,9 @@ def ask_of_team(state: GroupState, asked: SubgroupAsked) -> GroupState:
     return tasks.replaced(state, task.model_copy(update={"asked": asked.number, "question": question}))
 
 
-def waits_for(task: OpenTask, agent_id: AgentId) -> bool:
-    """Whether a task waits for an answer that a member may give."""
-    asks = task.question is not None and task.question.answer is None
+def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
+    """Whether a task waits for an answer that a member may give at a time."""
+    asks = task.question is not None and task.question.answer is None and at < task.question.until
     return asks and agent_id == task.assigner != task.assignee
 
 

@@ -295,8 +295,8 @@ def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
     return floor.end(state, Reason.CANCELLED, cancel.why or "Cancelled on request.", cancel.at)
 
 
-def _a_question_waits(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:
-    return any(questions.waits_for(task, agent_id) for task in state.open_tasks)
+def _a_question_waits(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return any(questions.waits_for(task, agent_id, at) for task in state.open_tasks)
 
 
 def _a_question_may_be_asked(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:

@@ -431,7 +431,8 @@ def _word_towards_the_end(state: GroupState, at: datetime) -> Event:
     if isinstance(state.stage, Gathering):
         return said(state.floor[0], Pass(cause=PassCause.NOTHING_TO_ADD), state.turn, at)
     if isinstance(state.stage, Awaiting):
-        return QuestionAnswered(at=at, turn=state.turn, answer=state.stage.default, by="user")
+        answer = QuestionAnswered(at=at, turn=state.turn, answer=state.stage.default, by="user")
+        return answer if at < state.stage.until else TimerFired(at=at)
     holder = state.floor_holder
     assert holder is not None, "no task is open and nobody has the floor"
     announced = state.phase == "concluding"
