@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from contextlib import AsyncExitStack
 from functools import partial
@@ -11,16 +12,23 @@ import structlog
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.system_clock import SystemClock
+from ioa.adapters.nats.tail import NatsTail
+from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
+from ioa_gateway.calls import Hooks
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import open_posting
+from ioa_gateway.outward.tail import Tail
+from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import networks_of, open_seats
@@ -45,7 +53,22 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
         seats = await stack.enter_async_context(open_seats(own))
-        reach = Reach(rooms, keyring, limits, partial(NatsSystemClient, connection), seats, lambda: connection.is_connected)
+        system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
+        posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
+        dead = NatsDeadLetters(connection.jetstream())
+        webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now)
+        tail = Tail(NatsTail(connection), hooks, system, RandomIds().new("gateway"), time.monotonic)
+        await stack.enter_async_context(background(deliver_notices(connection, webhooks.work)))
+        await stack.enter_async_context(background(tail.keep()))
+        reach = Reach(
+            rooms,
+            keyring,
+            limits,
+            Hooks(hooks, posting, secrets.token_bytes),
+            partial(NatsSystemClient, connection),
+            seats,
+            lambda: connection.is_connected,
+        )
         await stack.enter_async_context(open_server(create_app(reach, guard), listening))
         _log.info("http_served", port=port)
         await stop.wait()

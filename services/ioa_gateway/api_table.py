@@ -22,7 +22,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, seats, session, teams
+from ioa_gateway.routes import agents, files, goals, groups, seats, session, teams, webhooks
 
 PREFIX = "/v1"
 
@@ -147,6 +147,29 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
         told={200: SearchDocument},
+    ),
+    ApiRow(
+        *("POST", "/webhooks", Scope.WEBHOOKS_WRITE, "Have what becomes of goals sent to a URL", webhooks.make),
+        *(Nothing, webhooks.WebhookOrder, {201: "It is made; its secret is told once."}, json_reader(webhooks.WebhookOrder)),
+        (InvalidInputError, NotFoundError, OverQuotaError),
+        within=timedelta(seconds=15),
+        told={201: webhooks.MadeDocument},
+    ),
+    ApiRow(
+        *("GET", "/webhooks", Scope.WEBHOOKS_WRITE, "List the webhooks of one's own", webhooks.list_all),
+        *(Nothing, Nothing, {200: "The webhooks."}, _nothing),
+        told={200: webhooks.WebhooksDocument},
+    ),
+    ApiRow(
+        *("GET", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Show a webhook of one's own", webhooks.show),
+        *(Nothing, Nothing, {200: "The webhook."}, _nothing),
+        (NotFoundError,),
+        told={200: webhooks.WebhookDocument},
+    ),
+    ApiRow(
+        *("DELETE", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Remove a webhook of one's own", webhooks.remove),
+        *(Nothing, Nothing, {204: "It is gone."}, _nothing),
+        (NotFoundError,),
     ),
     ApiRow(
         *("GET", "/seats", Scope.SEATS, "Tell what waits for people: a turn, something to decide, a conclusion", seats.anybody),

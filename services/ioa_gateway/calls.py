@@ -21,6 +21,7 @@ from ioa.client.client import Client
 from ioa.client.seat import Seat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
+from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
@@ -30,6 +31,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import Posting
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
 
@@ -52,6 +54,21 @@ class Nothing(Instruction):
 
 
 @dataclass(frozen=True)
+class Hooks:
+    """What webhooks need.
+
+    Attributes:
+        store: Where they are kept.
+        posting: How they are told something.
+        draw: Draws as many random bytes.
+    """
+
+    store: WebhookStore
+    posting: Posting
+    draw: Callable[[int], bytes]
+
+
+@dataclass(frozen=True)
 class ApiCall:
     """A request that was let in.
 
@@ -61,6 +78,7 @@ class ApiCall:
         rooms: What happens in groups, read once for all who follow them.
         keyring: Who is let in.
         limits: What a key may use up.
+        hooks: What webhooks need.
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
@@ -72,6 +90,7 @@ class ApiCall:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
+    hooks: Hooks
     path: Mapping[str, str]
     headers: Headers
     is_secure: bool

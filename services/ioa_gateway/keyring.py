@@ -140,6 +140,10 @@ class Keyring:
         key = self._keys.get(KeyId(caller.key_id))
         return key is not None and key.stands(self.now())
 
+    async def lets_in(self, key_id: str) -> bool:
+        """Whether a key lets anybody in; one that may have been made a moment ago is looked up."""
+        return await self._find(KeyId(key_id)) is not None
+
     def check(self, caller: Caller) -> None:
         """See that somebody who was let in still would be.
 

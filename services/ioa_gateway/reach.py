@@ -13,7 +13,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, sent
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
@@ -30,6 +30,7 @@ class Reach:
         rooms: What happens in groups.
         keyring: Who is let in.
         limits: What each key may use up.
+        hooks: What webhooks need.
         system_of: The system as a user sees it.
         seats: The seats of people that it speaks for.
         is_there: Whether there is a connection to it now.
@@ -38,6 +39,7 @@ class Reach:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
+    hooks: Hooks
     system_of: Callable[[UserId], SystemClient]
     seats: Seats
     is_there: Callable[[], bool]
@@ -63,6 +65,7 @@ class Reach:
             self.rooms,
             self.keyring,
             self.limits,
+            self.hooks,
             request.path_params,
             request.headers,
             is_secure=request.url.scheme == "https",

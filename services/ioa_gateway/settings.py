@@ -23,6 +23,9 @@ class GatewaySettings(ProcessSettings):
         default="",
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
     )
+    webhooks_inside: bool = Field(
+        default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
+    )
 
     seats: Path | None = Field(
         default=None,

@@ -40,6 +40,8 @@ class Scope(StrEnum):
     """See who there is, and search among them."""
     TEAMS_WRITE = "teams:write"
     """Put teams under a name."""
+    WEBHOOKS_WRITE = "webhooks:write"
+    """Have results and what leads to them sent to a URL."""
     SEATS = "seats:*"
     """Answer as any person in teams; `seats:anna` answers as that one alone, and sees what she hears."""
 

@@ -31,6 +31,7 @@ ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
+ANY_HOOK = f"{ROOT}.hook.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
@@ -277,6 +278,11 @@ def set_aside(agent_id: AgentId) -> str:
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
+
+
+def hook(webhook_id: str) -> str:
+    """Where waits what a webhook is to tell."""
+    return f"{ROOT}.hook.{check_token(webhook_id)}"
 
 
 def audit(deed: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -17,10 +18,13 @@ from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, writte
 from ioa.protocol.ids import LOCAL
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_api_keys import MemoryApiKeys
+from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.app import create_app
+from ioa_gateway.calls import Hooks
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import Posting
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
 from ioa_gateway.seats import open_seats
@@ -61,12 +65,14 @@ class Door:
         keys: Who is let in.
         clock: By which keys end.
         is_there: Whether the gateway has a connection to its system.
+        hooks: Which webhooks there are.
         limits: What each key uses up of it.
     """
 
     keys: MemoryApiKeys = field(default_factory=MemoryApiKeys)
     clock: ManualClock = field(default_factory=ManualClock)
     is_there: bool = True
+    hooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
     limits: CallerLimits = field(init=False)
 
 
@@ -82,7 +88,8 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
         async with open_rooms(plane.client, limits, keyring.stands) as rooms, open_seats(networks) as seats:
-            reach = Reach(rooms, keyring, limits, lambda _user: plane.client, seats, lambda: door.is_there)
+            hooks = Hooks(door.hooks, Posting(httpx.AsyncClient(verify=False), inside=False), secrets.token_bytes)
+            reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(Guard, hosts={host: "http"}))
             async with (
                 beside(keyring.follow(rooms.look)),

@@ -24,7 +24,7 @@ async def _statuses(http: httpx.AsyncClient, headers: dict[str, str]) -> set[int
     told = set()
     for row in TABLE:
         if row.scope is not None:
-            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1")
+            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1").replace("{webhook_id}", "w1")
             told.add((await http.request(row.method, path, headers=headers)).status_code)
     return told
 
@@ -48,7 +48,7 @@ async def test_a_key_is_for_what_it_says(http: httpx.AsyncClient, door: Door) ->
     door.clock.advance(timedelta(seconds=2))
     for row in TABLE:
         if row.scope is not None:
-            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1")
+            path = row.path.replace("{goal_id}", "g1").replace("{comm_id}", "g1").replace("{webhook_id}", "w1")
             lacking = bearer(f"no-{list(Scope).index(row.scope)}")
             assert (await http.request(row.method, path, headers=lacking)).status_code == 403, row.path
 

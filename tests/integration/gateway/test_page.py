@@ -48,7 +48,7 @@ async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient,
     after = await http.get("/session")
     assert (before.status_code, after.json()) == (
         204,
-        {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write", "seats:*"]},
+        {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write", "seats:*", "teams:write", "webhooks:write"]},
     )
 
 

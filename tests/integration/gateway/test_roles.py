@@ -30,12 +30,13 @@ from ioa_gateway.settings import GatewaySettings
 from ioa_groups.__main__ import serve as serve_groups
 from tests.integration.gateway.serving import SECRET, key
 from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 
 PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
-    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs, and the gateway makes none."""
+    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
     with bound("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
     plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
@@ -47,9 +48,13 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:
         groups = serve_groups(ControlPlaneSettings(nats_url=server.url, nats_seed=seeds["groups"]), stop)
         gateway = serve(
-            GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port, seats=tmp_path / "keys"), stop
+            GatewaySettings(
+                nats_url=server.url, nats_seed=seeds["gateway"], http_port=port, seats=tmp_path / "keys", webhooks_inside=True
+            ),
+            stop,
         )
         async with (
+            open_receiver() as receiver,
             beside(groups, gateway, stop=stop.set),
             open_connection(NatsSettings(server.url, "root", seed=seeds["root"]), patience=PATIENCE) as root,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", timeout=20, verify=False) as http,
@@ -69,6 +74,9 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert (await http.get(f"{path}?user=anna", headers=eve)).json()["user"] == "anna"
             refused = [await http.post(f"{path}/cancel{whose}", json={}, headers=eve) for whose in ("", "?user=anna")]
             assert [one.status_code for one in refused] == [404, 403]
+            made = await http.post("/webhooks", json={"url": receiver.url}, headers=anna)
+            assert (made.status_code, (await http.post(f"{path}/cancel", json={}, headers=anna)).status_code) == (201, 202)
+            await eventually(lambda: [headers["webhook-id"] for headers, _ in receiver.taken] == [f"{path[7:]}-ended"])
             seats = [await http.get(f"/seats/{person}", headers=anna) for person in ("anna", "eve")]
             assert [one.status_code for one in seats] == [200, 403]
             assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."

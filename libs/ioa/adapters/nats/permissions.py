@@ -28,10 +28,13 @@ from ioa.adapters.nats.topology import (
     CARDS,
     CONSUMERS,
     DEAD,
+    DELIVERING,
     ENDED,
     FILES,
+    GATEWAY,
     GOAL_RECORDS,
     GOALS,
+    HOOKS,
     INTAKE,
     KEYS,
     LAUNCH_KEY,
@@ -45,11 +48,14 @@ from ioa.adapters.nats.topology import (
     ROUTERS,
     SESSIONS,
     STREAMS,
+    TAIL,
     TEAMS,
     TIMERS,
+    WEBHOOKS,
     WORK,
     pool_consumer,
 )
+from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
 
@@ -167,10 +173,18 @@ def of_user(user: UserId) -> Permissions:
 
 
 def of_gateway() -> Permissions:
-    """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
+    """Return what the gateway may do: what any user may, for whom it lets in, know who that is, and tell webhooks of goals."""
     anybody = of_user(UserId(_ANY))
     keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
-    return Permissions(USERS, (*anybody.publish, *keys), anybody.subscribe)
+    webhooks = (
+        *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
+        subject_of(WEBHOOKS, _ANY),
+        subject_of(GATEWAY, TAIL),
+        subjects.ANY_HOOK,
+        subjects.dead(DeadReason.WEBHOOK),
+        *_working_off(HOOKS, DELIVERING),
+    )
+    return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
 
 
 def of_observer() -> Permissions:
