@@ -24,6 +24,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     SubgroupClosed,
+    TaskDecision,
     TimerFired,
     input_of,
     kind_of,
@@ -64,7 +65,7 @@ from tests.unit.group.walk import (
 )
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-MESSAGE_KINDS: tuple[Kind, ...] = get_args(get_args(Payload)[0])
+MESSAGE_KINDS: tuple[Kind, ...] = (*get_args(get_args(Payload)[0]), TaskDecision)
 _after_each_change = precondition(lambda walk: walk.has_changed)
 
 
