@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -66,6 +67,7 @@ class GroupHistory:
         """What tasks have asked, in order."""
         self.answers: dict[tuple[TaskId, int], str] = {}
         """What tasks were answered, by the number of the question; of what was not answered in time the default."""
+        self._looking: list[asyncio.Future[None]] = []
         self.thoughts: dict[int, str] = {}
         """What this agent thought in its turns, by turn; it stands in no entry."""
 
@@ -102,6 +104,19 @@ class GroupHistory:
             self._granted = event.at
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        for looking in self._looking:
+            if not looking.done():
+                looking.set_result(None)
+        self._looking.clear()
+
+    def news(self) -> asyncio.Future[None]:
+        """Return what is done when another entry was applied."""
+        looking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._looking.append(looking)
+        return looking
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
