@@ -142,7 +142,8 @@ def name_of_entry(entry: Message | TaskRecord) -> str:
 def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
     """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
     told = heard_in(view)
-    return without(view, {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)})
+    dropped = {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)}
+    return replace(without(view, dropped), board=tuple([one for one in view.board if one.message_id not in dropped]))
 
 
 def without(view: GroupView, dropped: Collection[str]) -> GroupView:
@@ -154,6 +155,18 @@ def without(view: GroupView, dropped: Collection[str]) -> GroupView:
     )
 
 
+def board_lines(view: GroupView) -> list[str]:
+    """Tell what stands on the board; of what a message still in sight says as a whole, only where."""
+    in_sight = {
+        (message.header.message_id, message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
+    }
+    lines = []
+    for one in view.board:
+        where = f"as {one.by} says in turn {one.turn}" if (one.message_id, one.text) in in_sight else f"by {one.by}:\n{one.text}"
+        lines.append(f"{one.name}, version {one.version}, {where}")
+    return lines
+
+
 def told_of_part(view: GroupView) -> str:
     """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard."""
     part = view.part
@@ -161,7 +174,8 @@ def told_of_part(view: GroupView) -> str:
     remembered = [view.memory] if view.memory else []
     lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer")]
     said = ["What was said so far:", *lines] if lines else []
-    return "\n".join([*prompts, view.charter.goal, *remembered, *said])
+    board = ["On the board:", *board_lines(view)] if view.board else []
+    return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])
 
 
 def teammates(view: GroupView) -> tuple[Teammate, ...]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
+from ioa.agent.board import Drafts, board_of
 from ioa.group.events import Event, GroupLaunched, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
@@ -14,7 +15,7 @@ from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, GroupView, NoFiles, Reply, TaskRecord
+from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
@@ -56,6 +57,7 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
+        self._drafts = Drafts()
         self._struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
@@ -85,6 +87,7 @@ class GroupHistory:
                     if self._is_passed():
                         self.said_again.add(message.header.turn)
                     self._forget_draft(message)
+                    self._drafts.note(self.charter, self.state, message)
                     self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
                         self._public.append(message)
@@ -151,6 +154,10 @@ class GroupHistory:
             messages = [message for message in messages if not _is_of_peers(state, me, message)]
             log = [item for item in log if not _is_of_peers(state, me, item)]
             state = _unanswered(state)
+        board: tuple[Posted, ...] = ()
+        if policy is not None and any(node.writes for node in policy.nodes):
+            told = [message for message in messages if not self._drafts.is_one(message, policy, state, me)]
+            board = board_of(told, self._is_struck)
         if self._struck:
             messages = [message for message in messages if not self._is_struck(message)]
             log = [item for item in log if not self._is_struck(item)]
@@ -171,6 +178,7 @@ class GroupHistory:
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
             replies=dict(self._replies),
+            board=board,
         )
 
     def tasks(self) -> tuple[TaskRecord, ...]:

@@ -12,7 +12,7 @@ import inspect
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -32,7 +32,7 @@ from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
-from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.ports.brain import GroupView, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -76,6 +76,8 @@ class TurnView:
             where somebody asks several at once, with what is to be filled in as its `form`. Else None.
         part: What it plays under a policy, and what it is told. None in a free group.
         memory: What it remembers of that which its part leaves out of `conversation`, and of other groups.
+        board: What was written on the board under a policy, by name: `text`, `version`, `by` and `turn` of the last version that
+            this agent has heard.
     """
 
     me: AgentId
@@ -94,6 +96,7 @@ class TurnView:
     offer: Offer | None = None
     part: Part | None = None
     memory: str = ""
+    board: Mapping[str, Posted] = field(default_factory=dict)
     _began: datetime | None = None
 
     @property
@@ -110,6 +113,7 @@ class TurnView:
         fields: Mapping[str, FieldValue] | None = None,
         question: Mapping[str, str] | None = None,
         only_to: Sequence[str] = (),
+        writes: str | Sequence[str] | Mapping[str, str] = (),
     ) -> Discussion:
         """Say something, and give the floor to another member, or to several at once; then it comes back.
 
@@ -123,11 +127,15 @@ class TurnView:
                 `text`, `number`, `1..10`, `yes/no`, `this|that` or `member`, and may lack if a `?` follows. Answers are counted in
                 `votes`.
             only_to: Who of `offer.addressees` is to hear it, besides who hears all; by default all of them are.
+            writes: What is written on the board, of `offer.writes`: texts by name, or names that the words themselves are to stand
+                under.
         """
+        names = (writes,) if isinstance(writes, str) else writes
+        written = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
         several = () if to is None or isinstance(to, str) else tuple(to)
         asked = tuple([field_of(name, written) for name, written in (question or {}).items()])
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
-        return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to)})
+        return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to), "writes": written})
 
     def decide(self, choice: str, why: str = "", *, members: Sequence[str] = ()) -> Decision:
         """Choose one of `offer.options`, where a policy asks this agent to.
@@ -362,5 +370,6 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         offer=TO_CONCLUDE if view.part is not None and isinstance(view.state.stage, Concluding) else view.offer,
         part=view.part,
         memory=view.memory,
+        board={one.name: one for one in view.board},
         _began=view.at,
     )

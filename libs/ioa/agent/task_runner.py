@@ -122,7 +122,8 @@ class TaskRunner:
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said[:_MAX_WHY_CHARS])
-        return Discussion(content=shortened(said, MAX_TEXT_BYTES))
+        names = view.offer.writes if view.offer is not None else ()
+        return Discussion(content=shortened(said, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
         """Work out a result and journal it."""

@@ -296,11 +296,15 @@ def _of_message(message: Message) -> list[_Words]:
 
 def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:  # noqa: C901 - one flat case for each kind
     match message.payload:
-        case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields):
+        case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields, writes=writes):
             named = ", ".join(several) or next_speaker
             to = f"to {named}: " if named else f"on to {go}: " if go else ""
             filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
-            return [(speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())]
+            said = (speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())
+            return [
+                said,
+                *((speaker, "writes", f"{name}: {text}" if text else name, Tone.PLAIN, ()) for name, text in writes.items()),
+            ]
         case AskUser() as asked:
             return [(speaker, "question", _in_words(asked), Tone.PLAIN, ())]
         case TaskQuestion(task_id=task_id) as asked:

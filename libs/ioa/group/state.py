@@ -545,6 +545,20 @@ class Next(NamedTuple):
     gathered: bool = False
 
 
+class Version(NamedTuple):
+    """The last version of a thing on the board; its words stand in the message that has written it.
+
+    Attributes:
+        name: What it is called.
+        version: How often it was written.
+        by: The number of the member that has written it last.
+    """
+
+    name: Name
+    version: Count
+    by: Count
+
+
 class Watch(Model):
     """The watchers that are to be asked before the group goes on, by their numbers in the policy; the first of them is now."""
 
@@ -577,6 +591,7 @@ class Course(Model):
         struck: From which to which turn what was said is struck, since a node was begun anew.
         agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
         done: The nodes that were left, and neither entered nor put on the agenda since; kept where a node waits for others.
+        board: What members have written, in the order in which each thing was written first.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
@@ -599,6 +614,7 @@ class Course(Model):
     struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
     agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
     level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 

@@ -19,7 +19,7 @@ from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     AskUser,
@@ -160,6 +160,27 @@ class Reply:
     by: str | None
 
 
+@dataclass(frozen=True)
+class Posted:
+    """A thing on the board of a group under a policy: its last version of those that this member has heard.
+
+    Attributes:
+        name: What it is called.
+        version: How often it was written, as far as this member has heard.
+        by: Who has written it.
+        turn: In which turn.
+        text: What it says.
+        message_id: The message that has written it.
+    """
+
+    name: str
+    version: int
+    by: AgentId
+    turn: int
+    text: str
+    message_id: MessageId
+
+
 class FileReader(Protocol):
     """Where a brain reads the files of its group."""
 
@@ -209,6 +230,7 @@ class GroupView:
         part: What `me` plays by the policy of the group; None if no policy leads.
         replies: What came of the questions out of the group, by the turn in which they were asked.
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
+        board: What members have written on the board, as far as `me` has heard it.
     """
 
     me: AgentId
@@ -230,6 +252,7 @@ class GroupView:
     part: Part | None = None
     memory: str = field(default="", repr=False)
     replies: Mapping[int, Reply] = field(default_factory=dict)
+    board: tuple[Posted, ...] = ()
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -18,7 +18,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.policy import MAX_FIELDS, FieldValue, FormField, Name
+from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
 from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 from ioa.protocol.usage import Count, OverheadField, Usage
 
@@ -100,6 +100,7 @@ class Discussion(Model):
         question: What each of them is to fill in.
         fields: What the sender fills in, of the question it answers, or of the form of the policy's node.
         to: Who of those that would hear this is to hear it, besides who hears all; empty: all of them.
+        writes: What it writes on the board, of that which the policy's node writes, by name; an empty text stands for its content.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
@@ -113,6 +114,7 @@ class Discussion(Model):
         default_factory=dict
     )
     to: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
+    writes: Annotated[Mapping[Name, Content], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = Field(default_factory=dict)
 
 
 class Decision(Model):

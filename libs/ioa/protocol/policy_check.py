@@ -184,6 +184,9 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
         yield from _of_role(where, name, roles)
         if count > 1:
             yield _error(where, f"the role {name!r} is named twice")
+    for name, count in Counter(node.writes).items():
+        if count > 1:
+            yield _error(where, f"writes {name!r} twice")
     if node.opens is not None:
         yield from _of_role(where, node.opens.role, roles)
         if node.opens.role in roles and node.opens.role not in node.roles:

@@ -225,6 +225,7 @@ def led_stories() -> dict[str, Scenario]:
         "fork-closed": (group({**x, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]},
                               {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
                               {"name": "w", "roles": ["a"], "join": "all"}), "says says"),
+        "board": (group({**x, "writes": ["plot", "notes"], "max": 4}), "writes:plot says writes:plot writes:notes"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

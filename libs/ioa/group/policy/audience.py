@@ -130,8 +130,13 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Entry:
 def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
     """Return a key that is equal for members with an equal view of an entry."""
     state = entry.state
+    number, course = state.number_of(agent_id), state.course
+    member, apart = state.members[number], agent_id in sitting_apart(policy, state)
     own = agent_id in state.floor or policy.counts_totals or (state.tally is not None and state.tally.by == agent_id)
-    member, apart = state.members[state.number_of(agent_id)], agent_id in sitting_apart(policy, state)
+    if course is not None and not own:
+        hearers = policy.hearers(course.node, member.roles)  # who does not hear others of its roles knows of itself alone
+        has_drafted = course.draft is not None and course.draft.by == number
+        own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
     return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else ""
 
 
@@ -254,7 +259,7 @@ def _unanswered(state: GroupState) -> GroupState:
     """Return the state without what others have answered beside a member that is still to speak."""
     stage, course = state.stage, state.course
     assert isinstance(stage, Gathering) and course is not None
-    return state.model_copy(update={"stage": _blank(stage), "course": course.model_copy(update={"told": ()})})
+    return state.model_copy(update={"stage": _blank(stage), "course": course.model_copy(update={"told": (), "board": ()})})
 
 
 def _blank(stage: Gathering) -> Gathering:
@@ -272,7 +277,8 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
     if mine and offered is None:
         offer = offer_in(scene_of(policy, state, course), state, me.agent_id)
         offered = Choices(offer.next_speakers, offer.most_named, offer.go)
-    number = state.number_of(me.agent_id)
+    number, review = state.number_of(me.agent_id), policy.nodes[course.node].review
+    reviews = review is not None and policy.role_numbers[review.by] in me.roles
     shown: Mapping[str, object] = {
         "policy": "",
         "visits": tuple([visits if node == course.node else 0 for node, visits in enumerate(course.visits)]),
@@ -287,8 +293,9 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "watch": None,
         "entered": (),
         "agenda": (),
+        "board": (),
         "done": (),
-        "draft": course.draft if course.draft is not None and course.draft.by == number else None,
+        "draft": course.draft if course.draft is not None and (course.draft.by == number or reviews) else None,
     }
     return course.model_copy(update=shown)
 

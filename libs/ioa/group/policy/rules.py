@@ -27,7 +27,7 @@ from ioa.group.policy.course import (
     removed,
 )
 from ioa.group.policy.hearing import is_scoped
-from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
+from ioa.group.policy.offer import check_addressees, check_discussion, check_end, check_writes, offer, offer_in
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
 from ioa.group.policy.ways_out import way_out, way_to
@@ -51,10 +51,10 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     if offered.reviewed:
         return _drafted(state, said, scene)
     node = scene.node
-    is_free = offered.say is None and node.turns.mode != "hub" and not node.form and node.review is None
+    is_free = offered.say is None and node.turns.mode != "hub" and not node.form and not node.writes and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
     changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields))
+    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes))
     if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
         return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
@@ -266,10 +266,11 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
-    check_guards(offered.guards, payload.content, offered.form, payload.fields)
+    check_guards(offered.guards, payload.content, offered.form, payload.fields, payload.writes.values())
     check_fields(offered.form, payload.fields)
+    check_writes(offered, payload)
     tasks.reject(state, payload.rejects)
-    course = counted(state, policy, sender, {} if stage.form else payload.fields)
+    course = counted(state, policy, sender, {} if stage.form else payload.fields, payload.writes)
     if policy.watchers:
         due = watching(policy, course, state.members[state.number_of(sender)], state.turns_taken + 1)
         known = due if course.watch is None else sorted({*course.watch.due, *due})
