@@ -30,6 +30,7 @@ from ioa.protocol.ids import CommId
 from ioa_gateway.a2a.orders import CONTEXT
 from ioa_gateway.asked import asked_of
 from ioa_gateway.callers import Caller
+from ioa_gateway.words import text_of
 
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
@@ -58,17 +59,6 @@ def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
     if caller is not None and asked_of(caller, status):
         return TaskState.TASK_STATE_INPUT_REQUIRED
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
-
-
-def text_of(entry: Document) -> str:
-    """Return what was said, in words; empty if nobody said anything."""
-    if entry["sender"] is None:
-        return ""
-    body = entry["body"]
-    given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
-    concluded = (body.get("conclusion") or {}).get("content", "")
-    words = (body.get("content", ""), body.get("task_conclusion", ""), concluded, *given)
-    return "\n".join(one for one in words if one)
 
 
 @dataclass

@@ -125,8 +125,8 @@ class Progress(Model):
     ) -> Self:
         """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
 
-        `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to people
-        whom the caller answers for.
+        `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to
+        people whom the caller answers for.
         """
         transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = len(entries) == MOST_ENTRIES

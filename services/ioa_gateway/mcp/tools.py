@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -32,7 +30,6 @@ CALL = "ioa.call"
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 10_000_000
-_ASKED_AGAIN = timedelta(minutes=30)
 """For how long, and up to twice that, the same words mean the same goal."""
 
 GoalIdArgument = Annotated[str, Field(description="as start_group or ask_agent told it")]
@@ -125,7 +122,7 @@ async def ask_agent(
     """
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
-        goal_id = await _asked_before(call, agent, task) if key is None else call.caller.goal_id("m", "ask", key)
+        goal_id = await call.goal_id_of_words("m", "ask", agent, task) if key is None else call.caller.goal_id("m", "ask", key)
         name = await _launched(call, task, (), agent, 40, goal_id)
         return await _progress(call, name, seconds, 0)
 
@@ -197,17 +194,6 @@ def _told() -> Iterator[None]:
         yield
     except IoaError as error:
         raise ToolError(str(error)) from error
-
-
-async def _asked_before(call: ApiCall, agent: str, task: str) -> GoalId:
-    """Return the id of the goal that these words meant in the period before this one, if they did, or mean in this one."""
-    period = int(call.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
-    before, now = (call.caller.goal_id("m", "ask", json.dumps([agent, task, one])) for one in (period - 1, period))
-    try:
-        await call.client.goal(GoalName(call.caller.user, before))
-    except NotFoundError:
-        return now
-    return before
 
 
 async def _launched(
