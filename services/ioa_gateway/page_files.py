@@ -23,6 +23,8 @@ VIEWS = ("/", "/goals/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/poli
 """Where the page shows something; it reads the address by itself."""
 
 _COMMENT, _TIGHT = re.compile(r"/\*.*?\*/", re.DOTALL), re.compile(r"\s*([{};,])\s*|(?<=:)\s+")
+_BEHIND = re.compile(r"(?<=[;,{}]) // [^\"'`]*$")
+"""A comment behind what a line of a script does."""
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -85,4 +87,4 @@ def _read(path: Path) -> PageFile:
 def _served(line: str) -> str:
     """Return a line of a script as it travels."""
     bare = line.strip()
-    return "" if bare.startswith(("//", "/**", "* ", "*/")) else bare
+    return "" if bare.startswith(("//", "/**", "* ", "*/")) else _BEHIND.sub("", bare)
