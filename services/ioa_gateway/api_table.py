@@ -99,7 +99,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}/trace", Scope.GOALS_READ, "Show the trace of a goal: what took how long", groups.trace),
-        *(groups.WhoseQuery, Nothing, {200: "Spans, those that have ended."}, _nothing),
+        *(goals.WhoseQuery, Nothing, {200: "Spans, those that have ended."}, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
         within=timedelta(seconds=15),
         told={200: groups.TraceDocument},
