@@ -219,7 +219,9 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
 
 
 async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
-    """Say what a person, or the user of the goal, answers; of a person once however often it is sent: the id of the message names it, in whichever turn it comes again.
+    """Say what a person, or the user of the goal, answers.
+
+    Of a person it is said once however often it is sent: the id of the message names it, in whichever turn it comes again.
 
     Raises:
         UnsupportedOperationError: Nothing in the task waits for its sender.

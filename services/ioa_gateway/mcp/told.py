@@ -118,9 +118,7 @@ class Progress(Model):
     lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
     after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
     result: Annotated[Ended | None, Field(description="how it ended; null while it has not")] = None
-    asks: Annotated[
-        tuple[Asks, ...], Field(description="what waits for people whom you answer for, and for the user of the goal")
-    ] = ()
+    asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for, or the user")] = ()
     next: str = ""
 
     @classmethod

@@ -268,10 +268,8 @@ async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.
     url = str(http.base_url).removesuffix("/v1/") + "/a2a/network"
     version = {"A2A-Version": "1.0"}
     task = (await http.get(f"{url}/tasks/{GOAL}", headers=version)).json()
-    assert (task["status"]["state"], "Three?" in task["status"]["message"]["parts"][0]["text"]) == (
-        "TASK_STATE_INPUT_REQUIRED",
-        True,
-    )
+    assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert "Three?" in task["status"]["message"]["parts"][0]["text"]
     message = {"messageId": "m", "taskId": GOAL, "role": "ROLE_USER", "parts": [{"text": "yes"}]}
     sent = {"message": message, "configuration": {"returnImmediately": True}}
     answered = await http.post(f"{url}/message:send", json=sent, headers=version)
