@@ -74,12 +74,12 @@ def create_application(reach: Reach) -> ASGIApp:
                 await told(scope, receive, send)
                 return
 
-            async def left() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-
             answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored
-            await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, left)}, again, answered)
+            await router(
+                {**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, call.left)},
+                again,
+                answered,
+            )
 
     return answer
 

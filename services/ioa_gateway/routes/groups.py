@@ -146,9 +146,19 @@ def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[s
 
 
 def _after(call: ApiCall, query: EventsQuery) -> int:
+    last = last_event_id(call)
+    return query.after if last is None else last
+
+
+def last_event_id(call: ApiCall) -> int | None:
+    """Read behind which event a stream goes on.
+
+    Raises:
+        InvalidInputError: It is no `id` of one.
+    """
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:
-        return query.after
+        return None
     if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
     return int(last)

@@ -18,10 +18,13 @@ from mcp.client.streamable_http import streamable_http_client
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
-from tests.contract.system_client.members import ADA, BOB, TASK, Members
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
+from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
+from tests.integration.gateway.test_keys import bearer
 
-TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
+TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "post", "cancel"]
 
 
 @asynccontextmanager
@@ -205,3 +208,34 @@ async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.Asy
         whole = await called(client, "wait", goal_id=goal_id)
     assert whole["lines"] == before["lines"] + behind["lines"]
     assert any(f"{TASK} of bob" in line for line in behind["lines"])
+
+
+async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """`wait` returns as soon as something is up to the caller's people, and `post` answers it once; others are told of nothing."""
+    room = await open_desk(plane, members)
+    await door.keys.put(key("eve", Scope.GOALS_READ, "seats:eve"))
+    async with speaking(http) as client:
+        told = await called(client, "wait", goal_id=GOAL, seconds=30)
+        [asks] = told["asks"]
+        assert (asks["seat"], asks["options"], sorted(asks["fields"])) == ("anna", ["ask"], ["agrees", "amount"])
+        assert QUESTION in told["lines"][-1] and "Ask your user" in told["next"]
+        posted = {
+            "goal_id": GOAL,
+            "seat": "anna",
+            "turn": asks["turn"],
+            "text": "Yes.",
+            "choose": "ask",
+            "fields": {"agrees": "yes"},
+        }
+        for _ in range(2):
+            assert (await called(client, "post", **posted))["asks"] == []
+        wrong = await client.call_tool("post", {**posted, "text": "No."})
+        assert (wrong.is_error, "is over" in str(wrong.content)) == (True, True)
+    async with asyncio.TaskGroup() as side, speaking(http) as client:
+        waiting = side.create_task(called(client, "wait", goal_id=GOAL, seconds=30))
+        await members.say(ADA, Discussion(content="And two?"), room)
+        assert [one["seat"] for one in (await waiting)["asks"]] == ["anna"]
+    http.headers["authorization"] = bearer("eve")["Authorization"]
+    async with speaking(http) as client:
+        assert (await called(client, "wait", goal_id=GOAL, seconds=0))["asks"] == []
+        assert (await client.call_tool("post", posted)).is_error
