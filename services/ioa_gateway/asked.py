@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
 from ioa.beside import beside
@@ -25,8 +26,8 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
     return [one for one in found if one is not None]
 
 
-async def settled(call: ApiCall, goal: Goal) -> None:
-    """Wait until a goal has ended, or asks the caller something."""
+async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Wait until a goal has ended or asks the caller something, or until `left` returns: nobody waits any more."""
     over = asyncio.Event()
 
     async def end() -> None:
@@ -37,7 +38,12 @@ async def settled(call: ApiCall, goal: Goal) -> None:
         if call.caller.people and await _is_asked(call, goal):
             over.set()
 
-    async with beside(end(), ask()):
+    async def leave() -> None:
+        if left is not None:
+            await left()
+            over.set()
+
+    async with beside(leave(), end(), ask()):
         await over.wait()
 
 

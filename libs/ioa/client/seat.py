@@ -134,11 +134,7 @@ class Seat:
     """
 
     def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
-        self.me = seat_of(person)
-        if not person or not is_token(self.me):
-            raise InvalidInputError(
-                f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
-            )
+        self.me = named(person)
         self._network = network
         self._clock = clock
 
@@ -296,6 +292,20 @@ class Seat:
             decided_by=DecidedBy(kind="human"),
         )
         return Message(header=header, payload=payload)
+
+
+def named(person: str) -> AgentId:
+    """Return a person's seat.
+
+    Raises:
+        InvalidInputError: Nobody can be called so.
+    """
+    seat = seat_of(person)
+    if not person or not is_token(seat):
+        raise InvalidInputError(
+            f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
+        )
+    return seat
 
 
 def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -39,7 +38,6 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
-from ioa.beside import beside
 from ioa.client.client import END
 from ioa.client.documents import EntryDocument, told
 from ioa.client.seat import people_in
@@ -246,18 +244,7 @@ async def _end(asked: Asked, goal: Goal) -> None:
     Raises:
         UnauthenticatedError: His key lets nobody in any more.
     """
-    over = asyncio.Event()
-
-    async def end() -> None:
-        await settled(asked.call, goal)
-        over.set()
-
-    async def leave() -> None:
-        await asked.left()
-        over.set()
-
-    async with beside(end(), leave()):
-        await asked.call.while_let_in(over.wait())
+    await asked.call.while_let_in(settled(asked.call, goal, asked.left))
 
 
 async def _status(asked: Asked, task_id: str) -> GoalStatus:
