@@ -10,22 +10,24 @@ import io
 import json
 import re
 import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import fold, read_text
+from request import decode, fold, read_text
 
-_SAMPLE_ROWS = 1_000
+_SAMPLE_ROWS, _HEAD_BYTES = 1_000, 65_536
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = rf"^(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<number>[-+]?[\d.,]+)\s*(?P<after>{_SIGN})?$"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
@@ -40,11 +42,18 @@ _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(self, name: str, cells: pd.Series, has_decimal_commas: bool = False) -> None:
-        self.name, self.cells, self._has_decimal_commas = name, cells, has_decimal_commas
+    def __init__(
+        self, name: str, read: Callable[[], pd.Series], *, has_decimal_commas: bool = False, is_of_time: bool = True
+    ) -> None:
+        self.name, self._read, self._has_decimal_commas, self.is_of_time = name, read, has_decimal_commas, is_of_time
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def cells(self) -> pd.Series:
+        """Its cells; different words are stored once."""
+        return self._read()
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
@@ -96,7 +105,7 @@ class Column:
         Raises:
             InvalidInputError: Day and month cannot be told apart.
         """
-        if self.is_numeric:
+        if not self.is_of_time or self.is_numeric:
             return None
         codes, texts = self._different
         if not texts[:_SAMPLE_ROWS].str.match(_LIKE_A_DATE).any():
@@ -150,7 +159,10 @@ class Column:
     @property
     def _different(self) -> tuple[Any, pd.Series]:
         """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
-        codes, unique = pd.factorize(self.cells)
+        if isinstance(self.cells.dtype, pd.CategoricalDtype):
+            codes, unique = self.cells.cat.codes.to_numpy(), self.cells.cat.categories
+        else:
+            codes, unique = pd.factorize(self.cells)
         return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
 
 
@@ -191,35 +203,95 @@ class Table:
         return found
 
 
-def read_table(path: Path) -> Table:
-    """Read a delimited file with a header, or a list of records.
+def read_table(path: Path, question: str = "") -> Table:
+    """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for after all.
 
     Raises:
         InvalidInputError: The file is empty, has no rows, or is not a table.
     """
-    name, text = path.name, read_text(path)
-    if name.lower().endswith(".json"):
-        return _read_records(name, text)
-    head = text[:65_536]
-    delimiter = _delimiter(head)
-    titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
-    options: dict[str, Any] = {
-        "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True,
-    }  # fmt: skip
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            sample = pd.read_csv(io.StringIO(text), dtype=str, nrows=_SAMPLE_ROWS, **options)
-            codes = {column: str for column in sample if sample[column].str.fullmatch(r"0\d+").any()}
-            # a decimal comma is told from a point by all of a column's cells, which must not have become numbers before
-            frame = pd.read_csv(io.StringIO(text), dtype=codes if delimiter == "," else str, low_memory=False, **options)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
-    if frame.empty:
-        raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    kept = [at for at, title in enumerate(titles) if title or frame[at].notna().any()]
-    columns = (Column(titles[at] or f"column {at + 1}", frame[at], delimiter != ",") for at in kept)
-    return Table(name, tuple(columns), len(frame))
+    if path.name.lower().endswith(".json"):
+        return _read_records(path.name, read_text(path))
+    file = _File(path)
+    titles, sample = file.titles, file.read(dtype=str, nrows=_SAMPLE_ROWS)
+    if sample.empty:
+        raise InvalidInputError(f"{path.name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    of_time = [not (held := sample[at].dropna()).size or held.str.match(_LIKE_A_DATE_OR_YEAR).any() for at in sample]
+    columns = [
+        Column(
+            title or f"column {at + 1}",
+            partial(file.cells, at),
+            has_decimal_commas=file.delimiter != ",",
+            is_of_time=bool(of_time[at]),
+        )
+        for at, title in enumerate(titles)
+    ]
+    said = fold(question)
+    file.types = {at: _type(sample[at], file.delimiter) for at in sample}
+    file.load(
+        at for at, one in enumerate(columns) if not titles[at] or of_time[at] or any(name.search(said) for name in one.patterns)
+    )
+    kept = [one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()]
+    return Table(path.name, tuple(kept), file.rows)
+
+
+class _File:
+    """A delimited file with a header. However few of its columns are read, all its rows are checked for their length."""
+
+    def __init__(self, path: Path) -> None:
+        data = path.read_bytes()
+        if b"\0" in data:
+            raise InvalidInputError(f"{path.name} is not a text file.")
+        head = decode(data[: data.rfind(b"\n", 0, _HEAD_BYTES) + 1 or None]).replace("\r\n", "\n").replace("\r", "\n")
+        if not head.strip():
+            raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
+        self._path, self.delimiter = path, _delimiter(head)
+        rows = csv.reader(io.StringIO(head), delimiter=self.delimiter)
+        self.titles = [title.strip() for title in next(row for row in rows if any(row))]
+        self.types: dict[int, str | None] = {}
+        self.rows = 0
+        self._cells: dict[int, pd.Series] = {}
+
+    def cells(self, at: int) -> pd.Series:
+        """The cells of a column. If it is not read yet, all of them are."""
+        if at not in self._cells:
+            self.load(self.types)
+        return self._cells[at]
+
+    def load(self, wanted: Iterable[int]) -> None:
+        """Read some columns. Of the others only a byte a cell is kept: they are parsed, but become no text and no numbers."""
+        new = {at for at in wanted if at not in self._cells}
+        frame = self.read(dtype={at: kind if at in new else "S1" for at, kind in self.types.items() if kind or at not in new})
+        self._cells |= {at: frame[at] for at in new}
+        self.rows = len(frame)
+
+    def read(self, encoding: str = "utf-8", **options: Any) -> pd.DataFrame:
+        """Read the file; what is no UTF-8 is Windows-1252.
+
+        Raises:
+            InvalidInputError: It is no table.
+        """
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                return pd.read_csv(
+                    self._path, sep=self.delimiter, header=0, names=range(len(self.titles)), index_col=False, skipinitialspace=True,
+                    low_memory=False, encoding=encoding, encoding_errors="strict" if encoding == "utf-8" else "replace", **options,
+                )  # fmt: skip
+        except UnicodeDecodeError:
+            return self.read("cp1252", **options)
+        except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+            raise InvalidInputError(f"{self._path.name} cannot be read as a table: {error}".strip()) from None
+
+
+def _type(sample: pd.Series, delimiter: str) -> str | None:
+    """How a column is read: as numbers, where pandas finds them, as words that are stored once, or, if all differ, as text.
+
+    A leading zero marks a code. A decimal comma is told from a point by all cells, which must not have become numbers before.
+    """
+    held = sample.dropna()
+    if delimiter == "," and not held.str.fullmatch(r"0\d+").any() and pd.to_numeric(held, errors="coerce").notna().all():
+        return None
+    return "category" if held.duplicated().any() else "str"
 
 
 def _read_records(name: str, text: str) -> Table:
@@ -231,7 +303,7 @@ def _read_records(name: str, text: str) -> Table:
     if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     frame = pd.DataFrame(records)
-    return Table(name, tuple(Column(str(title), frame[title]) for title in frame), len(frame))
+    return Table(name, tuple(Column(str(title), partial(frame.get, title)) for title in frame), len(frame))
 
 
 def _delimiter(head: str) -> str:
