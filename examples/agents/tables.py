@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
@@ -24,7 +25,7 @@ from request import decode, fold, read_text
 
 _SAMPLE_ROWS, _HEAD_BYTES = 1_000, 65_536
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = rf"^(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<number>[-+]?[\d.,]+)\s*(?P<after>{_SIGN})?$"
+_AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
@@ -42,9 +43,7 @@ _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(
-        self, name: str, read: Callable[[], pd.Series], *, has_decimal_commas: bool = False, is_of_time: bool = True
-    ) -> None:
+    def __init__(self, name: str, read: Callable[[], pd.Series], has_decimal_commas: bool = False, is_of_time: bool = True) -> None:
         self.name, self._read, self._has_decimal_commas, self.is_of_time = name, read, has_decimal_commas, is_of_time
 
     def __str__(self) -> str:
@@ -79,11 +78,10 @@ class Column:
         codes, texts = self._different
         if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
             return None, ""
-        parts = texts.str.extract(_AMOUNT)
-        written = parts["minus"].fillna("") + parts["number"].fillna("")
-        points = pd.to_numeric(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""), errors="coerce").astype(float)
-        german = written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."})
-        commas = pd.to_numeric(german, errors="coerce").astype(float)
+        parts = _lines_of(_AMOUNT, texts)
+        written = [minus + number for minus, _, number, _ in parts]
+        points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
+        commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
             said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
@@ -92,7 +90,7 @@ class Column:
         spread = _spread(values, codes)
         if spread.count() * 2 <= self.cells.count():
             return None, ""
-        signs = parts["before"].fillna(parts["after"]).fillna("")[values.notna()].unique()
+        signs = list({before or after for (_, before, _, after), read in zip(parts, values.notna(), strict=True) if read})
         if len(signs) > 1:
             kinds = " and ".join(sorted(repr(sign) if sign else "no sign" for sign in signs))
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
@@ -127,11 +125,14 @@ class Column:
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):  # of figures only whole ones can be said as a value, such as a year
             cells = cells[cells % 1 == 0].astype("int64")
-        unique = pd.unique(cells)
+        unique = np.asarray(pd.unique(cells), dtype=object).tolist()
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
+        words = [" ".join(one.split()) for one in folded] if any(" " in one for one in folded) else folded
+        if len(set(words)) == len(unique):
+            return {one: [value] for one, value in zip(words, unique, strict=True)}
         found: dict[str, list[object]] = {}
-        for words, value in zip(folded if len(unique) else (), unique, strict=True):
-            found.setdefault(" ".join(words.split()), []).append(value)
+        for one, value in zip(words if unique else (), unique, strict=True):
+            found.setdefault(one, []).append(value)
         return found
 
     @property
@@ -163,12 +164,21 @@ class Column:
             codes, unique = self.cells.cat.codes.to_numpy(), self.cells.cat.categories
         else:
             codes, unique = pd.factorize(self.cells)
-        return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
+        return codes, pd.Series([str(value).strip() for value in np.asarray(unique, dtype=object).tolist()], dtype=object)
 
 
 def name_words(name: str) -> list[str]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
     return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
+
+
+def _lines_of(pattern: str, texts: Iterable[str]) -> list[Any]:
+    """What the groups of a pattern find in each text, at once for all; they are empty if it does not fit the whole of one."""
+    return re.findall(rf"^(?:{pattern}|.*)$", "\n".join(text.replace("\n", " ") for text in texts), re.MULTILINE)
+
+
+def _floats(lines: str) -> pd.Series:
+    return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
 
 
 def _spread(values: pd.Series, codes: Any) -> pd.Series:
@@ -216,20 +226,11 @@ def read_table(path: Path, question: str = "") -> Table:
     if sample.empty:
         raise InvalidInputError(f"{path.name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
     of_time = [not (held := sample[at].dropna()).size or held.str.match(_LIKE_A_DATE_OR_YEAR).any() for at in sample]
-    columns = [
-        Column(
-            title or f"column {at + 1}",
-            partial(file.cells, at),
-            has_decimal_commas=file.delimiter != ",",
-            is_of_time=bool(of_time[at]),
-        )
-        for at, title in enumerate(titles)
-    ]
-    said = fold(question)
-    file.types = {at: _type(sample[at], file.delimiter) for at in sample}
-    file.load(
-        at for at, one in enumerate(columns) if not titles[at] or of_time[at] or any(name.search(said) for name in one.patterns)
-    )
+    names = [title or f"column {at + 1}" for at, title in enumerate(titles)]
+    commas = file.delimiter != ","
+    columns = [Column(name, partial(file.cells, at), commas, bool(of_time[at])) for at, name in enumerate(names)]
+    said, file.types = fold(question), {at: _type(sample[at], file.delimiter) for at in range(len(titles))}
+    file.load(at for at, one in enumerate(columns) if of_time[at] or any(name.search(said) for name in one.patterns))
     kept = [one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()]
     return Table(path.name, tuple(kept), file.rows)
 
@@ -241,7 +242,8 @@ class _File:
         data = path.read_bytes()
         if b"\0" in data:
             raise InvalidInputError(f"{path.name} is not a text file.")
-        head = decode(data[: data.rfind(b"\n", 0, _HEAD_BYTES) + 1 or None]).replace("\r\n", "\n").replace("\r", "\n")
+        whole_lines = None if len(data) < _HEAD_BYTES else data.rfind(b"\n", 0, _HEAD_BYTES) + 1
+        head = decode(data[: whole_lines or None]).replace("\r\n", "\n").replace("\r", "\n")
         if not head.strip():
             raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
         self._path, self.delimiter = path, _delimiter(head)
@@ -273,10 +275,12 @@ class _File:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", pd.errors.ParserWarning)
-                return pd.read_csv(
+                frame: pd.DataFrame = pd.read_csv(
                     self._path, sep=self.delimiter, header=0, names=range(len(self.titles)), index_col=False, skipinitialspace=True,
-                    low_memory=False, encoding=encoding, encoding_errors="strict" if encoding == "utf-8" else "replace", **options,
+                    low_memory=False, decimal="." if self.delimiter == "," else ",", encoding=encoding,
+                    encoding_errors="strict" if encoding == "utf-8" else "replace", **options,
                 )  # fmt: skip
+                return frame
         except UnicodeDecodeError:
             return self.read("cp1252", **options)
         except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
@@ -286,10 +290,12 @@ class _File:
 def _type(sample: pd.Series, delimiter: str) -> str | None:
     """How a column is read: as numbers, where pandas finds them, as words that are stored once, or, if all differ, as text.
 
-    A leading zero marks a code. A decimal comma is told from a point by all cells, which must not have become numbers before.
+    A leading zero marks a code. A comma that is surely a decimal one is read as such; else all cells tell it from a point.
     """
     held = sample.dropna()
-    if delimiter == "," and not held.str.fullmatch(r"0\d+").any() and pd.to_numeric(held, errors="coerce").notna().all():
+    is_comma = held.str.fullmatch(r"-?\d+(?:,\d+)?").all() and not held.str.fullmatch(_POINT).all()
+    is_number = pd.to_numeric(held, errors="coerce").notna().all() if delimiter == "," else is_comma
+    if is_number and not held.str.fullmatch(r"0\d+").any():
         return None
     return "category" if held.duplicated().any() else "str"
 
@@ -303,7 +309,7 @@ def _read_records(name: str, text: str) -> Table:
     if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     frame = pd.DataFrame(records)
-    return Table(name, tuple(Column(str(title), partial(frame.get, title)) for title in frame), len(frame))
+    return Table(name, tuple(Column(str(title), partial(pd.Series, frame[title])) for title in frame), len(frame))
 
 
 def _delimiter(head: str) -> str:
