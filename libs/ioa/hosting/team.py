@@ -68,6 +68,7 @@ class NodeFields(TypedDict, total=False):
     review: str | Mapping[str, Any]
     take: Literal["one", "all"]
     join: Literal["any", "all"]
+    writes: Sequence[str]
 
 
 class TeamNode:

@@ -66,9 +66,10 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words; `decides:x`, or with members
-    `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out; `passes`; `away` passes since the
-    model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
+    form in; `writes:x` writes x; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words;
+    `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out;
+    `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else
+    it is of the first who may speak.
     """
 
     story: Scenario
@@ -90,6 +91,8 @@ class Told:
                 payload = Discussion(content=words, next_speaker=names[0] if names else None, fields=fields)
             case "goes":
                 payload = Discussion(content=words, go=what, fields=fields)
+            case "writes":
+                payload = Discussion(content=words, writes={what: ""})
             case "decides":
                 choice, _, members = what.partition("/")
                 payload = Decision(
@@ -494,6 +497,13 @@ REFUSED: list[tuple[str, Mapping[str, Any], str, Payload, RejectionCode]] = [
      ConcludeGroupDiscussion(conclusion=Conclusion(content="Hm.")), RejectionCode.GUARDED),
     ("another draft than was passed", REVIEWED, "says decides:pass", Discussion(content="Hm."), RejectionCode.OFF_COURSE),
     ("an end without a review", {**REVIEWED, **BY_SPEAKER}, "", ConcludeGroupDiscussion(), RejectionCode.OFF_COURSE),
+    ("something to write", X, "", Discussion(content="Hm.", writes={"plot": "Hm."}), RejectionCode.BAD_FORM),
+    ("another thing to write", {**X, "writes": ["plot"]}, "", Discussion(content="Hm.", writes={"plots": "Hm."}),
+     RejectionCode.BAD_FORM),
+    ("something to write, side by side", {**X, "turns": "together"}, "", Discussion(content="Hm.", writes={"plot": "Hm."}),
+     RejectionCode.BAD_FORM),
+    ("a word that is forbidden, on the board", {**X, "writes": ["plot"], "guards": [{"without": ["apple"]}]}, "",
+     Discussion(content="Hm.", writes={"plot": "An apple."}), RejectionCode.GUARDED),
     ("more time without patience", X, "", Thinking(), RejectionCode.NO_CHANGE),
 ]  # fmt: skip
 
@@ -508,6 +518,19 @@ def test_what_is_not_offered_is_refused(node: Mapping[str, Any], story: str, pay
     refused = told.story.refusal(said(speaker, payload, told.story.state.turn, told.story.now))
     assert refused.code is code
     assert "DISCUSSION" in refused.legal and "SYNC_TASK_ASSIGNMENT" not in refused.legal
+
+
+def test_what_is_written_has_versions() -> None:
+    """Of each thing the state knows how often it was written, and by whom last; a draft, and who is silent, write nothing."""
+    written = {**X, "writes": ["plot", "notes"], "max": 9}
+    told = group(written).speaks(A, Discussion(content="Once.", writes={"plot": "", "notes": "A ring."}))
+    told = Told(told).word("silent").story.speaks(C, Discussion(content="Twice.", writes={"plot": "Two."}))
+    assert told.state.course is not None
+    assert told.state.course.board == (("plot", 2, 2), ("notes", 1, 0))
+    drafted = group({**written, "review": "b", "roles": ["a"]}).speaks(A, Discussion(content="Once.", writes={"plot": ""}))
+    assert drafted.state.course is not None and drafted.state.course.board == ()
+    passed = Told(drafted).word("decides:pass").word("again").story.state.course
+    assert passed is not None and passed.board == (("plot", 1, 0),)
 
 
 def test_a_draft_is_told_to_its_author_and_to_who_reviews_it() -> None:

@@ -17,7 +17,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
-from ioa.protocol.levels import FORKS, REVIEWS
+from ioa.protocol.levels import BOARDS, REVIEWS
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -42,7 +42,7 @@ MEMBERS = ("ada", "bob", "eve", "joe")
 def entry_version(policy: Policy | None, usually: int) -> int:
     """The version of entries under a policy."""
     level = 0 if policy is None else policy.level
-    return 6 if level >= FORKS else 5 if level >= REVIEWS else usually
+    return 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
 
 
 def any_group(seed: int) -> Scenario:
@@ -130,6 +130,7 @@ def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload
             yield wild
     yield Discussion(content="Mine.", fields={**fields, "surplus": 1})
     yield Discussion(content="Mine.", fields=fields, question=QUESTION)
+    yield Discussion(content="Mine.", fields=fields, writes={"surplus": "Hm."})
     if not offered.options:
         yield Decision(choice="end")
     yield Decision(choice="nowhere")
@@ -190,7 +191,9 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     offered = offer(story.policy, state, AgentId(holder))
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered, story))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None and not offered.again:
-        payload = payload.model_copy(update={"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose)})
+        writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
+        changed = {"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose), "writes": writes}
+        payload = payload.model_copy(update=changed)
     if isinstance(payload, Decision) and choose((True, False, False)):
         code = RejectionCode.BAD_DECISION
         message_id = MessageId(f"m{len(story.log)}")

@@ -84,7 +84,8 @@ def _with_other_words(event: Event) -> Event:
     if words.startswith("Welcome"):
         return event  # a node opens with these words and no others
     header = message.header.model_copy(update={"decided_by": DecidedBy(kind="model", name="canary")})
-    payload = message.payload.model_copy(update={"content": f"canary {words}"})
+    changed: dict[str, object] = {"content": f"canary {words}", "writes": {}}
+    payload = message.payload.model_copy(update=changed)
     return event.model_copy(update={"message": message.model_copy(update={"header": header, "payload": payload}), "sketches": ()})
 
 

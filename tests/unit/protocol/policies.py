@@ -158,6 +158,7 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         ),
         "take": choose(("one", "one", "all")),
         "join": choose(("any", "any", "all")),
+        "writes": choose(((), (), ("plot",), ("plot", "notes"))),
     }
 
 

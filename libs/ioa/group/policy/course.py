@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from ioa.group import floor, gathering, lacks
 from ioa.group.policy.agenda import left_by
@@ -11,7 +12,7 @@ from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import removed_by
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.policy.ways_out import is_judged, judged, past, way_out
-from ioa.group.state import Ask, Asking, Course, GroupState, Votes
+from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
@@ -96,6 +97,11 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     if draft.by in scene.present:
         return _grant(state, scene, draft.by, at, changed)
     return go_on(state, without_draft(scene), at, changed)
+
+
+def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
+    """Give the floor back to who has asked out of the group; None if that member is not present any more."""
+    return _grant(state, scene, number, at, {}) if number in scene.present else None
 
 
 def without_draft(scene: Scene) -> Scene:
@@ -192,12 +198,18 @@ def grant_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     return floor.grant(state, state.floor_holder, at, within)
 
 
-def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mapping[str, FieldValue] | None = None) -> Course:
-    """Count a turn of a member, spoken or silent, and note what it has filled in."""
+def counted(
+    state: GroupState,
+    policy: Policy,
+    agent_id: AgentId,
+    fields: Mapping[str, FieldValue] | None = None,
+    writes: Iterable[str] = (),
+) -> Course:
+    """Count a turn of a member, spoken or silent, and note what it has filled in and written."""
     course = state.course
     assert course is not None
     number = state.number_of(agent_id)
-    changed: dict[str, object] = {
+    changed: dict[str, Any] = {
         "turns": course.turns + 1,
         "taken": _one_more(course.taken, number),
         "last": number,
@@ -210,6 +222,10 @@ def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mappin
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
         changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
+    for name in writes:
+        known = {one.name: one for one in changed.get("board", course.board)}
+        version = known[name].version + 1 if name in known else 1
+        changed["board"] = tuple({**known, name: Version(name, version, number)}.values())
     return course.model_copy(update=changed)
 
 
