@@ -270,7 +270,11 @@ class Reader:
             return None
         last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
         column = self._the_date()
-        if others := [str(one) for one in self.table.columns if sign == "=" and one is not column and first.written in one.values]:
+        if others := [
+            str(one)
+            for one in self.table.columns
+            if sign == "=" and one.is_of_time and one is not column and first.written in one.values
+        ]:
             names, hint = ", ".join((str(column), *others)), f"Say 'where COLUMN is {first.written}'."
             raise InvalidInputError(f"{first.written} may be said of several columns: {names}.", hint=hint)
         return Condition(column, "between", (first, last)) if last else Condition(column, sign, (first,))

@@ -123,7 +123,7 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask]) -> GroupState:
             how = "gone or unknown" if task is None else task.outcome if isinstance(task, ClosedTask) else task.status
             why = f"{one.task_id} is {how}: only a task that is done can be rejected, and only while the group's record holds it."
             raise IllegalEventError(RejectionCode.BAD_REJECT, why)
-        state = _replace(state, task.model_copy(update={"outcome": TaskOutcome.REJECTED, "why": one.why[:MAX_WHY_CHARS]}))
+        state = replaced(state, task.model_copy(update={"outcome": TaskOutcome.REJECTED, "why": one.why[:MAX_WHY_CHARS]}))
     return state
 
 
@@ -131,8 +131,8 @@ def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> Grou
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
     if budget.exceeds_share(state, task, payload.usage):
-        return _replace(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
-    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
+    return replaced(state, renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
 
 def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -> OpenTask:
@@ -141,7 +141,7 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     Raises:
         IllegalEventError: The report is not its sender's to make, or comes too late.
     """
-    task = _reported_task(state, said, payload.task_id)
+    task = reported_task(state, said, payload.task_id)
     if payload.number <= task.progress:
         raise IllegalEventError(
             RejectionCode.STALE_PROGRESS, f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
@@ -168,15 +168,15 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
 
 def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
     """Close a task with what its assignee reports."""
-    task = _reported_task(state, said, payload.task_id)
+    task = reported_task(state, said, payload.task_id)
     if budget.exceeds_share(state, task, payload.usage):
-        return _replace(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
-    return _replace(state, task.closed(payload.outcome))
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
+    return replaced(state, task.closed(payload.outcome))
 
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     """Record that an open task is served by a nested team."""
-    task = _open_task(state, opened.task_id)
+    task = open_task(state, opened.task_id)
     if task.assignee != opened.by:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} belongs to {task.assignee}.")
     if task.subgroup is not None:
@@ -184,7 +184,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     if state.depth + 1 > state.limits.max_depth:
         raise IllegalEventError(RejectionCode.TOO_DEEP, f"Teams may nest {state.limits.max_depth} deep, and this is the limit.")
     lent = budget.lend(state, task, opened.subgroup, opened.at)
-    return _replace(lent, _renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
+    return replaced(lent, renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
 
 
 def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
@@ -194,16 +194,16 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
-    task, repaid = _open_task(state, closed.task_id), budget.repay(state, closed)
+    task, repaid = open_task(state, closed.task_id), budget.repay(state, closed)
     is_too_dear = repaid.spent != state.spent.plus(closed.usage)
     state = repaid
     if is_too_dear:
-        return _replace(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(f"the team of {task.assignee}")))
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(f"the team of {task.assignee}")))
     if closed.reason is not Reason.CONCLUDED:
-        return _replace(state, task.closed(TaskOutcome.FAILED, closed.reason))
+        return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
         state = lacks.of_team(state, closed.task_id, closed.degraded)
-    return _replace(state, task.closed(TaskOutcome.DONE))
+    return replaced(state, task.closed(TaskOutcome.DONE))
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
@@ -320,8 +320,13 @@ def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
 
 
-def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
-    task = _open_task(state, task_id)
+def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
+    """Find the open task that its assignee speaks of.
+
+    Raises:
+        IllegalEventError: It is not its sender's, or its time is up.
+    """
+    task = open_task(state, task_id)
     header = said.message.header
     if task.assignee != header.sender:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
@@ -332,7 +337,12 @@ def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
     return task
 
 
-def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
+def open_task(state: GroupState, task_id: TaskId) -> OpenTask:
+    """Find a task that is worked on.
+
+    Raises:
+        IllegalEventError: There is none of this id; it says what has become of it.
+    """
     match state.task(task_id):
         case None if state.is_folded(task_id):
             raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed.")
@@ -346,11 +356,13 @@ def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
             return task
 
 
-def _renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
+def renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
+    """Return a task whose lease begins anew."""
     return task.model_copy(update={"lease_until": at + state.lease_of(task.assignee), "suspect": False})
 
 
-def _replace(state: GroupState, task: Task) -> GroupState:
+def replaced(state: GroupState, task: Task) -> GroupState:
+    """Put a task in the place of what it was."""
     place = [other.task_id for other in state.tasks].index(task.task_id)
     return state.model_copy(update={"tasks": (*state.tasks[:place], task, *state.tasks[place + 1 :])})
 

@@ -57,5 +57,8 @@ FORKS = 7
 BOARDS = 7
 """Messages under a policy write versions of named things."""
 
+QUESTIONS = 7
+"""Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
+
 LEVEL = 7
 """The level of this release."""

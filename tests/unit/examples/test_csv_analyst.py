@@ -485,6 +485,27 @@ def test_one_file_at_a_time(run: Run, tmp_path: Path, data: Path) -> None:
             run(agent, question, files)
 
 
+def test_a_row_that_is_too_long_is_told_wherever_it_is(run: Run, tmp_path: Path) -> None:
+    """A comma too many in a cell that nobody asked for moves the others: the file is refused, and read if it is in quotes."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,note,n\n" + "A,none,1\n" * 2_000 + "A,two, words,1\n")
+    with pytest.raises(InvalidInputError, match="Expected 3 fields in line 2002, saw 4"):
+        run(agent, "how many rows", [path])
+    path.write_text("shop,note,n\n" + "A,none,1\n" * 2_000 + 'B,"two, words",5\n')
+    assert figure(run(agent, "total n where shop is B", [path]).text) == 5
+    assert figure(run(agent, 'how many rows where note is "two, words"', [path]).text) == 1
+
+
+@pytest.mark.parametrize(
+    "question", ["total n", "total n in 2024", "total n where day is 2024", "which shop has the highest total n"]
+)
+def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp_path: Path) -> None:
+    """Whether a file is read for its question or as a whole, the answer is the same."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,day,n,note\nLima,2024-01-02,1,x\nRome,2023-04-05,2,\nMüller,2024-06-07,4,y\n", encoding="cp1252")
+    assert _ask(question, read_table(path, question)) == _ask(question, read_table(path))
+
+
 def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dates and amounts that are written as text are understood once per different cell, not once per row."""
     rows = [(f"2023-{n % 12 + 1:02}-05", f"${n % 50}") for n in range(20_000)]

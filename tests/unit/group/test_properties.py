@@ -24,6 +24,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     SubgroupClosed,
+    TaskDecision,
     TimerFired,
     input_of,
     kind_of,
@@ -34,6 +35,7 @@ from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
+    Awaiting,
     AwaitingAcks,
     ClosedTask,
     Concluding,
@@ -65,7 +67,7 @@ from tests.unit.group.walk import (
 )
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-MESSAGE_KINDS: tuple[Kind, ...] = get_args(get_args(Payload)[0])
+MESSAGE_KINDS: tuple[Kind, ...] = (*get_args(get_args(Payload)[0]), TaskDecision)
 _after_each_change = precondition(lambda walk: walk.has_changed)
 
 
@@ -163,7 +165,7 @@ class GroupWalk(RuleBasedStateMachine):
         A lost member holds it only while nobody lives, or if it was named just after it was lost.
         """
         holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
-        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Ended)
+        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Awaiting | Ended)
         assert len(set(self.state.floor)) == len(self.state.floor)
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
@@ -242,7 +244,7 @@ class GroupWalk(RuleBasedStateMachine):
         assert talk_to_the_end(self.state, self._in_time()).phase.is_terminal
         ended, fired = run_timers(self.state)
         assert ended.phase.is_terminal
-        assert fired <= 2 * len(self.state.unfinished_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
+        assert fired <= 3 * len(self.state.unfinished_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 3
 
     def _in_time(self) -> datetime:
         """Now, or the last moment in which somebody may speak."""
@@ -342,7 +344,7 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
 
 
 def _rare_states() -> Iterator[GroupState]:
-    """Where walks come last: nested teams, and several who speak beside them, where reports on tasks may end a group, and at our level."""
+    """Where walks come last: nested teams, and several who speak, where reports on tasks may end a group, and at our level."""
     both = Discussion(content="Well?", next_speakers=(AGENTS[1], AGENTS[2]))
     for level in (TASKS_HAVE_SHARES - 1, LEVEL):
         handing = launched(*AGENTS, level=level).assigns(AGENTS[0], f"t1-1:{AGENTS[1]}", f"t1-2:{AGENTS[2]}").nests("t1-1")
