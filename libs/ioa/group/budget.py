@@ -36,6 +36,8 @@ def charge(state: GroupState, said: Said) -> GroupState:
             more = payload.usage.beyond(task.spent)
             usage = within_share(state, usage.plus(more))
             state = _with_spent(state, task, within_share(state, more))
+    elif isinstance(payload, TASK_REPORTS):
+        usage = within_share(state, usage)
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
     if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
         changed["dearest_turn"] = usage.tokens

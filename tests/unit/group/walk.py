@@ -78,7 +78,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, TASKS_HAVE_SHARES - 1, choose((LEVEL, 0, 1)))),
+        level=choose((LEVEL, LEVEL, TASKS_HAVE_SHARES - 1, choose((LEVEL, 0, 1)))),
     )
     patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
     return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))
