@@ -18,7 +18,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
 from ioa.protocol.levels import QUESTIONS
-from ioa.protocol.messages import TaskQuestion
+from ioa.protocol.messages import AskUser, TaskQuestion
 
 MOST_OF_THE_TIME = 0.9
 """How much of the time that is left a question may wait; the rest is for what its answer is needed for."""
@@ -50,6 +50,19 @@ class Inquiry:
         asked = {"text": self.text, "default": self.default, "options": self.options, "role": self.role}
         question = validate(TaskQuestion, {**asked, "task_id": task_id, "number": number, "until": until})
         if fault := question.fault(at, latest):
+            raise InvalidInputError(f"This cannot be asked: {fault}.")
+        return question
+
+    def to_user(self, began: datetime | None, deadline: datetime) -> AskUser:
+        """Make a question out of the group of it, by who has had the floor since then.
+
+        Raises:
+            InvalidInputError: It cannot be asked; the message says why.
+        """
+        at = began or deadline
+        until = at + min(self.within, (deadline - at) * MOST_OF_THE_TIME)
+        question = validate(AskUser, {"text": self.text, "default": self.default, "options": self.options, "until": until})
+        if fault := question.fault(at, deadline):
             raise InvalidInputError(f"This cannot be asked: {fault}.")
         return question
 
