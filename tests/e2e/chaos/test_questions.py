@@ -19,12 +19,18 @@ from ioa.client.questions import OpenQuestion
 from ioa.errors import UnavailableError
 from ioa.group.events import QuestionAnswered
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.team import team_of
 from tests.rig.deadline import eventually
 from tests.rig.fleet import GROUPS, ROUTERS, Fleet
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 QUESTIONS = 8
+TEAM = {
+    "team": "asking",
+    "roles": {"clerk": "asker"},
+    "nodes": [{"name": "ask", "roles": ["clerk"], "asks": True, "max": 1, "then": "end"}],
+}
 
 
 def _asker() -> Agent:
@@ -36,7 +42,8 @@ def _asker() -> Agent:
         answers = [one.content for one in view.conversation if one.kind == "answer"]
         if len(answers) < QUESTIONS:
             return view.ask(f"Question {len(answers)}?", default="nobody", within=timedelta(minutes=1))
-        return view.conclude(" ".join(answers))
+        is_over = view.offer is not None and view.offer.concluding
+        return view.conclude(" ".join(answers)) if is_over else view.say("I know all.")
 
     return agent
 
@@ -60,7 +67,7 @@ async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet) -> Non
     """Something is killed while each waits, and another while it is answered; the user sends each answer twice."""
     client, chance = Client(NatsSystemClient(fleet.client)), random.Random(5)
     async with ioa.serving([_asker()], url=fleet.client.connected_url.geturl()):
-        launched = await client.launch(GoalOrder(goal="Ask.", agent="asker", timeout=120))
+        launched = await client.launch(GoalOrder(goal="Ask.", team=team_of(TEAM), timeout=120))
         for number in range(QUESTIONS):
             (question,) = await eventually(lambda: _look(client))
             assert question.text == f"Question {number}?"
