@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,7 +16,7 @@ from ioa.group.requests import Rejected
 from ioa.group.state import OpenTask
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import QUESTIONS
 from ioa.protocol.messages import AskUser, TaskQuestion
 
@@ -65,6 +65,30 @@ class Inquiry:
         if fault := question.fault(at, deadline):
             raise InvalidInputError(f"This cannot be asked: {fault}.")
         return question
+
+
+@dataclass(frozen=True)
+class AskedOfMe:
+    """What a task asks that this agent has given out, or the nested team that serves it.
+
+    Attributes:
+        task_id: The task.
+        asker: Who works on it.
+        task: What is to be done.
+        text: The question.
+        options: What may be answered; empty: any text.
+        default: What stands if nobody answers.
+    """
+
+    task_id: TaskId
+    asker: AgentId
+    task: str
+    text: str
+    options: tuple[str, ...]
+    default: str
+
+
+AnswerFunction = Callable[[AskedOfMe], str | Awaitable[str | None] | None]
 
 
 Inquiring = UnderWay[str]
