@@ -98,6 +98,13 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         told={200: groups.StatesDocument},
     ),
     ApiRow(
+        *("GET", "/goals/{goal_id}/trace", Scope.GOALS_READ, "Show the trace of a goal: what took how long", groups.trace),
+        *(goals.WhoseQuery, Nothing, {200: "Spans, those that have ended."}, _nothing),
+        (InvalidInputError, NotFoundError, RateLimitedError),
+        within=timedelta(seconds=15),
+        told={200: groups.TraceDocument},
+    ),
+    ApiRow(
         *("GET", "/artifacts/{goal_id}/{seq}/{number}/{name}", Scope.GOALS_READ, "Fetch a file of an entry", files.fetch),
         files.FileQuery,
         Nothing,

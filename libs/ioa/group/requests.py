@@ -20,6 +20,7 @@ from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.questions import Answer
+from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
@@ -56,9 +57,11 @@ class LaunchGroup(Instruction):
     ticket: ShownTicket = None
     """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
     policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
-    """The digest of the policy that the owner has read in its goal; group setup of a release without policies refuses it."""
+    """The digest of the policy that the owner has read in its goal, or planned; a release without policies refuses it."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
-    """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
+    """Who was found for the roles of the team that name a need; group setup fills the others."""
+    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+    """The team that the owner has planned for a goal that was given none."""
 
     @property
     def name(self) -> GoalName:

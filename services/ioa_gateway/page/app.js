@@ -10,6 +10,7 @@ const VIEWS = [
   [/^\/goals\/([^/]+)$/, "room", "/"],
   [/^\/turns\/([^/]+\/[^/]+)$/, "seat", "/"],
   [/^\/agents$/, "agents", "/agents"],
+  [/^\/traces\/([^/]+)$/, "trace", "/"],
   [/^\/policies$/, "policy", "/policies"],
   [/^\/policies\/([^/]+)$/, "policy", "/policies"],
 ];
