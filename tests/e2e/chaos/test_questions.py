@@ -63,10 +63,10 @@ async def _answer(client: Client, item: str, text: str) -> None:
             await asyncio.sleep(0.05)
 
 
-async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet) -> None:
+async def test_each_question_is_answered_once_whatever_dies(fleet: Fleet, nats_url: str) -> None:
     """Something is killed while each waits, and another while it is answered; the user sends each answer twice."""
     client, chance = Client(NatsSystemClient(fleet.client)), random.Random(5)
-    async with ioa.serving([_asker()], url=fleet.client.connected_url.geturl()):
+    async with ioa.serving([_asker()], url=nats_url):
         launched = await client.launch(GoalOrder(goal="Ask.", team=team_of(TEAM), timeout=120))
         for number in range(QUESTIONS):
             (question,) = await eventually(lambda: _look(client))
