@@ -54,5 +54,8 @@ FORKS = 7
 BOARDS = 7
 """Messages under a policy write versions of named things."""
 
+INVITES = 7
+"""Who has the floor may have others join the group."""
+
 LEVEL = 7
 """The level of this release."""

@@ -12,6 +12,7 @@ from ioa.group.events import (
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     RepetitionRefused,
@@ -48,7 +49,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import FormField
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, card, charter, limits, said
 
 T = TypeVar("T")
 
@@ -124,7 +125,8 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
     seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
-    make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
+    often = (_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2
+    make = choose((*often, _any_return, _any_invitation, seldom))
     return make(state, at, choose)
 
 
@@ -138,6 +140,12 @@ def _any_loss(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_return(state: GroupState, at: datetime, choose: Choose) -> Event:
     return MemberReturned(at=at, agent_id=_anybody(state, choose))
+
+
+def _any_invitation(state: GroupState, at: datetime, choose: Choose) -> Event:
+    holder = state.floor_holder or AGENTS[0]
+    who = choose(("zoe", "joe", _anybody(state, choose)))
+    return MemberJoined(at=at, card=card(who), by=choose((holder, holder, _anybody(state, choose))), turn=state.turn)
 
 
 def _any_cancel(state: GroupState, at: datetime, choose: Choose) -> Event:

@@ -42,6 +42,7 @@ class Offer(NamedTuple):
         reviewed: Whether what it says is a draft, which others hear once it is passed.
         members: Whom it may name when it steps in; the owner of the group is not to be removed.
         writes: What it may write on the board with what it says.
+        invites: In which roles it may have others join the group.
         again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
     """
 
@@ -62,6 +63,7 @@ class Offer(NamedTuple):
     again: str = ""
     members: tuple[AgentId, ...] = ()
     writes: tuple[str, ...] = ()
+    invites: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -121,6 +123,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         addressees=addressees(scene.policy, state, agent_id),
         guards=scene.node.guards,
         writes=scene.node.writes,
+        invites=scene.node.roles if scene.node.invites else (),
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
     )
 
