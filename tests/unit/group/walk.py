@@ -124,9 +124,8 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
         return _any_said(state, at, choose)
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
-    seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
-    often = (_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2
-    make = choose((*often, _any_return, _any_invitation, seldom))
+    seldom = choose((_any_cancel, _any_invitation, *(_any_other_launch,) * 13))
+    make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
     return make(state, at, choose)
 
 
@@ -144,7 +143,7 @@ def _any_return(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_invitation(state: GroupState, at: datetime, choose: Choose) -> Event:
     holder = state.floor_holder or AGENTS[0]
-    who = choose(("zoe", "joe", _anybody(state, choose)))
+    who = choose(("zoe", *(_anybody(state, choose),) * 9))  # a small group gets further
     return MemberJoined(at=at, card=card(who), by=choose((holder, holder, _anybody(state, choose))), turn=state.turn)
 
 
