@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import time
 from contextlib import AsyncExitStack
@@ -16,6 +17,7 @@ from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.tail import NatsTail
 from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
@@ -28,6 +30,7 @@ from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import open_posting
 from ioa_gateway.outward.tail import Tail
+from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
@@ -48,7 +51,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(Guard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), limits, keyring.stands))
+        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
         own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
@@ -57,7 +60,10 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection.jetstream())
         webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now)
-        tail = Tail(NatsTail(connection), hooks, system, RandomIds().new("gateway"), time.monotonic)
+        traces = TraceExport(system, export_spans)
+        told = traces.ended if is_wanted(os.environ) else lambda _result: None
+        tail = Tail(NatsTail(connection), hooks, system, RandomIds().new("gateway"), time.monotonic, told)
+        await stack.enter_async_context(background(traces.keep()))
         await stack.enter_async_context(background(deliver_notices(connection, webhooks.work)))
         await stack.enter_async_context(background(tail.keep()))
         reach = Reach(

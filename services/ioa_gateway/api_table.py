@@ -22,7 +22,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, seats, session, teams, webhooks
+from ioa_gateway.routes import agents, agui, chat, files, goals, groups, seats, session, teams, webhooks
 
 PREFIX = "/v1"
 
@@ -210,6 +210,27 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, teams.TeamBody, {200: "It is kept as this version, which it may have been before."}, teams.read_team),
         (InvalidInputError, PayloadTooLargeError, OverQuotaError),
         told={200: TeamRow},
+    ),
+    ApiRow(
+        *("POST", "/chat/completions", Scope.GOALS_WRITE, "Reach a goal as if by chatting with a model", chat.complete),
+        *(Nothing, chat.ChatOrder, {200: "The conclusion, as what the model says."}, json_reader(chat.ChatOrder)),
+        (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
+        within=timedelta(days=1),
+        headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once; without, the same words soon mean it"},
+        told={200: chat.CompletionDocument},
+    ),
+    ApiRow(
+        *("GET", "/models", Scope.AGENTS_READ, "List what may be named as a model: `ioa`, and each pool", chat.models),
+        *(Nothing, Nothing, {200: "The models."}, _nothing),
+        told={200: chat.ModelsDocument},
+    ),
+    ApiRow(
+        *("POST", "/agui/{pool}", Scope.GOALS_WRITE, "Reach a goal as a run of AG-UI", agui.run),
+        *(Nothing, agui.RunInput, {200: "The events of the run."}, json_reader(agui.RunInput)),
+        (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
+        within=timedelta(seconds=15),
+        media_type=groups.EVENTS,
+        headers=_LAST_EVENT_ID,
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
@@ -25,7 +25,7 @@ from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
@@ -44,6 +44,8 @@ T = TypeVar("T")
 
 BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
+
+_ASKED_AGAIN = timedelta(minutes=30)
 
 WITHIN = timedelta(seconds=3)
 """In which an answer has to come, and which the system has to answer in."""
@@ -82,6 +84,7 @@ class ApiCall:
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
+        left: Waits until whoever asks has gone; for when the body is read.
         seats: The seats of people that the gateway speaks for.
     """
 
@@ -95,6 +98,7 @@ class ApiCall:
     headers: Headers
     is_secure: bool
     sent: AsyncIterator[bytes]
+    left: Callable[[], Awaitable[None]]
     seats: Seats
 
     async def seat(self, person: str) -> Seat:
@@ -144,6 +148,32 @@ class ApiCall:
             found = await waited
         self.keyring.check(self.caller)
         return found
+
+    async def while_asked(self, waited: Awaitable[T]) -> T:
+        """Wait for something for as long as the caller's key lets in, and he has not gone.
+
+        Raises:
+            UnauthenticatedError: It does no more.
+            ClientDisconnect: He has.
+        """
+
+        async def leave() -> None:
+            await self.left()
+            raise ClientDisconnect
+
+        async with beside(leave()):
+            return await self.while_let_in(waited)
+        raise AssertionError("the block returns, or raises")
+
+    async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
+        """Derive a goal's id of what the caller says: the same within half an hour, and never after a full one."""
+        period = int(self.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
+        before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
+        try:
+            await self.client.goal(GoalName(self.caller.user, before))
+        except NotFoundError:
+            return now
+        return before
 
     def labelled(self, order: GoalOrder) -> GoalOrder:
         """Give an order the labels of the caller.
@@ -204,6 +234,12 @@ class ApiRow(Generic[Q, B]):
     told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
+
+
+async def left(receive: Receive) -> None:
+    """Wait until whoever has sent a request, whose body is read, has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def sent(request: Request, most: int) -> AsyncIterator[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import Counter
 from starlette.requests import Request
@@ -13,7 +14,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, sent
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, left, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
@@ -70,5 +71,6 @@ class Reach:
             request.headers,
             is_secure=request.url.scheme == "https",
             sent=sent(request, MAX_FILE_BYTES),
+            left=partial(left, request.receive),
             seats=self.seats,
         )

@@ -12,16 +12,18 @@ from pathlib import Path
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection
 from ioa.adapters.system_clock import SystemClock
-from ioa.client.seat import Seat
-from ioa.errors import ForbiddenError, IoaError
+from ioa.client.seat import Seat, named
+from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
-from ioa.protocol.team import person_of, seat_of
+from ioa.protocol.team import person_of
 
 OpenNetwork = Callable[[AgentId], AbstractAsyncContextManager[AgentNetwork]]
 """Opens the system as one seat sees it."""
 
 _PATIENCE = timedelta(seconds=2)
+_MOST_HELD = 1_000
+"""How many seats are held; the one that was first asked for gives way to another."""
 
 
 class Seats:
@@ -41,27 +43,38 @@ class Seats:
             ForbiddenError: The gateway has no key of it.
             UnavailableError: The system does not let it in now.
         """
-        me = seat_of(person)
+        me = named(person)
         if me not in self._networks:
+            if len(self._held) >= _MOST_HELD:
+                self._let_go(next(iter(self._held)))
             self._networks[me] = asyncio.get_running_loop().create_future()
-            self._held[me] = self._holding.create_task(self._hold(me))
+            self._held[me] = self._holding.create_task(self._hold(me, self._networks[me]))
         return Seat(await asyncio.shield(self._networks[me]), person, SystemClock())
 
     def close(self) -> None:
         """Let go of all of them."""
-        for task in self._held.values():
-            task.cancel()
+        for me in list(self._held):
+            self._let_go(me)
 
-    async def _hold(self, me: AgentId) -> None:
-        opened = self._networks[me]
+    def _let_go(self, me: AgentId) -> None:
+        _fail(self._networks.pop(me), UnavailableError("The gateway lets go of this seat.", hint="Try again soon."))
+        self._held.pop(me).cancel()
+
+    async def _hold(self, me: AgentId, opened: asyncio.Future[AgentNetwork]) -> None:
         try:
             async with self._open_network(me) as network:
                 opened.set_result(network)
                 await asyncio.Event().wait()
         except IoaError as error:
-            del self._networks[me], self._held[me]  # who asks next tries again
-            opened.set_exception(error)
-            opened.exception()  # whoever asked may have gone
+            if self._networks.get(me) is opened:
+                del self._networks[me], self._held[me]  # who asks next tries again
+            _fail(opened, error)
+
+
+def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
+    if not opened.done():
+        opened.set_exception(error)
+        opened.exception()  # whoever asked may have gone
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.agent.board import Drafts, board_of
+from ioa.agent.conversation import name_of_entry
 from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, SubgroupClosed, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
@@ -55,7 +56,7 @@ class GroupHistory:
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
         self._drafts = Drafts()
-        self._struck: Sequence[tuple[int, int]] = ()
+        self.struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
         """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
@@ -90,7 +91,7 @@ class GroupHistory:
         self._record_in_order(event, closed)
         course = sequenced.entry.state.course
         if course is not None and course.struck:
-            self._struck = course.struck
+            self.struck = course.struck
         if self.state is None or sequenced.entry.state.turn != self.state.turn:
             self._granted = event.at
         self.state = sequenced.entry.state
@@ -120,7 +121,7 @@ class GroupHistory:
         return course is not None and course.draft is not None and course.draft.passed
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
-        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self._struck)
+        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self.struck)
 
     def _forget_draft(self, message: Message) -> None:
         """Have a message that was passed take the place of its draft, for those that have heard both."""
@@ -147,7 +148,7 @@ class GroupHistory:
         if policy is not None and any(node.writes for node in policy.nodes):
             told = [message for message in messages if not self._drafts.is_one(message, policy, state, me)]
             board = board_of(told, self._is_struck)
-        if self._struck:
+        if self.struck:
             messages = [message for message in messages if not self._is_struck(message)]
             log = [item for item in log if not self._is_struck(item)]
         return GroupView(
@@ -168,6 +169,10 @@ class GroupHistory:
             thoughts=dict(self.thoughts),
             board=board,
         )
+
+    def there(self) -> frozenset[str]:
+        """Name all that stands in the record and was not struck."""
+        return frozenset([name_of_entry(item) for item in self._log if not self._is_struck(item)])
 
     def tasks(self) -> tuple[TaskRecord, ...]:
         """Every task given out, in order, with what is known of it."""

@@ -22,7 +22,7 @@ import structlog
 
 from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, heard, kept, name_of_entry, teammates
+from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories
@@ -239,8 +239,7 @@ class Hooks:
         Raises:
             TaskError: It is not known in time what it is to be shown.
         """
-        there = frozenset(map(name_of_entry, view.log))
-        view = replace(await self._memories.remembered(await self._filtered(view), there), instructions=self._agent.instructions)
+        view = replace(await self._memories.remembered(await self._filtered(view)), instructions=self._agent.instructions)
         look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
         if look is None:
             return view

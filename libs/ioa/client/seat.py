@@ -134,11 +134,7 @@ class Seat:
     """
 
     def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
-        self.me = seat_of(person)
-        if not person or not is_token(self.me):
-            raise InvalidInputError(
-                f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
-            )
+        self.me = named(person)
         self._network = network
         self._clock = clock
 
@@ -204,8 +200,13 @@ class Seat:
             else:
                 await asyncio.sleep(every.total_seconds())
 
-    async def answer(self, item: str, reply: Reply) -> int:
+    async def answer(self, item: str, reply: Reply, *, key: str | None = None) -> int:
         """Say an answer and return its place in the log; the same answer again has the same place.
+
+        Args:
+            item: What is answered.
+            reply: What is said.
+            key: Names the answer, for who cannot say to which turn it was sent: one of the same key is the same, whatever it says.
 
         Raises:
             TooLateError: The turn is over, or another answer was taken.
@@ -214,14 +215,29 @@ class Seat:
         """
         comm_id, turn = item_of(item)
         history = await self._history(comm_id)
-        known = _said_before(history, self.me, turn, reply)
-        payload = known or _payload(self._awaited_as(history, turn), reply, history)
-        answer = await self._network.say(self._message(history, payload, turn, after=0 if known else history.cursor))
+        message = None if key is None else self._said_under(key, history)
+        if message is None:
+            known = None if key is not None else _said_before(history, self.me, turn, reply)
+            payload = known or _payload(self._awaited_as(history, turn), reply, history)
+            message = self._message(history, payload, turn, after=0 if known else history.cursor, key=key)
+        answer = await self._network.say(message)
         if isinstance(answer, Rejected):
             if answer.code in _TOO_LATE:
                 raise self._too_late(await self._history(comm_id), turn)
             raise InvalidInputError(answer.message, hint=f"`ioa waiting` shows what {item} asks for.")
         return answer.seq
+
+    async def has_said(self, comm_id: CommId, key: str) -> bool:
+        """Whether an answer of this key was taken.
+
+        Raises:
+            NotFoundError: There is no such group, or this person is not in it.
+        """
+        return self._said_under(key, await self._history(comm_id)) is not None
+
+    def _said_under(self, key: str, history: GroupHistory) -> Message | None:
+        message_id = _id_under(self.me, history.comm_id, key)
+        return next((one for one in history.messages() if one.header.message_id == message_id), None)
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""
@@ -259,13 +275,14 @@ class Seat:
         legal = [name_of(kind) for kind in legal_kinds(state, self.me, self._clock.now(), charter.policy)]
         return TooLateError(f"{why}: nothing that you say now counts in it.", legal)
 
-    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int) -> Message:
+    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int, key: str | None) -> Message:
         assert history.state is not None and history.charter is not None
-        message_id = MessageId(f"h{_digest(self.me, history.comm_id, turn, payload)}")
+        comm_id = history.comm_id
+        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else _id_under(self.me, comm_id, key)
         header = Header(
             version=version_of(payload),
             message_id=message_id,
-            comm_id=history.comm_id,
+            comm_id=comm_id,
             sender=self.me,
             state=phase_for_header(history.state.phase),
             turn=turn,
@@ -275,6 +292,20 @@ class Seat:
             decided_by=DecidedBy(kind="human"),
         )
         return Message(header=header, payload=payload)
+
+
+def named(person: str) -> AgentId:
+    """Return a person's seat.
+
+    Raises:
+        InvalidInputError: Nobody can be called so.
+    """
+    seat = seat_of(person)
+    if not person or not is_token(seat):
+        raise InvalidInputError(
+            f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
+        )
+    return seat
 
 
 def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
@@ -404,6 +435,13 @@ def item_of(item: str) -> tuple[CommId, int]:
     return CommId(comm_id), int(turn)
 
 
-def _digest(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> str:
-    said = encode_value([me, comm_id, turn, payload.model_dump(mode="json")])
-    return hashlib.sha256(said).hexdigest()[:32]
+def _id_of(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> MessageId:
+    return _digest([me, comm_id, turn, payload.model_dump(mode="json")])
+
+
+def _id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+    return _digest([me, comm_id, {"key": key}])
+
+
+def _digest(said: object) -> MessageId:
+    return MessageId(f"h{hashlib.sha256(encode_value(said)).hexdigest()[:32]}")

@@ -136,6 +136,26 @@ class AwaitedDocument(Model):
         )
 
 
+_ASKED = {"say": "to speak", "decide": "to decide", "conclude": "to state the conclusion"}
+
+
+def asked_in_words(waits: AwaitedDocument) -> str:
+    """Say what is asked of a person, for who reads no form."""
+    said = f"{waits.last.sender}: {waits.last.content}" if waits.last else ""
+    blanks = [f"{blank.name}{'' if blank.required else ' (may be left out)'}: {blank.told}" for blank in waits.form]
+    lines = (
+        f"{waits.person} is {_ASKED[waits.kind]}.",
+        *waits.told,
+        said,
+        *(f"Your words: {guard}." for guard in waits.guards),
+        f"Choose one of {', '.join(waits.options)}." if waits.kind == "decide" else "",
+        f"You may go on to {', '.join(waits.options)}." if waits.kind == "say" and waits.options else "",
+        f"Fill in {'; '.join(blanks)}." if blanks else "",
+        f"Until {waits.until:%Y-%m-%d %H:%M} UTC{f', then {waits.default}' if waits.default else ''}." if waits.until else "",
+    )
+    return "\n".join(filter(None, lines))
+
+
 def naming(offered: Offer) -> Sequence[str]:
     """Return the options that name members."""
     return [one for one in offered.options if offered.about == "watch" and one in NAMING]

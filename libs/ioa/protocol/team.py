@@ -113,6 +113,11 @@ def seat_of(person: str) -> AgentId:
     return AgentId(f"{_SEAT}{person}")
 
 
+def is_seat(agent_id: AgentId) -> bool:
+    """Whether an agent's id is that of a person's seat."""
+    return agent_id.startswith(_SEAT)
+
+
 def person_of(seat: AgentId) -> str:
     """Return whose seat it is."""
     return seat.removeprefix(_SEAT)

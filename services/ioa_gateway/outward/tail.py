@@ -66,7 +66,7 @@ class Tail:
         system: SystemClient,
         me: str,
         clock: Callable[[], float],
-        ended: Callable[[GoalResult], None] = lambda _result: None,
+        ended: Callable[[GoalResult], None],
     ) -> None:
         self._place = place
         self._store = store

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
@@ -16,6 +16,7 @@ from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.streamed import StreamedAnswer
 
 EVENTS = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
@@ -140,15 +141,24 @@ async def _follow(
 
 
 def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
-    call.limits.check_stream(call.caller.key_id)
     events = call.rooms.follow(call.caller, comm_id, after, listed)
-    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+    return StreamedAnswer(call, events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _after(call: ApiCall, query: EventsQuery) -> int:
+    last = last_event_id(call)
+    return query.after if last is None else last
+
+
+def last_event_id(call: ApiCall) -> int | None:
+    """Read behind which event a stream goes on.
+
+    Raises:
+        InvalidInputError: It is no `id` of one.
+    """
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:
-        return query.after
+        return None
     if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
     return int(last)
