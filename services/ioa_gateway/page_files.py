@@ -19,10 +19,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 FOLDER = Path(__file__).parent / "page"
-VIEWS = ("/", "/goals/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
+VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
 """Where the page shows something; it reads the address by itself."""
 
-_COMMENT, _TIGHT = re.compile(r"/\*.*?\*/", re.DOTALL), re.compile(r"\s*([{};,])\s*|(?<=:)\s+")
+_QUOTES = frozenset("\"'`")
+_TIGHT = re.compile(r" ?([{};,]) ?|(?<=:) ")
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -77,7 +78,9 @@ def _read(path: Path) -> PageFile:
     if path.suffix == ".js" and "vendor" not in path.parts:
         data = "\n".join(map(_served, data.decode("utf-8").split("\n"))).encode()
     elif path.suffix == ".css":
-        data = _TIGHT.sub(r"\1", _COMMENT.sub("", data.decode("utf-8"))).encode()
+        first, *others = data.decode("utf-8").split("/*")
+        plain = first + "".join(part.partition("*/")[2] for part in others)
+        data = _TIGHT.sub(r"\1", " ".join(plain.split())).encode()
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
     return PageFile(_TYPES[path.suffix], data, gzip.compress(data, 9, mtime=0), tag)
 
@@ -85,4 +88,7 @@ def _read(path: Path) -> PageFile:
 def _served(line: str) -> str:
     """Return a line of a script as it travels."""
     bare = line.strip()
-    return "" if bare.startswith(("//", "/**", "* ", "*/")) else bare
+    if bare.startswith(("//", "/**", "* ", "*/")):
+        return ""
+    done, mark, told = bare.rpartition(" // ")
+    return done if mark and done.endswith((";", ",", "{", "}")) and not _QUOTES.intersection(told) else bare

@@ -26,7 +26,17 @@ from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
-from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, InviteMember, LaunchGroup, ListMemberships, SetAside, Sync
+from ioa.group.requests import (
+    AbandonGoal,
+    AnswerQuestion,
+    CancelGroup,
+    GetGroup,
+    InviteMember,
+    LaunchGroup,
+    ListMemberships,
+    SetAside,
+    Sync,
+)
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
@@ -142,6 +152,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
             Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
+            by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, answer_user(AnswerQuestion, setup.answer), audit)),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
             by_name(

@@ -16,12 +16,13 @@ from ioa.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, SubgroupOpened
+from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
+    AnswerQuestion,
     CancelGroup,
     Entries,
     GetGroup,
@@ -49,6 +50,7 @@ from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -144,14 +146,14 @@ class GroupSetup:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
-        team = None if record is None else record.goal.team
+        team = _team_of(request, record)
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
         cards = self._cards_of(everybody, people)
         if team is not None:
             check_levels(team.policy, cards)
-        _check_team(request, record, cards)
+        _check_team(request, team, cards)
         mandate = await self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request, record)
         charter = Charter(
             comm_id=mandate.comm_id,
@@ -283,6 +285,34 @@ class GroupSetup:
             except ConflictError:
                 pass  # it was launched at this very moment, and is cancelled like any other
         await self._record_once(comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
+        return Acknowledged()
+
+    async def answer(self, user: UserId, request: AnswerQuestion) -> Acknowledged:
+        """Answer as a user what a group asks that works for a goal of his, or what a task in it asks. The first answer counts.
+
+        Raises:
+            NotFoundError: There is no such group.
+            ForbiddenError: The group works for a goal of somebody else.
+            InvalidInputError: It is none of the options.
+            ConflictError: Nothing of the kind waits for an answer, now or any more.
+        """
+        state = (await self._existing(request.comm_id)).entry.state
+        if (owner := GoalName(state.user, state.goal_id).owner) != user:
+            raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
+        answered = QuestionAnswered(
+            at=self._ports.clock.now(),
+            turn=request.turn,
+            task_id=request.task_id,
+            number=request.number,
+            answer=request.answer,
+            by=user,
+        )
+        try:
+            await self._ports.ledger.record(request.comm_id, answered)
+        except IllegalEventError as refusal:
+            if refusal.code is RejectionCode.BAD_DECISION:
+                raise InvalidInputError(refusal.message) from None
+            raise ConflictError(refusal.message) from None
         return Acknowledged()
 
     async def get(self, request: GetGroup) -> GroupSnapshot:
@@ -578,8 +608,24 @@ def _check_ticket(record: GoalRecord | None, ticket: str | None) -> None:
         raise _no_goal(record.goal.goal_id)
 
 
-def _check_team(request: LaunchGroup, record: GoalRecord | None, cards: Sequence[AgentCard]) -> None:
-    if request.policy != ("" if record is None else record.goal.policy):
+def _team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None:
+    """Return the team that works at a goal: its own, or the one that its leader has planned.
+
+    Raises:
+        InvalidInputError: A team was planned for a task, or for a goal that has one, or with a person, who was not asked.
+    """
+    given, planned = None if record is None else record.goal.team, request.team
+    if planned is None:
+        return given
+    if given is not None or record is None:
+        raise InvalidInputError(f"{request.owner} has planned a team for a goal that was given one, or for a task.")
+    if people := [role.name for role in planned.policy.roles if role.human]:
+        raise InvalidInputError(f"{request.owner} has planned people in ({', '.join(people)}), whom nobody has asked.")
+    return planned
+
+
+def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[AgentCard]) -> None:
+    if request.policy != ("" if team is None else team.policy.digest):
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
     if len(cards) > MAX_MEMBERS:
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")

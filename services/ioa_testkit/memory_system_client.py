@@ -11,7 +11,7 @@ from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
@@ -100,6 +100,10 @@ class MemorySystemClient:
     async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
         """Cancel a goal or a group."""
         await self._plane.setup.cancel(user or LOCAL, request)
+
+    async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
+        """Answer what a group asks."""
+        await self._plane.setup.answer(user or LOCAL, request)
 
     async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal."""

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
-from ioa.group.events import Event, GroupLaunched, MemberJoined, Said, SubgroupClosed, files_of
+from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, TaskRecord
+from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
+from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
+    Decision,
     Discussion,
     InformTaskResult,
     Message,
     Pass,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskQuestion,
     TaskSpec,
     Thinking,
     rejects_of,
@@ -62,6 +65,12 @@ class GroupHistory:
         """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
         self.said_again: set[int] = set()
         """In which turns a draft that was passed was said again."""
+        self._replies: dict[int, Reply] = {}
+        self.questions: dict[TaskId, list[TaskQuestion]] = {}
+        """What tasks have asked, in order."""
+        self.answers: dict[tuple[TaskId, int], str] = {}
+        """What tasks were answered, by the number of the question; of what was not answered in time the default."""
+        self._looking: list[asyncio.Future[None]] = []
         self.thoughts: dict[int, str] = {}
         """What this agent thought in its turns, by turn; it stands in no entry."""
 
@@ -87,6 +96,7 @@ class GroupHistory:
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
                 self._usages[task_id] = usage
+        self._note_replies(event, sequenced.entry.state)
         closed = self._time_tasks(sequenced.entry.state, event.at)
         self._record_in_order(event, closed)
         course = sequenced.entry.state.course
@@ -96,6 +106,19 @@ class GroupHistory:
             self._granted = event.at
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        for looking in self._looking:
+            if not looking.done():
+                looking.set_result(None)
+        self._looking.clear()
+
+    def news(self) -> asyncio.Future[None]:
+        """Return what is done when another entry was applied."""
+        looking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._looking.append(looking)
+        return looking
 
     def _grown(self, joined: GroupLaunched | MemberJoined) -> Charter:
         """Return the charter with those who have joined since: they are known by their cards and by what they play, as all are."""
@@ -167,6 +190,7 @@ class GroupHistory:
             at=self._granted,
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
+            replies=dict(self._replies),
             board=board,
         )
 
@@ -238,11 +262,35 @@ class GroupHistory:
         ended = [spec for task_id in closed if task_id != reported and (spec := self._specs.get(task_id)) is not None]
         self._log += map(self._record, ended)
 
+    def _note_replies(self, event: Event, after: GroupState) -> None:
+        """Note what was answered, or was not in time, of what has waited for an answer."""
+        before = self.state
+        if before is None:
+            return
+        stage = before.stage
+        if isinstance(stage, Awaiting) and after.stage is not stage:
+            if isinstance(event, QuestionAnswered) and event.task_id is None:
+                self._replies[before.turn] = Reply(event.answer, event.by)
+            elif isinstance(event, TimerFired):
+                self._replies[before.turn] = Reply(stage.default, None)
+        for task in before.open_tasks:
+            question, now = task.question, after.task(task.task_id)
+            if question is None or not isinstance(now, OpenTask) or now.question == question:
+                continue
+            answer = question.default
+            if isinstance(event, QuestionAnswered):
+                answer = event.answer
+            elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
+                answer = event.message.payload.choice or event.message.payload.content
+            self.answers[task.task_id, question.number] = answer
+
     def _note(self, message: Message) -> None:
         self._rejected |= {one.task_id: one.why for one in rejects_of(message.payload)}
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 self._specs.update((spec.task_id, spec) for spec in specs)
+            case TaskQuestion(task_id=task_id) as question:
+                self.questions.setdefault(task_id, []).append(question)
             case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage, declined=declined):
                 self._reports[task_id] = (content, artifacts)
                 self._declined |= {task_id} if declined else set()

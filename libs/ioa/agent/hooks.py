@@ -13,7 +13,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import AskUser, AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import field_of
 
@@ -97,6 +97,7 @@ class TurnView:
     part: Part | None = None
     memory: str = ""
     board: Mapping[str, Posted] = field(default_factory=dict)
+    _began: datetime | None = None
 
     @property
     def votes(self) -> Votes | None:
@@ -189,6 +190,21 @@ class TurnView:
         )
         said = {"content": say, "tasks": tuple(given)}
         return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
+
+    def ask(self, text: str, *, options: Sequence[str] = (), default: str, within: timedelta = timedelta(hours=1)) -> AskUser:
+        """Ask the user of the goal, or in a nested team who gave out its task. This agent has the floor again with the answer.
+
+        The answer is the last thing of the `conversation` then. Tasks go on meanwhile, and nobody speaks.
+
+        Args:
+            text: The question, up to 2,000 characters.
+            options: What may be answered, up to 16; none: any text.
+            default: What stands if nobody has answered in time.
+            within: How long to wait, from when this turn began; it is never more than nine tenths of the time that is left.
+        """
+        began = self._began or self._state.limits.deadline
+        until = began + min(within, (self._state.limits.deadline - began) * 0.9)
+        return validate(AskUser, {"text": text, "options": tuple(options), "default": default, "until": until})
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""
@@ -318,7 +334,7 @@ class Hooks:
         if not isinstance(said, Said):
             raise InvalidInputError(
                 f"The speaker returned {type(said).__name__}.",
-                hint="Return view.say(…), decide(…), assign(…), pause(…) or conclude(…).",
+                hint="Return view.say(…), decide(…), ask(…), assign(…), pause(…) or conclude(…).",
             )
         return said
 
@@ -370,4 +386,5 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         part=view.part,
         memory=view.memory,
         board={one.name: one for one in view.board},
+        _began=view.at,
     )

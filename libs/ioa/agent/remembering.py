@@ -67,7 +67,7 @@ class Memories:
         memory = None if view.part is None else view.part.memory
         if memory is None:
             return view
-        told = heard_in(view.log)
+        told = heard_in(view)
         items = [item for item in view.log if told.get(name_of_entry(item))]
         shown = _shown(items, memory, view)
         left_out = [item for item in items if name_of_entry(item) not in shown]

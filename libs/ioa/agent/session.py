@@ -34,6 +34,7 @@ from ioa.protocol.codec import shortened, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -416,7 +417,8 @@ class GroupSession:
         if isinstance(said, Decision):
             self._tell(Decided, choice=said.choice, why=said.content, **about)
         else:
-            self._tell(listening.Said, kind=said.type, content=getattr(said, "content", ""), **about)
+            content = said.text if isinstance(said, AskUser) else getattr(said, "content", "")
+            self._tell(listening.Said, kind=said.type, content=content, **about)
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.whoami import ADMIN, ask_user
+from ioa.adapters.nats.whoami import ask_user
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
@@ -21,7 +21,7 @@ from ioa.hosting.place import PATIENCE
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, is_scope, written_key
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import LOCAL, UserId, parse_agent_id
+from ioa.protocol.ids import ADMIN, LOCAL, UserId, parse_agent_id
 from ioa.protocol.labels import read_labels, refuse_reserved
 
 _ID_BYTES, _SECRET_BYTES = 6, 32

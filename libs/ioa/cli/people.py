@@ -21,6 +21,7 @@ from ioa.cli.following import tell_result
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import told
+from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
 from ioa.client.seat import Awaited, Reply, Seat, item_of, people_in
 from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
@@ -39,18 +40,20 @@ from ioa.runtime.exit_code import ExitCode
 
 
 async def show_waiting(url: str | None, person: str | None, terminal: Terminal) -> None:
-    """List what waits for one person, as its member; or for anybody, as a user sees it."""
+    """List what waits for one person, as its member; or for anybody, as a user sees it, with what groups ask that user."""
+    asked: Sequence[OpenQuestion] = ()
     async with _open(url) as (system, network):
         if person is None:
             found = [one async for one in waiting_for_anybody(system)]
+            asked = [one async for one in questions_waiting(system)]
         else:
             found = [one async for one in Seat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
-        terminal.document([told(AwaitedDocument.of(one)) for one in found])
+        terminal.document([*(told(AwaitedDocument.of(one)) for one in found), *(told(QuestionDocument.of(one)) for one in asked)])
         return
-    for one in found:
-        terminal.print(Text(in_words_of(one)))
-    if not found:
+    for line in (*map(in_words_of, found), *map(question_in_words, asked)):
+        terminal.print(Text(line))
+    if not found and not asked:
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
 
@@ -62,11 +65,26 @@ async def give_answer(url: str | None, item: str, reply: Reply, person: str | No
         ConflictError: It came too late.
     """
     async with _open(url) as (system, network):
+        if person is None and await is_question(system, item):
+            await answer_question(system, item, _answer_in(reply))
+            terminal.document({"item": item}) if terminal.as_json else terminal.print(Text(f"Taken: {item}."))
+            return
         who = person or await who_answers(system, item)
         seq = await Seat(network, who, SystemClock()).answer(item, reply)
     if terminal.as_json:
         terminal.document({"item": item, "as": who, "seq": seq})
     terminal.print(Text(f"Taken: {item} of {who}, entry {seq}."))
+
+
+def _answer_in(reply: Reply) -> str:
+    """Return the answer to a question, which is a text or an option.
+
+    Raises:
+        InvalidInputError: It is neither, or both.
+    """
+    if reply.fields or bool(reply.text) == bool(reply.choose):
+        raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
+    return reply.choose or reply.text
 
 
 ReadLine = Callable[[str], Awaitable[str]]
@@ -224,6 +242,14 @@ def in_words_of(awaited: Awaited) -> str:
     default = f", then {waits.default}" if waits.default else ""
     lines += [f"    until {waits.until}{default}"] if waits.until else []
     return "\n".join(lines)
+
+
+def question_in_words(asked: OpenQuestion) -> str:
+    """Say what a group or a task asks its user, as it is listed."""
+    who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
+    lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {asked.text}"]
+    lines += [f"    --choose {' | '.join(asked.options)}"] if asked.options else []
+    return "\n".join((*lines, f"    until {asked.until.isoformat()}, then {asked.default}"))
 
 
 def _asked_for(blank: Blank) -> str:

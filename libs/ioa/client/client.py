@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
@@ -196,6 +197,27 @@ class Client:
         """
         name = await self._name(goal)
         await self.system.cancel(validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
+
+    async def waiting(self, goal: str | GoalName | None = None) -> Sequence[OpenQuestion]:
+        """List what groups and their tasks ask the user of their goal, and nobody has answered yet.
+
+        Args:
+            goal: Of this goal, whosever it is; of all goals of one's own that are open if None, and for an admin of all.
+        """
+        if goal is None:
+            return [question async for question in questions_waiting(self.system)]
+        return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
+
+    async def answer(self, item: str, text: str) -> None:
+        """Answer what `waiting` lists, once: the first answer counts, and the same answer again is that one.
+
+        Raises:
+            InvalidInputError: The item is none, or the answer none of the options.
+            NotFoundError: There is no such group.
+            ForbiddenError: The goal is somebody else's.
+            ConflictError: It is too late; the message says what counted.
+        """
+        await answer_question(self.system, item, text)
 
     async def goal(self, goal: str | GoalName) -> GoalStatus:
         """Look at one goal.

@@ -13,17 +13,18 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import Charter, Gathering, GroupState, ParentTask, Sketch
+from ioa.group.state import Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
+from ioa.protocol.questions import Answer, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 MAX_WHY_CHARS = 2_000
@@ -187,6 +188,36 @@ class SubgroupClosed(Model):
     decisions: tuple[Decisions, ...] = ()
 
 
+class QuestionAnswered(Model):
+    """Somebody without the floor answered what was asked out of the group, or what a task asks.
+
+    Attributes:
+        turn: The turn in which it was asked; 0 of a task's question.
+        task_id: The task that asks.
+        number: Which of its questions is meant.
+        by: The user, or who gave out the task that the group serves.
+    """
+
+    type: Literal["question_answered"] = "question_answered"
+    at: Time
+    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    task_id: Annotated[TaskIdField | None, Field(exclude_if=operator.not_)] = None
+    number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    answer: Answer
+    by: Annotated[str, Field(max_length=200)]
+
+
+class SubgroupAsked(Model):
+    """A nested team asks who gave out its task; `question` is what, and `number` the turn in which it does."""
+
+    type: Literal["subgroup_asked"] = "subgroup_asked"
+    at: Time
+    task_id: TaskIdField
+    subgroup: CommIdField
+    number: Annotated[int, Field(ge=1)]
+    question: Question
+
+
 class Unheard(Model):
     """Something that a member was not told, and by which it has the floor, or has it no more. Only what is shown holds it."""
 
@@ -206,6 +237,8 @@ ControlEvent = (
     | MessageRefused
     | SubgroupOpened
     | SubgroupClosed
+    | QuestionAnswered
+    | SubgroupAsked
 )
 """What the control plane has to say."""
 
@@ -241,10 +274,17 @@ def files_of(event: Event) -> tuple[Artifact, ...]:
             return ()
 
 
+class TaskDecision(Decision):
+    """The kind of a decision that answers what a task asks. It only names a row of the table: what travels is a decision."""
+
+
 def kind_of(event: Event) -> Kind:
     """Find the event's row in the transition table."""
     assert not isinstance(event, Unheard), "what a member was not told moves no group"
-    return type(event.message.payload) if isinstance(event, Said) else type(event)
+    if not isinstance(event, Said):
+        return type(event)
+    payload = event.message.payload
+    return TaskDecision if isinstance(payload, Decision) and payload.task_id is not None else type(payload)
 
 
 def name_of(kind: Kind) -> str:
@@ -283,12 +323,10 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        if isinstance(event, MemberJoined):
-            return cls(version=6, event=event, audience=audience, state=state)
+        version = 6 if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined) else _version_of(state)
         if chain:
-            version = _version_of(state)
-            return cls(version=max(4, version), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
-        return cls(version=_version_of(state), event=event, audience=audience, state=state)
+            return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+        return cls(version=version, event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether a member may see this entry, if only that there is one."""
@@ -296,11 +334,18 @@ class Entry(Model):
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6]:
+    if state.limits.level >= QUESTIONS and _asks(state):
+        return 6
     if state.course is not None:
         if state.course.level:
             return 6 if state.course.level >= FORKS else 5
         return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
     return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
+
+
+def _asks(state: GroupState) -> bool:
+    """Whether a state holds what only groups that know of questions can read."""
+    return isinstance(state.stage, Awaiting) or any(isinstance(task, OpenTask) and task.asked for task in state.tasks)
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

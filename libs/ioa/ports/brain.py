@@ -22,6 +22,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -57,7 +58,7 @@ class Invite:
     why: str = ""
 
 
-Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass
+Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass | AskUser
 """What a floor holder may say in a discussion."""
 
 
@@ -170,6 +171,14 @@ class TaskRecord:
 
 
 @dataclass(frozen=True)
+class Reply:
+    """What came of a question out of the group; `by` is None where nobody answered in time, and its default stands."""
+
+    text: str
+    by: str | None
+
+
+@dataclass(frozen=True)
 class Posted:
     """A thing on the board of a group under a policy: its last version of those that this member has heard.
 
@@ -237,6 +246,7 @@ class GroupView:
         offer: What `me` may say in the discussion by the policy of the group, or in answer to who has asked several at once; None
             if no policy leads and nobody has asked. In a seat beside others `messages` and `log` hold no answer of theirs.
         part: What `me` plays by the policy of the group; None if no policy leads.
+        replies: What came of the questions out of the group, by the turn in which they were asked.
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
         board: What members have written on the board, as far as `me` has heard it.
     """
@@ -259,6 +269,7 @@ class GroupView:
     offer: Offer | None = None
     part: Part | None = None
     memory: str = field(default="", repr=False)
+    replies: Mapping[int, Reply] = field(default_factory=dict)
     board: tuple[Posted, ...] = ()
 
     def task(self, task_id: TaskId) -> TaskRecord | None:

@@ -57,5 +57,8 @@ BOARDS = 7
 INVITES = 7
 """Who has the floor may have others join the group."""
 
+QUESTIONS = 7
+"""Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
+
 LEVEL = 7
 """The level of this release."""

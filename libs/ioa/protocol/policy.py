@@ -27,6 +27,7 @@ from ioa.protocol.levels import (
     MEMORIES,
     PEOPLE,
     POLICIES,
+    QUESTIONS,
     REVIEWS,
     VISIBILITY,
     WATCHERS,
@@ -339,6 +340,7 @@ class Node(PolicyPart):
             those that hear them. None: as the policy says.
         guards: What each message here must be like.
         review: Who passes each message here before others hear it.
+        asks: Whether who has the floor may ask out of the group, and has it again with the answer.
         take: Whether `one` way out is taken, or `all` that are open and whose `when` holds, one after the other: what is not taken
             at once goes on the agenda.
         join: Whether it may be entered after `any` node that leads to it, or once `all` are done that lead to it and can be reached
@@ -361,6 +363,7 @@ class Node(PolicyPart):
     heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
     guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
     review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
+    asks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     take: Annotated[Literal["one", "all"], Field(exclude_if=_unless("one"))] = "one"
     join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
@@ -461,6 +464,8 @@ class Policy(PolicyPart):
             return BOARDS
         if any(node.invites for node in self.nodes):
             return INVITES
+        if any(node.asks for node in self.nodes):
+            return QUESTIONS
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
         if any(role.memory for role in self.roles):

@@ -154,6 +154,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
             yield _error(_at(node), what)
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
+        yield from _of_asking(node)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -249,6 +250,13 @@ def _of_feedback(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding
         yield _error(where, "`review` needs one speaker at a time, and here all speak side by side")
     if {*node.roles} == {node.review.by}:
         yield _error(where, f"only {node.review.by} speaks here, whose own words are not reviewed: leave `review` out")
+
+
+def _of_asking(node: Node) -> Iterator[PolicyFinding]:
+    if node.asks and node.turns.mode == "together":
+        yield _error(_at(node), "`asks` needs one speaker at a time, and here all speak side by side")
+    if node.asks and node.review is not None:
+        yield _error(_at(node), "`asks` lets words out of the group that `review` has not passed: ask in a node of its own")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:

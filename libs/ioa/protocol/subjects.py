@@ -75,6 +75,7 @@ ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
 ANY_GET_TEAM = f"{ROOT}.groups.team.*"
 ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
+ANY_ANSWER = f"{ROOT}.groups.answer.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
 
@@ -92,6 +93,11 @@ def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
 def cancel(user: UserId) -> str:
     """Where a user, and nobody else, cancels a goal of his, with every team that works for it."""
     return f"{ROOT}.groups.cancel.{user}"
+
+
+def answer(user: UserId) -> str:
+    """Where a user, and nobody else, answers what a group asks that works for a goal of his, or what a task in it asks."""
+    return f"{ROOT}.groups.answer.{user}"
 
 
 def work_of(pool: PoolId | None) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
+from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -24,7 +24,9 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
+    QuestionAnswered,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     encode_entry,
     shortened,
@@ -258,6 +260,14 @@ class GroupLedger:
                 )
             case CancelSubgroup():
                 await self._cancel_subgroup(effect)
+            case AskParent(parent=task, subgroup=subgroup, number=number, question=question):
+                asked = SubgroupAsked(
+                    at=self._clock.now(), task_id=task.task_id, subgroup=subgroup, number=number, question=question
+                )
+                await self._record_if_legal(task.comm_id, asked)
+            case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
+                answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
+                await self._record_if_legal(subgroup, answered)
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""

@@ -9,7 +9,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
+from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
+from ioa.client.history import conversation
+from ioa.client.spans import GoalTrace
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
@@ -61,6 +63,32 @@ class StatesDocument(Model):
     groups: tuple[StateDocument, ...]
 
 
+class SpanDocument(Model):
+    """Something that took its time.
+
+    Attributes:
+        parent_id: Of what it is a part; that is no span yet while it goes on.
+        attributes: Ids, counts, usage; never what was said.
+        failure: Why it failed; empty if it did not.
+    """
+
+    name: str
+    span_id: str
+    parent_id: str
+    start: Instant
+    end: Instant
+    attributes: dict[str, str | int | float]
+    failure: str
+
+
+class TraceDocument(Model):
+    """What of a goal has ended, each as soon as it has."""
+
+    trace_id: str
+    ended: bool
+    spans: tuple[SpanDocument, ...]
+
+
 class PageQuery(GoalEventsQuery):
     """What a page follows by one stream: the list of goals, one goal, or both."""
 
@@ -83,6 +111,17 @@ async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     found = await call.client.state(await call.goal(query.user), at=query.at)
     return document(told(StatesDocument(groups=tuple(map(StateDocument.of, found.values())))))
+
+
+async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
+    """Show the trace of a goal, made of what its log says."""
+    name = await call.goal(query.user)
+    ended = (await call.client.goal(name)).result is not None
+    made = GoalTrace()
+    with call.limits.new_stream(call.caller.key_id):
+        spans = made.of(await conversation(call.client.system, name.comm_id))
+    shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+    return document(told(TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)))
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:

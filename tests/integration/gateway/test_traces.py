@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalId
+from ioa.protocol.messages import Discussion
 from ioa.protocol.trace import Span
 from ioa_gateway.outward.traces import TraceExport
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, GOAL, Members, order
+from tests.contract.system_client.members import ADA, BOB, GOAL, Members, order
 from tests.rig.deadline import eventually
 from tests.rig.trace_receiver import trace_receiver
 
@@ -56,3 +59,21 @@ async def test_a_trace_that_is_not_wanted_stays(plane: Plane, members: Members) 
     result = await _ended(plane, members, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00")
     await traces.export(result)
     assert (taken, is_wanted({}), is_wanted({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"})) == ([], False, True)
+
+
+async def test_a_goals_trace_is_read(http: httpx.AsyncClient, members: Members) -> None:
+    """What has ended is there while the goal goes on, and at its end the whole, whose root is the goal."""
+    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
+    none = (await http.get(f"/goals/{goal_id}/trace")).json()
+    room = (await members.launch(GoalId(goal_id))).state.comm_id
+    await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+    part = (await http.get(f"/goals/{goal_id}/trace")).json()
+    await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
+    await members.conclude(ADA, "Ten.", room)
+    await http.get(f"/goals/{goal_id}/result?wait=5")
+    whole = (await http.get(f"/goals/{goal_id}/trace")).json()
+    assert (none["spans"], none["ended"], [span["name"] for span in part["spans"]]) == ([], False, ["turn DISCUSSION"])
+    assert (whole["ended"], whole["trace_id"], whole["spans"][0]) == (True, part["trace_id"], part["spans"][0])
+    assert [span["name"] for span in whole["spans"] if not span["parent_id"]] == ["goal"]
+    assert "One?" not in str(whole)
+    assert (await http.get("/goals/none/trace")).status_code == 404

@@ -152,11 +152,12 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
 
 
 def of_user(user: UserId) -> Permissions:
-    """Return what somebody who launches goals may do: publish and cancel his own, and see what became of all and who there is."""
+    """Return what somebody who launches goals may do: publish, cancel and answer his own, and see what became of all."""
     publish = (
         subjects.goal_of(user),
         subjects.goal_to(user, AgentId(_ANY)),
         subjects.cancel(user),
+        subjects.answer(user),
         WHO_AM_I,
         *_looking(),
         subjects.standing_of(user),
@@ -386,6 +387,7 @@ _SERVED = {
         subjects.GET_GROUP,
         subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
+        subjects.ANY_ANSWER,
         subjects.PRUNE,
         subjects.ANY_GET_FILE,
         subjects.ANY_PUT_FILE,

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 from ioa.group import forms
-from ioa.group.events import Entry, Event, GroupLaunched, MemberJoined, MessageRefused, RepetitionRefused, Said, Unheard
+from ioa.group.events import (
+    Entry,
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    MessageRefused,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    Unheard,
+)
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
 from ioa.group.policy.offer import offer_in
@@ -18,6 +28,7 @@ from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
+    Awaiting,
     Charter,
     Choices,
     Concluding,
@@ -39,7 +50,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
     """Return who is told of an event, in the order of joining: who is removed by it for the last time.
 
     All hear the launch, timers, who joins, is lost or returns, and the conclusion; a decision and what it was refused only who
-    hears all.
+    hears all; the answer to a question who has heard that.
 
     Args:
         policy: What leads the group.
@@ -55,6 +66,9 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
             return _told(policy, state, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             return _besides(policy, state, by)
+        case QuestionAnswered() if isinstance(state.stage, Awaiting):
+            asker = state.members[state.number_of(state.stage.asker)]
+            return tuple([one.agent_id for one in state.members if heard_beside(policy, state, one, asker)])
         case _:
             return state.hearing
 
@@ -159,7 +173,8 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
         return state.model_copy(update={**shown, "course": None})
     by_id = {one.agent_id: one for one in state.members}
-    visible = [one for one in state.floor if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
+    speaking = (stage.asker,) if isinstance(stage, Awaiting) else state.floor
+    visible = [one for one in speaking if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
     if not visible:
         hidden = Elsewhere(until=state.next_deadline() or state.limits.deadline)
         return state.model_copy(update={**shown, "course": None, "turn": 0, "stage": hidden})

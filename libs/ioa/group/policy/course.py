@@ -99,6 +99,11 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     return go_on(state, without_draft(scene), at, changed)
 
 
+def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
+    """Give the floor back to who has asked out of the group; None if that member is not present any more."""
+    return _grant(state, scene, number, at, {}) if number in scene.present else None
+
+
 def without_draft(scene: Scene) -> Scene:
     """See a node without what was said in it and is not passed."""
     return scene if scene.course.draft is None else scene._replace(course=scene.course.model_copy(update={"draft": None}))

@@ -17,7 +17,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
 from ioa.protocol.policy import END, Guard, Policy
 
 
@@ -41,6 +41,7 @@ class Offer(NamedTuple):
         guards: What its words must be like.
         reviewed: Whether what it says is a draft, which others hear once it is passed.
         members: Whom it may name when it steps in; the owner of the group is not to be removed.
+        asks: Whether it may ask out of the group, and have the floor again with the answer.
         writes: What it may write on the board with what it says.
         invites: In which roles it may have others join the group.
         again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
@@ -62,6 +63,7 @@ class Offer(NamedTuple):
     reviewed: bool = False
     again: str = ""
     members: tuple[AgentId, ...] = ()
+    asks: bool = False
     writes: tuple[str, ...] = ()
     invites: tuple[str, ...] = ()
 
@@ -72,7 +74,8 @@ class Offer(NamedTuple):
             return _DECIDING
         if self.concluding:
             return _CONCLUDING
-        return _ENDING if END in self.go and not self.reviewed else _TALKING
+        talking = _ENDING if END in self.go and not self.reviewed else _TALKING
+        return talking | {AskUser} if self.asks else talking
 
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
@@ -125,6 +128,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         writes=scene.node.writes,
         invites=scene.node.roles if scene.node.invites else (),
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
+        asks=scene.node.asks,
     )
 
 

@@ -6,8 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, forms, gathering, monologue, passing, tasks
-from ioa.group.events import Kind, MemberJoined, MemberLost, MemberReturned, MessageRefused, RepetitionRefused, Said, TimerFired
+from ioa.group import floor, forms, gathering, monologue, passing, questions, tasks
+from ioa.group.events import (
+    Kind,
+    MemberJoined,
+    MemberLost,
+    MemberReturned,
+    MessageRefused,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    TimerFired,
+)
 from ioa.group.forms import check_fields
 from ioa.group.joining import join_in_role
 from ioa.group.policy.casting import Scene, scene_of
@@ -21,6 +31,7 @@ from ioa.group.policy.course import (
     grant_again,
     leave,
     let_answer,
+    let_go_on,
     let_speak,
     pass_over,
     proceed,
@@ -32,10 +43,10 @@ from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
 from ioa.group.policy.ways_out import way_out, way_to
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Discussing, Gathering, GroupState, Next, Watch
+from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, Next, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
 from ioa.protocol.policy import NOTHING, STAY, Policy
 
 PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
@@ -143,6 +154,40 @@ def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: M
         return floor.end(state.model_copy(update={**changed, "course": scene.course}), Reason.REFUSED, why, at)
     course = counted(state.model_copy(update={"course": scene.course}), scene.policy, author)
     return proceed(state, scene.after(state, course), at, changed)
+
+
+def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Ask out of the group where the node asks; that is no turn of the node."""
+    payload = said.message.payload
+    assert isinstance(payload, AskUser)
+    offered = offer(policy, state, said.message.header.sender)
+    assert offered is not None, "the machine has asked whose floor it is"
+    if not offered.asks:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody asks out of the group here: the node lacks `asks`.")
+    check_guards(offered.guards, payload.text)
+    return questions.ask(state, said, payload)
+
+
+def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Policy) -> GroupState:
+    return _asker_goes_on(state, questions.asker_of(state, answered), answered.at, policy)
+
+
+def _awaiting_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
+    if fired.at >= state.limits.deadline:
+        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
+    assert isinstance(state.stage, Awaiting)
+    if fired.at < state.stage.until:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return _asker_goes_on(state, state.stage.asker, fired.at, policy)
+
+
+def _asker_goes_on(state: GroupState, asker: AgentId, at: datetime, policy: Policy) -> GroupState:
+    """Give the floor back to who has asked out of the group; the turn of who is not there any more passes as silent."""
+    assert state.course is not None
+    scene, number = scene_of(policy, state, state.course), state.number_of(asker)
+    if after := let_go_on(state, scene, number, at):
+        return after
+    return proceed(state, scene.after(state, counted(state, policy, asker)), at, {"silences": state.silences + 1})
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -416,6 +461,7 @@ def _returned(state: GroupState, returned: MemberReturned, _policy: Policy) -> G
 RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
     Phase.DISCUSSING: {
         Discussion: _discussion,
+        AskUser: _ask_user,
         ConcludeGroupDiscussion: _end,
         Pass: _pass,
         RepetitionRefused: _repetition_refused,
@@ -438,6 +484,10 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         TimerFired: _asked_timer_fired,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
+    },
+    Phase.PAUSED: {
+        QuestionAnswered: _question_answered,
+        TimerFired: _awaiting_timer_fired,
     },
 }
 """The rules that hold while a policy leads. What else a floor holder may say in a free group is off course; all other events mean

@@ -67,7 +67,7 @@ export const room = {
     } else if (event.key === "Escape") live(app);
   },
   moved(app, entry) {
-    app.turns?.moved(entry.comm_id, entry.floor);
+    app.turns?.moved(entry.comm_id, entry.floor, entry.questions?.length);
   },
   before: remember,
   draw,
@@ -208,7 +208,7 @@ function head(app, now) {
   return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
     <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
       <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
     <div class="acts">${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
       isCancelling = true;
       app.changed();
