@@ -24,6 +24,7 @@ from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories
 from ioa.errors import InvalidInputError, IoaError, reason_of
@@ -185,10 +186,11 @@ class TurnView:
             options: What may be answered, up to 16; none: any text.
             default: What stands if nobody has answered in time.
             within: How long to wait, from when this turn began; it is never more than nine tenths of the time that is left.
+
+        Raises:
+            InvalidInputError: It cannot be asked; the message says why.
         """
-        began = self._began or self._state.limits.deadline
-        until = began + min(within, (self._state.limits.deadline - began) * 0.9)
-        return validate(AskUser, {"text": text, "options": tuple(options), "default": default, "until": until})
+        return Inquiry(text, default, tuple(options), within=within).to_user(self._began, self._state.limits.deadline)
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""
@@ -309,6 +311,24 @@ class Hooks:
         if not isinstance(said, WholeConclusion):
             raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
         return said
+
+    @property
+    def answers(self) -> bool:
+        """Whether the author's function answers what tasks ask that this agent has given out."""
+        return self._agent.answerer is not None
+
+    async def answer(self, asked: AskedOfMe, within: timedelta) -> str | None:
+        """Say what the author's function answers; None leaves it to others.
+
+        Raises:
+            InvalidInputError: The function gives something else.
+        """
+        assert self._agent.answerer is not None
+        async with self._functions.slot(Patience(within, lambda: within)) as slot:
+            answer = await slot.call(self._agent.answerer, (asked,), within)
+        if answer is not None and not isinstance(answer, str):
+            raise InvalidInputError(f"The answer is {type(answer).__name__}.", hint="Return a text, or None.")
+        return answer
 
     async def _said(self, view: GroupView, files: GroupFiles) -> Said:
         assert self._agent.speaker is not None

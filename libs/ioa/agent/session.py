@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,18 +18,20 @@ from ioa.agent import listening
 from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
+from ioa.agent.inquiring import AskedOfMe
 from ioa.agent.listening import AgentEvent, Asked, Decided, Refused, TurnStarted
-from ioa.agent.outbox import Outbox, duty_of_turn
+from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.rules import RuleBrain
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
+from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Asking, Concluding, Ended
+from ioa.group.state import Asking, Concluding, Ended, OpenTask
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Brain, Decides, GroupView
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import shortened
+from ioa.protocol.codec import shortened, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -43,6 +45,7 @@ from ioa.protocol.messages import (
     PassCause,
     Payload,
     TaskOutcome,
+    TaskSpec,
 )
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
@@ -296,7 +299,32 @@ class GroupSession:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
                 due[f"task:{task.task_id}"] = partial(self._runner.do, self._history, task, spec, self._files)
+            if self._is_asked(task) and spec is not None:
+                due[duty_of_answer(task.task_id, task.asked)] = partial(self._answer, task, spec)
         return due
+
+    def _is_asked(self, task: OpenTask) -> bool:
+        """Whether a task asks what its agent's author answers; as whom it asks somebody, that is a person."""
+        question = task.question
+        if question is None or question.role is not None or not self._runner.hooks.answers:
+            return False
+        return waits_for(task, self.me, self._outbox.clock.now())
+
+    async def _answer(self, task: OpenTask, spec: TaskSpec) -> Accepted | None:
+        """Answer what a task asks, without the floor; None if that is left to others, or comes too late."""
+        question = task.question
+        assert question is not None, "it was asked"
+        asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
+        within = question.until - self._outbox.clock.now()
+        text = await self._runner.hooks.answer(asked, max(within, timedelta(seconds=1)))
+        if text is None or self._history.state is None:
+            return None
+        said = validate(Decision, {"task_id": task.task_id, "number": question.number, "choice": text})
+        answer = await self._outbox.say(self._history, said, self._history.state.turn, DecidedBy(kind="function"))
+        if isinstance(answer, Accepted):
+            return answer
+        _log.info("answer_refused", task_id=task.task_id, code=answer.code, why=answer.message)
+        return None
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
         for name in [name for name in self._duties if name not in keep]:
