@@ -327,6 +327,7 @@ _D, _W, _A, _P, _C = Phase.DISCUSSING, Phase.AWAITING_ACKS, Phase.ASSIGNED, Phas
 _FAILED = Phase.FAILED
 
 _CHARGED = (BUDGET_SPENT,)
+_ACKNOWLEDGES = "acknowledges the task and renews its lease; what costs more than its share has failed"
 _FREED = (NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 _CHARGED_AND_FREED = (BUDGET_SPENT, NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 
@@ -460,10 +461,10 @@ _ROWS = (
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        *(Cell(phase, (phase,), "acknowledges the task and renews its lease", _CHARGED) for phase in (_D, _G)),
-        Cell(_W, (_W,), "acknowledges the task and renews its lease", _CHARGED_AND_FREED),
-        Cell(_A, (_A,), "acknowledges the task and renews its lease", _CHARGED),
-        Cell(_P, (_P,), "acknowledges the task and renews its lease", _CHARGED),
+        *(Cell(phase, (phase,), _ACKNOWLEDGES, _CHARGED) for phase in (_D, _G)),
+        Cell(_W, (_W,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
+        Cell(_A, (_A,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
+        Cell(_P, (_P,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
     ),
     _message(
         InformTaskResult,

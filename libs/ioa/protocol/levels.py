@@ -48,6 +48,9 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
+TASKS_HAVE_SHARES = 7
+"""What a task is reported to have cost counts up to its share of the budget; one that cost more has failed."""
+
 FORKS = 7
 """A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
 

@@ -104,7 +104,7 @@ def stories() -> dict[str, Sequence[Event]]:
         .progresses("t1-1")
         .says("ada", to="bob")
         .concludes("ada"),
-        "budget": tasked.progresses("t1-1", tokens=MAX_TOKENS).concludes("ada"),
+        "budget": tasked.says("ada", to="bob", tokens=MAX_TOKENS).concludes("ada"),
         "task-budget": launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS).concludes("ada"),
         "many-tasks": _gives_out(36),
         "chain": launched("ada", "bob", "eve")
@@ -130,6 +130,8 @@ def stories() -> dict[str, Sequence[Event]]:
         .says("eve", to="ada")
         .loses("eve")
         .announces("ada"),
+        "dear-task": tasked.progresses("t1-1", tokens=10**15).finishes("t1-2", tokens=10**15).announces("ada").concludes("ada"),
+        "dear-team": nested.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=10**15, cost_micros=10**15)).finishes("t1-2"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
     told |= gathered_stories()

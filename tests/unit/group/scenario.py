@@ -347,8 +347,8 @@ class Scenario:
         return self.happens(CancelRequested(at=self.now))
 
     def out_of_budget(self) -> Scenario:
-        """The budget is spent by a task that runs, or else by one that the floor holder gives itself."""
-        if self.state.open_tasks:
+        """The budget is spent by the floor holder, who gives itself a task; or by one that runs, at levels where that can be."""
+        if self.holder is None and self.state.open_tasks:
             return self.progresses(self.state.open_tasks[0].task_id, tokens=MAX_TOKENS)
         assert self.holder is not None
         payload = AsyncTaskAssignment(tasks=specs((f"t{self.state.turn}-last:{self.holder}",)))

@@ -25,7 +25,7 @@ from ioa.group.state import MAX_MEMBERS, GroupState
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -186,7 +186,7 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.TOO_LITTLE_LEFT: [
         lambda: (_last_turns(1), _opened("sub")),
-        lambda: (_tasked().progresses("t1-1", tokens=MAX_TOKENS - 1), _opened("sub")),
+        lambda: (_tasked(TASKS_HAVE_SHARES - 1).progresses("t1-1", tokens=MAX_TOKENS - 1), _opened("sub")),
     ],
     RejectionCode.TOO_LATE: [
         lambda: (launched("ada", "bob"), said("ada", _to("bob"), 1, at=START + timedelta(days=1))),

@@ -30,7 +30,7 @@ from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Awaiting, ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -79,7 +79,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, LEVEL, choose((0, 1)))),
+        level=choose((LEVEL, TASKS_HAVE_SHARES - 1, choose((LEVEL, 0, 1)))),
     )
     patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
     return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))
@@ -239,9 +239,10 @@ def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
         task_id, assignee, turn = _any_task(state, choose)
         task = state.task(task_id)
         number = choose((1, 1 + (getattr(task, "progress", 0))))
+        usage = choose((_any_usage(choose), _any_usage(choose), Usage(tokens_out=MAX_TOKENS)))
         reports: tuple[Payload, ...] = (
-            InformTaskProgress(task_id=task_id, number=number, usage=_any_usage(choose)),
-            InformTaskResult(task_id=task_id, task_conclusion="…", usage=_any_usage(choose)),
+            InformTaskProgress(task_id=task_id, number=number, usage=usage),
+            InformTaskResult(task_id=task_id, task_conclusion="…", usage=usage),
         )
         if choose((False,) * 5 + (True,)):
             return _any_word_on_a_task(state, task_id, assignee, turn, at, choose)
