@@ -2,11 +2,16 @@
 
 What counts, who did it and whether it was done, is read off the log's last entry, which only routers and group setup can write. The
 owner adds what the log's state does not hold: what was asked for, how long it took, and what it cost.
+
+All that one group says of a pool is one outcome. So nobody drives out what others said of it, of which only so much is remembered,
+by giving it many tasks that come to nothing: each outcome costs a goal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from prometheus_client import Counter
 
@@ -16,14 +21,14 @@ from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
 from ioa.ports.registry_store import RegistryView, Sessions
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.messages import TaskOutcome
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_task
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_pool
 from ioa.protocol.registry import Acknowledged
 
 outcomes_kept = Counter(
     "ioa_discovery_outcomes_total",
-    "Outcomes of tasks that owners of groups told and the log confirmed; one that is told again counts again",
+    "Outcomes that owners of groups told and the log confirmed, one of a group for each pool; told again it counts again",
     ["outcome"],
 )
 _counts = {outcome: outcomes_kept.labels(outcome.value) for outcome in (TaskOutcome.DONE, TaskOutcome.FAILED)}
@@ -40,7 +45,7 @@ class Assessor:
         self._sessions = sessions
 
     async def report(self, request: ReportOutcomes) -> Acknowledged:
-        """Keep how the tasks of an ended group went; reporting them again changes nothing.
+        """Keep how the tasks of an ended group went, one outcome for each pool; reporting them again changes nothing.
 
         A task that was cancelled says nothing of its assignee, one that was rejected is not done, and what owners did themselves is
         left out, as is what others of their pool did: nobody praises himself.
@@ -61,26 +66,46 @@ class Assessor:
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
         owner = self._view.card(state.owner)
-        for report, assignee, ended in _confirmed(state, request.tasks):
-            record = self._view.card(assignee)
+        by_pool: defaultdict[PoolId, list[_Confirmed]] = defaultdict(list)
+        for confirmed in _confirmed(state, request.tasks):
+            record = self._view.card(confirmed.assignee)
             if record is not None and (owner is None or record.card.pool != owner.card.pool):
-                task_name = name_of_task(request.comm_id, report.task_id)
-                outcome = Outcome(
-                    pool=record.card.pool,
-                    agent_id=assignee,
-                    need=report.need,
-                    done=ended is TaskOutcome.DONE,
-                    at=min(report.at, self._clock.now()),
-                    seconds=report.seconds,
-                    usage=report.usage,
-                    task=task_name,
-                )
-                await self._outcomes.put(outcome, key=task_name)
-                _counts[ended].inc()
+                by_pool[record.card.pool].append(confirmed)
+        for pool, tasks in by_pool.items():
+            told = _most_like(tasks)
+            name = name_of_pool(request.comm_id, pool)
+            outcome = Outcome(
+                pool=pool,
+                agent_id=told.assignee,
+                need=told.report.need,
+                done=told.ended is TaskOutcome.DONE,
+                at=min(told.report.at, self._clock.now()),
+                seconds=told.report.seconds,
+                usage=told.report.usage,
+                task=name,
+            )
+            await self._outcomes.put(outcome, key=name)
+            _counts[told.ended].inc()
         return Acknowledged()
 
 
-def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, AgentId, TaskOutcome]]:
+class _Confirmed(NamedTuple):
+    """A report on a task that the log bears out: who closed it, and how."""
+
+    report: TaskReport
+    assignee: AgentId
+    ended: TaskOutcome
+
+
+def _most_like(tasks: Sequence[_Confirmed]) -> _Confirmed:
+    """Return the task that stands for all: it ended as most did, failed if as many failed, and took the median time of those."""
+    done = [one for one in tasks if one.ended is TaskOutcome.DONE]
+    failed = [one for one in tasks if one.ended is not TaskOutcome.DONE]
+    alike = sorted(done if len(done) > len(failed) else failed, key=lambda one: one.report.seconds)
+    return alike[len(alike) // 2]
+
+
+def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_Confirmed]:
     """Return the reports on tasks of the group that others closed, with who closed them how.
 
     Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more. What was
@@ -92,9 +117,10 @@ def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[t
         task = state.task(report.task_id)
         if isinstance(task, ClosedTask):
             if task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
-                yield report, task.assignee, TaskOutcome.DONE if task.outcome is TaskOutcome.DONE else TaskOutcome.FAILED
+                ended = TaskOutcome.DONE if task.outcome is TaskOutcome.DONE else TaskOutcome.FAILED
+                yield _Confirmed(report, task.assignee, ended)
         elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
             told = report.assignee, report.outcome
             if state.is_folded(report.task_id) and left.get(told, 0) > 0:
                 left[told] -= 1
-                yield report, *told
+                yield _Confirmed(report, *told)

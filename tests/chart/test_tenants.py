@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats.authorization import AccountLimits, read_authorization, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, read_authorization, read_own_limits, read_tenants
 from ioa.adapters.nats.permissions import Service, account_of
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import FolderSecrets
@@ -53,7 +53,7 @@ def test_the_tenant_without_a_name_stays_as_it_was() -> None:
 
 def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
     """The seed that a service or an agent mounts is that of its tenant and role, and the server is told each tenant's limits."""
-    rendered = render(_VALUES)
+    rendered = render({**_VALUES, "quotas": {"connections": {"agents": 900}}})
     plan = _plan(rendered)
     make_credentials(plan, FolderSecrets(tmp_path), NEW_YEAR)
     conf = (tmp_path / plan.authorization / "authorization.conf").read_text()
@@ -68,6 +68,7 @@ def test_each_pod_is_let_into_its_own_tenant(tmp_path: Path) -> None:
         ACME: AccountLimits(max_file=3 * 2_000_000_000, agent_connections=300),  # a stream has three copies
         UMBRA: AccountLimits(max_file=3 * 1_000_000_000),
     }
+    assert read_own_limits(conf) == AccountLimits(agent_connections=900)
     assert environment_of(rendered.one("Deployment", "ioa-acme-router"))["IOA_STORE_BYTES"] == "2000000000"
 
 

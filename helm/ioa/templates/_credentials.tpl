@@ -96,6 +96,12 @@ checksum/keys: {{ sha256sum $rotate.id }}
 {{- end -}}
 {{- toPrettyJson (merge $rotation (dict
   "secrets" (fromJson (include "ioa.identities" .))
+  "limits" (dict
+    "service_connections" (.Values.quotas.connections.services | int64)
+    "agent_connections" (.Values.quotas.connections.agents | int64)
+    "agent_subscriptions" (.Values.quotas.subscriptions.agents | int64)
+    "user_connections" (.Values.quotas.connections.users | int64)
+    "user_subscriptions" (.Values.quotas.subscriptions.users | int64))
   "authorization" (include "ioa.authorization.secret" .)
   "routes" $routes
   "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version"))) -}}

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ioa.agent.under_way import UnderWay
 from ioa.errors import BudgetSpentError
-from ioa.group.budget import cost_left, tokens_left
+from ioa.group.budget import share_of_task
 from ioa.group.state import GroupState, OpenTask
 from ioa.ports.chat_model import ChatMessage, Hear, Tool, ToolCall
 from ioa.protocol.ids import TaskId
@@ -79,10 +79,10 @@ class Left:
 
 
 def left_of(state: GroupState, task_id: TaskId, counted: Usage) -> Left:
-    """Return what a task may still spend: what its group has left, without what the task has `counted` and not reported yet."""
+    """Return what a task may still spend of what its group has left, without what it has `counted` and not reported yet."""
     task = state.task(task_id)
     unreported = counted.beyond(task.spent) if isinstance(task, OpenTask) else counted
-    tokens, cost = tokens_left(state), cost_left(state)
+    tokens, cost = share_of_task(state)
     return Left(None if tokens is None else tokens - unreported.tokens, None if cost is None else cost - unreported.cost_micros)
 
 

@@ -33,7 +33,7 @@ from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
-from ioa.ports.brain import GroupView, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -52,7 +52,7 @@ LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
 _MAX_GROUPS = 1_000
 
-Said = Utterance | Decision | WholeConclusion
+Said = Utterance | Decision | WholeConclusion | Invite
 """What a speaker may say: what the builders of `TurnView` make."""
 
 _log = structlog.get_logger(__name__)
@@ -137,6 +137,22 @@ class TurnView:
         asked = tuple([field_of(name, written) for name, written in (question or {}).items()])
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
         return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to), "writes": written})
+
+    def invite(self, agent: str | None = None, *, need: str = "", role: str | None = None, why: str = "") -> Invite:
+        """Have somebody join the group; then this function is called again, with `team` as it is then.
+
+        It takes no turn. In groups without a policy any floor holder may do it, under one those of nodes with `invites`. If nobody
+        can join, `refusals` says why.
+
+        Args:
+            agent: Who is to join.
+            need: What somebody is needed for, in words, for discovery; instead of `agent`.
+            role: What it plays under a policy, of `offer.invites`.
+            why: What it is to do; all read it.
+        """
+        if bool(agent) == bool(need):
+            raise InvalidInputError("Say whom to invite by `agent`, or what for by `need`, and not both.")
+        return Invite(None if agent is None else AgentId(agent), need, role, why)
 
     def decide(self, choice: str, why: str = "", *, members: Sequence[str] = ()) -> Decision:
         """Choose one of `offer.options`, where a policy asks this agent to.
@@ -277,7 +293,7 @@ class Hooks:
             filtered: GroupView = await slot.call(kept, (view, is_kept), LOOK_WITHIN)
         return filtered
 
-    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision:
+    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision | Invite:
         """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.
 
         Raises:

@@ -47,7 +47,10 @@ def create(
     limit: Annotated[
         list[str],
         typer.Option(
-            "--limit", metavar="NAME=N", help="What the tenant may use up, such as max_file=2000000000.", show_default=False
+            "--limit",
+            metavar="NAME=N",
+            help="What the tenant, or the one without a name, may use up, such as agent_connections=300.",
+            show_default=False,
         ),
     ] = [],  # noqa: B006
     as_json: AsJson = False,

@@ -9,7 +9,14 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import AccountLimits, authorization, read_authorization, read_callout, read_tenants
+from ioa.adapters.nats.authorization import (
+    AccountLimits,
+    authorization,
+    read_authorization,
+    read_callout,
+    read_own_limits,
+    read_tenants,
+)
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
@@ -132,10 +139,8 @@ def plan_of(  # noqa: PLR0913  # all that there is
 
     Raises:
         InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one. Or limits
-            do not fit, or are those of no tenant, or a callout that of one alone.
+            do not fit, or a callout is that of one tenant alone.
     """
-    if tenant is None and limits:
-        raise InvalidInputError("Limits are those of a tenant.", hint="Name it with --tenant.")
     if tenant is not None and callout:
         raise InvalidInputError("The auth callout lets in guests of all tenants.", hint="Give --callout without --tenant.")
     found: list[tuple[str, SeedsPlan]] = [
@@ -157,6 +162,7 @@ def plan_of(  # noqa: PLR0913  # all that there is
     return Plan(
         secrets={in_folder(tenant, name): seeds for name, seeds in found},
         tenants={} if tenant is None else {tenant: _limits(limits)},
+        limits=_limits(limits) if tenant is None else AccountLimits(),
         authorization=AUTHORIZATION,
         callout=CALLOUT if callout else None,
     )
@@ -203,7 +209,9 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: dat
         others = {key: may for key, may in read_authorization(there, kept.names()).items() if may.tenant != tenant}
     if tenant is not None and read_callout(there) is not None:
         asked = CALLOUT
-    done = make_credentials(plan.model_copy(update={"tenants": {**before, **plan.tenants}, "callout": asked}), kept, now, others)
+    limits = plan.limits if tenant is None else read_own_limits(there)
+    whole = plan.model_copy(update={"tenants": {**before, **plan.tenants}, "limits": limits, "callout": asked})
+    done = make_credentials(whole, kept, now, others)
     if tenant is not None and tenant not in before:
         done.append(f"the accounts of {tenant} are new: restart nats-server, since a reload lets no requests cross between them")
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
@@ -249,7 +257,7 @@ def write_known(kept: FolderSecrets, known: Mapping[str, Permissions], gone: Ten
     """Write whom the authorization lets in, and no accounts of a tenant that is gone; returns whether that has changed it."""
     there = _rendered(kept) or ""
     tenants = {tenant: limits for tenant, limits in read_tenants(there).items() if tenant != gone}
-    rendered = authorization(known, read_callout(there), tenants)
+    rendered = authorization(known, read_callout(there), tenants, read_own_limits(there))
     if there == rendered:
         return False
     kept.extend(AUTHORIZATION, {CONFIGURATION: rendered.encode()})

@@ -427,7 +427,8 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
 def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more.
 
-    They come again and again as poison does before it is set aside, and as all does in an outage. And whether somebody reads them.
+    They come again and again as poison does before it is set aside, and as all does in an outage. And whether somebody reads them,
+    and more of them may be worked on.
     """
     unread = [f"{queue.waiting} in {stream}/{queue.name}" for stream, queue in queues if queue.is_unread]
     if unread:
@@ -436,6 +437,16 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             Health.WARNING,
             f"Messages wait, and nobody takes them: {', '.join(unread)}.",
             "Queues of IOA_GOALS and IOA_TIMERS are read by group setup and routers; those of IOA_WORK by the agents of that pool.",
+        )
+    # Of goals, whose users have bounds of their own, `goals_finding` tells.
+    full = [one for one in queues if one[1].most_taken and one[1].taken >= FULL_SHARE * one[1].most_taken and one[0] != GOALS]
+    if full:
+        told = ", ".join(f"{queue.taken:,} of {queue.most_taken:,} in {stream}/{queue.name}" for stream, queue in full)
+        return Finding(
+            "queues",
+            Health.WARNING,
+            f"Nearly as many messages are being worked on as may be, and the next ones wait for them: {told}.",
+            "Look for work_failed in the logs of who reads them; if all work goes well, run more replicas.",
         )
     # Goals come again as long as they are open.
     again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again and stream != GOALS]

@@ -13,7 +13,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
 from ioa.protocol.decisions import counted, counted_once
 from ioa.protocol.ids import CommId
-from ioa.protocol.levels import FLOORS_ARE_PASSED, RESERVES
+from ioa.protocol.levels import FLOORS_ARE_PASSED, RESERVES, TASKS_HAVE_SHARES
 from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -23,6 +23,9 @@ _SHARE = 2
 _KEPT_TIME = 10
 """The parent keeps this fraction of the time that is left, to conclude in."""
 
+_KEPT_BUDGET = 10
+"""One part of so many of what is left of tokens and money a group keeps from each task."""
+
 
 def charge(state: GroupState, said: Said) -> GroupState:
     """Add what a message cost its sender, what the task it reports on has cost since the last report, and who decided it."""
@@ -30,8 +33,9 @@ def charge(state: GroupState, said: Said) -> GroupState:
     if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
         task = state.task(payload.task_id)
         if isinstance(task, OpenTask):
-            usage = usage.plus(payload.usage.beyond(task.spent))
-            state = _with_spent(state, task, payload.usage.beyond(task.spent))
+            more = payload.usage.beyond(task.spent)
+            usage = within_share(state, usage.plus(more))
+            state = _with_spent(state, task, within_share(state, more))
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
     if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
         changed["dearest_turn"] = usage.tokens
@@ -71,6 +75,43 @@ def cost_left(state: GroupState) -> int | None:
     return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
 
 
+def share_of_task(state: GroupState) -> tuple[int | None, int | None]:
+    """Return how many tokens, and how much money in millionths, a task may yet cost; None is no bound.
+
+    The group keeps a tenth of what is left, and what its dearest turn took, so that no report on a task ends it.
+    """
+    tokens, cost = tokens_left(state), cost_left(state)
+    if state.limits.level < TASKS_HAVE_SHARES:
+        return tokens, cost
+    return (
+        None if tokens is None else max(0, tokens - max(1, tokens // _KEPT_BUDGET, state.dearest_turn)),
+        None if cost is None else max(0, cost - max(1, cost // _KEPT_BUDGET)),
+    )
+
+
+def within_share(state: GroupState, usage: Usage) -> Usage:
+    """Return what counts of a usage that is told of a task: no more than the task's share."""
+    if state.limits.level < TASKS_HAVE_SHARES:
+        return usage
+    tokens, cost = share_of_task(state)
+    tokens_in = usage.tokens_in if tokens is None else min(usage.tokens_in, tokens)
+    return usage.model_copy(
+        update={
+            "tokens_in": tokens_in,
+            "tokens_out": usage.tokens_out if tokens is None else min(usage.tokens_out, tokens - tokens_in),
+            "cost_micros": usage.cost_micros if cost is None else min(usage.cost_micros, cost),
+        }
+    )
+
+
+def exceeds_share(state: GroupState, task: OpenTask, told: Usage | None) -> bool:
+    """Whether more is told of a task than has been counted, by `charge`, since it is more than its share."""
+    if told is None or state.limits.level < TASKS_HAVE_SHARES:
+        return False
+    more = told.beyond(task.spent)
+    return more.tokens > 0 or more.cost_micros > 0
+
+
 def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> GroupState:
     """Lend a nested team half of what is left, and nine tenths of the time.
 
@@ -94,12 +135,12 @@ def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> G
 
 
 def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
-    """Take a nested team's loan back and count what the team has used instead."""
+    """Take a nested team's loan back and count what the team has used instead, as far as it is within its task's share."""
+    state = state.model_copy(update={"loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup)})
     return state.model_copy(
         update={
-            "loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup),
             "nested_turns": state.nested_turns + closed.turns,
-            "spent": state.spent.plus(closed.usage),
+            "spent": state.spent.plus(within_share(state, closed.usage)),
             "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )

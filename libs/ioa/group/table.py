@@ -14,13 +14,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, forms, gathering, lacks, monologue, opening, passing, questions, tasks
+from ioa.group import floor, forms, gathering, joining, lacks, monologue, opening, passing, questions, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
@@ -39,7 +40,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, QUESTIONS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, INVITES, QUESTIONS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -326,6 +327,7 @@ _D, _W, _A, _P, _C = Phase.DISCUSSING, Phase.AWAITING_ACKS, Phase.ASSIGNED, Phas
 _FAILED = Phase.FAILED
 
 _CHARGED = (BUDGET_SPENT,)
+_ACKNOWLEDGES = "acknowledges the task and renews its lease; what costs more than its share has failed"
 _FREED = (NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 _CHARGED_AND_FREED = (BUDGET_SPENT, NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 
@@ -459,10 +461,10 @@ _ROWS = (
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        *(Cell(phase, (phase,), "acknowledges the task and renews its lease", _CHARGED) for phase in (_D, _G)),
-        Cell(_W, (_W,), "acknowledges the task and renews its lease", _CHARGED_AND_FREED),
-        Cell(_A, (_A,), "acknowledges the task and renews its lease", _CHARGED),
-        Cell(_P, (_P,), "acknowledges the task and renews its lease", _CHARGED),
+        *(Cell(phase, (phase,), _ACKNOWLEDGES, _CHARGED) for phase in (_D, _G)),
+        Cell(_W, (_W,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
+        Cell(_A, (_A,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
+        Cell(_P, (_P,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
     ),
     _message(
         InformTaskResult,
@@ -529,6 +531,13 @@ _ROWS = (
         Cell(_D, (_D,), "the member may speak and work again; the floor is its own if everybody else is lost"),
         *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_G, _Q, _W, _A, _P)),
         Cell(_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
+    ),
+    _event(
+        MemberJoined,
+        Sender.SETUP,
+        joining.join,
+        Cell(_D, (_D,), "who has the floor has invited an agent, which hears from now on, and reads what was said before"),
+        level=INVITES,
     ),
     _event(
         CancelRequested,

@@ -37,6 +37,8 @@ MAX_WHY_CHARS = 200
 """How much of the reason why a task was rejected stays in the state; its message has all of it."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
 
+_TOO_DEAR = "{} said that it cost more than a task may have of what is left of the budget"
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -128,6 +130,8 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask]) -> GroupState:
 def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
+    if budget.exceeds_share(state, task, payload.usage):
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
 
@@ -165,6 +169,8 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
 def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
     """Close a task with what its assignee reports."""
     task = reported_task(state, said, payload.task_id)
+    if budget.exceeds_share(state, task, payload.usage):
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, task.closed(payload.outcome))
 
 
@@ -188,7 +194,11 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
-    task, state = open_task(state, closed.task_id), budget.repay(state, closed)
+    task, repaid = open_task(state, closed.task_id), budget.repay(state, closed)
+    is_too_dear = repaid.spent != state.spent.plus(closed.usage)
+    state = repaid
+    if is_too_dear:
+        return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(f"the team of {task.assignee}")))
     if closed.reason is not Reason.CONCLUDED:
         return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:

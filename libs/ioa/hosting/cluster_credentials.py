@@ -128,12 +128,13 @@ class Rotation(_Part):
 class Plan(_Part):
     """All that there should be: Secrets by name, the one for nats-server, and the nodes its servers look for (host:port).
 
-    `tenants` are those with a name, and what each may use up.
+    `tenants` are those with a name, and what each may use up; `limits` are those of the tenant without one.
     """
 
     rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
     tenants: Mapping[TenantIdField, AccountLimits] = {}
+    limits: AccountLimits = AccountLimits()
     authorization: str
     callout: str | None = None
     routes: tuple[str, ...] = ()
@@ -180,7 +181,7 @@ def make_credentials(plan: Plan, kept: Secrets, now: datetime, others: Mapping[s
     callout = None if plan.callout is None else _callout(plan.callout, plan, kept, done)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
-        AUTHORIZATION: authorization(users, callout, plan.tenants).encode(),
+        AUTHORIZATION: authorization(users, callout, plan.tenants, plan.limits).encode(),
         ROUTES: _routes(plan.routes, password.decode("ascii")).encode(),
         ROUTE_PASSWORD: password,
     }

@@ -16,6 +16,7 @@ class QueueStats:
         taken: Messages that are not acknowledged.
         again: Those of them that were delivered more than once.
         readers: Pulls that wait for a message; None if that is not known.
+        most_taken: How many may be unacknowledged at a time; 0 if that is not known, or not bounded.
     """
 
     name: str
@@ -23,6 +24,7 @@ class QueueStats:
     taken: int
     again: int = 0
     readers: int | None = None
+    most_taken: int = 0
 
     @property
     def is_unread(self) -> bool:

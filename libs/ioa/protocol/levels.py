@@ -48,11 +48,17 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
+TASKS_HAVE_SHARES = 7
+"""What a task is reported to have cost counts up to its share of the budget; one that cost more has failed."""
+
 FORKS = 7
 """A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
 
 BOARDS = 7
 """Messages under a policy write versions of named things."""
+
+INVITES = 7
+"""Who has the floor may have others join the group."""
 
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""

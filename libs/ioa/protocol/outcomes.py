@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolIdField, SessionIdField, TaskId, TaskIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolId, PoolIdField, SessionIdField, TaskId, TaskIdField
 from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Usage
@@ -148,6 +148,11 @@ def remember(outcome: Outcome) -> Remembered:
 def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
     """Name a task unlike any other of any group."""
     return f"{comm_id}.{task_id}"
+
+
+def name_of_pool(comm_id: CommId, pool: PoolId) -> str:
+    """Name all that a pool did in a group, which discovery keeps as one outcome."""
+    return f"{comm_id}.{pool}"
 
 
 def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:

@@ -18,6 +18,7 @@ class QueueStanding(Model):
         taken: Messages that are not acknowledged.
         again: Those of them that were delivered more than once.
         readers: Pulls that wait for a message.
+        most_taken: How many may be unacknowledged at a time; 0 if there is no bound, or an older release tells.
     """
 
     name: str
@@ -25,6 +26,7 @@ class QueueStanding(Model):
     taken: Count
     again: Count
     readers: Count
+    most_taken: Count = 0
 
 
 class StreamStanding(Model):

@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 from pydantic import ValidationError
 
-from ioa.adapters.nats.authorization import AccountLimits, authorization, names_in, read_authorization, read_tenants
+from ioa.adapters.nats.authorization import (
+    AccountLimits,
+    authorization,
+    names_in,
+    read_authorization,
+    read_own_limits,
+    read_tenants,
+)
 from ioa.adapters.nats.permissions import Permissions, account_of, of_admin, of_agent, of_user, tenant_of
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, check_tenant
 
@@ -54,6 +61,19 @@ def test_a_tenant_has_limits_of_its_own() -> None:
     assert [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2")] == [{"max_file": 1_000_000}, "enabled"]
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
     assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 500, "max_subscriptions": 9}
+
+
+def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
+    """They stand in the accounts that bear no tenant's name, and are read back; what was not rendered by us has the usual ones."""
+    rendered = authorization(KEYS, own=SMALL)
+    accounts = json.loads(rendered)["accounts"]
+    assert (read_own_limits(rendered), read_own_limits(authorization(KEYS)), read_own_limits("{}")) == (
+        SMALL,
+        AccountLimits(),
+        AccountLimits(),
+    )
+    assert accounts["IOA_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
+    assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 2_000, "max_subscriptions": 20_000}
 
 
 def test_names_are_told_apart_by_their_tenants() -> None:

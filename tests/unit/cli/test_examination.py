@@ -153,6 +153,16 @@ def test_queues_that_nobody_reads_are_named() -> None:
     assert (told.health, "2 in IOA_WORK/pool-poets" in told.message, "intake" in told.message) == (Health.WARNING, True, False)
 
 
+def test_a_queue_of_which_nearly_all_is_taken_is_named() -> None:
+    """From four fifths on of what may be worked on at a time; a user whose goals fill his own queue is no fault of the system."""
+    some, full = QueueStats("any", 5, 79, most_taken=100), QueueStats("any", 5, 80, most_taken=100)
+    health = [
+        queues_finding([(stream, one)]).health for stream, one in (("IOA_WORK", some), ("IOA_WORK", full), ("IOA_ORDERS", full))
+    ]
+    assert health == [Health.OK, Health.WARNING, Health.OK]
+    assert "80 of 100 in IOA_WORK/any" in queues_finding([("IOA_WORK", full)]).message
+
+
 def test_dead_letters_are_told_by_reason() -> None:
     """Each reason with its number, its newest example, and the command that shows it; groups that stand still are called that."""
     kinds = [

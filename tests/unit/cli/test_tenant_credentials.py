@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.authorization import AccountLimits, read_callout, read_tenants
+from ioa.adapters.nats.authorization import AccountLimits, read_callout, read_own_limits, read_tenants
 from ioa.cli.credentials import create_credentials, parse_tenant, plan_of, upgrade_credentials
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
@@ -91,10 +91,19 @@ async def test_a_tenant_is_thrown_out_as_a_whole(tmp_path: Path) -> None:
         await revoke(KeyFolder(tmp_path, None), None, None, _NOW, _QUIET)
 
 
+def test_limits_of_a_system_without_tenants_stay_until_it_is_made_anew(tmp_path: Path) -> None:
+    """They hold for the tenant without a name, whatever is done for others; who names everybody again says them again."""
+    few = AccountLimits(agent_connections=6, user_subscriptions=7)
+    _create(tmp_path, None, ["writer"], limits=("agent_connections=6", "user_subscriptions=7"))
+    _create(tmp_path, ACME, ["writer"])
+    upgrade_credentials(tmp_path, _QUIET)
+    kept = read_own_limits(_rendered(tmp_path))
+    _create(tmp_path, None, ["writer"])
+    assert (kept, read_own_limits(_rendered(tmp_path))) == (few, AccountLimits())
+
+
 def test_what_fits_no_tenant_is_refused_before_anything_is_made() -> None:
-    """Limits without a tenant, an auth callout of one alone, misspelt limits and names that do not fit."""
-    with pytest.raises(InvalidInputError, match="those of a tenant"):
-        plan_of([], [], [], [], limits=["max_file=1"])
+    """An auth callout of one tenant alone, misspelt limits and names that do not fit."""
     with pytest.raises(InvalidInputError, match="all tenants"):
         plan_of([], [], [], [], tenant=ACME, callout=True)
     for limit in ("max_files=5", "max_file", "max_file=much"):

@@ -15,7 +15,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
-from ioa.protocol.messages import InformTaskResult, TaskOutcome
+from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
@@ -94,9 +94,9 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
         at=NEW_YEAR,
         seconds=2.5,
         usage=Usage(cost_micros=7),
-        task=f"{COMM}.t1-1",
+        task=f"{COMM}.bob-pool",
     )
-    assert (key, kept) == (f"{COMM}.t1-1", expected)
+    assert (key, kept) == (f"{COMM}.bob-pool", expected)
 
 
 async def test_a_rejected_task_is_kept_as_not_done() -> None:
@@ -144,16 +144,19 @@ async def test_an_assignee_that_is_gone_is_left_out() -> None:
     assert await office.report("t1-1") == []
 
 
-async def test_outcomes_are_counted() -> None:
-    """A task that was done and one that failed raise the counter of their outcome by one each; what is left out raises none."""
+@pytest.mark.parametrize(("failed", "counts"), [(("t1-1",), [1, 0]), (("t1-1", "t1-2"), [0, 1])])
+async def test_all_that_one_group_says_of_a_pool_is_one_outcome(failed: tuple[str, ...], counts: list[int]) -> None:
+    """As most of its tasks went, failed if as many failed; the counter of that rises by one, whatever the owner did itself."""
     office = Office()
-    at_work = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob", "t1-3:ada")
-    failed = InformTaskResult(task_id=TaskId("t1-2"), outcome=TaskOutcome.FAILED, task_conclusion="I cannot.")
-    half_done = at_work.finishes("t1-1").speaks("bob", failed, turn=at_work.open("t1-2").turn)
-    await office.file(half_done.finishes("t1-3").announces("ada").concludes("ada"))
+    names = ("t1-1", "t1-2", "t1-3")
+    story = launched("ada", "bob").assigns_and_waits("ada", *(f"{name}:bob" for name in names), "t1-4:ada")
+    for name in names:
+        story = story.fails(name) if name in failed else story.finishes(name)
+    await office.file(story.finishes("t1-4").announces("ada").concludes("ada"))
     before = counted()
-    await office.report("t1-1", "t1-2", "t1-3")
-    assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1]
+    [(_, kept)] = await office.report(*names, "t1-4")
+    assert kept.done == (counts == [1, 0])
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == counts
 
 
 @pytest.mark.parametrize(
@@ -177,14 +180,16 @@ async def test_what_may_not_be_reported_is_refused(story: Scenario, by: AgentId,
 async def test_of_tasks_that_have_left_the_state_so_many_are_believed_as_there_were() -> None:
     """The log holds their numbers. Who names more, or another outcome, is not believed."""
     story = launched("ada", "bob", max_turns=100)
-    for _ in range(KEPT + 2):
+    for number in range(KEPT + 4):
         task_id = f"t{story.state.turn}-x"
-        story = story.assigns_and_waits("ada", f"{task_id}:bob").finishes(task_id)
-    office = Office()
-    await office.file(story.announces("ada").concludes("ada"))
-    names = ("t1-x", "t2-x", "t3-x", "t3-y", "t4-y")
-    state = story.state
-    assert [state.task(TaskId(name)) is None for name in names] == [True, True, False, True, True]
-    await office.report("t1-x", outcome=TaskOutcome.FAILED)
-    kept = await office.report(*names, outcome=TaskOutcome.DONE)
-    assert sorted(key for key, _ in kept) == [f"{COMM}.{name}" for name in names[:3]]
+        story = story.assigns_and_waits("ada", f"{task_id}:bob")
+        story = story.fails(task_id) if number == 0 else story.finishes(task_id)
+    ended = story.announces("ada").concludes("ada")
+    gone = ("t1-x", "t1-y", "t1-z")
+    assert [ended.state.task(TaskId(name)) for name in gone] == [None] * 3
+    kept = {}
+    for names in (gone, (*gone, f"t{KEPT + 3}-x", f"t{KEPT + 4}-x")):
+        office = Office()
+        await office.file(ended)
+        [(_, kept[names])] = await office.report(*names, outcome=TaskOutcome.FAILED)
+    assert [one.done for one in kept.values()] == [False, True]  # one failure is believed, against two that the log shows as done

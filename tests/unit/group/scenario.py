@@ -19,6 +19,7 @@ from ioa.group.events import (
     CancelRequested,
     Event,
     GroupLaunched,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     QuestionAnswered,
@@ -332,6 +333,11 @@ class Scenario:
             story = story.happens(MemberLost(at=self.now, agent_id=AgentId(agent)))
         return story
 
+    def invites(self, by: str, agent: str, role: str | None = None, **about: object) -> Scenario:
+        """A member that has the floor has somebody join."""
+        told = {"by": by, "turn": self.state.turn, "role": role, "why": "Help us.", **about}
+        return self.happens(MemberJoined.model_validate({"at": self.now, "card": card(agent), **told}))
+
     def regains(self, agent: str) -> Scenario:
         """A lost member registers again."""
         return self.happens(MemberReturned(at=self.now, agent_id=AgentId(agent)))
@@ -341,8 +347,8 @@ class Scenario:
         return self.happens(CancelRequested(at=self.now))
 
     def out_of_budget(self) -> Scenario:
-        """The budget is spent by a task that runs, or else by one that the floor holder gives itself."""
-        if self.state.open_tasks:
+        """The budget is spent by the floor holder, who gives itself a task; or by one that runs, at levels where that can be."""
+        if self.holder is None and self.state.open_tasks:
             return self.progresses(self.state.open_tasks[0].task_id, tokens=MAX_TOKENS)
         assert self.holder is not None
         payload = AsyncTaskAssignment(tasks=specs((f"t{self.state.turn}-last:{self.holder}",)))

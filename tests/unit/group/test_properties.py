@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from typing import get_args
@@ -50,9 +50,11 @@ from ioa.group.state import (
 )
 from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
-from tests.unit.group.scenario import START
+from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
+from ioa.protocol.messages import Discussion, Payload, Phase, SyncTaskAssignment, TaskOutcome
+from tests.unit.group.scenario import START, launched
 from tests.unit.group.walk import (
+    AGENTS,
     any_event,
     any_launch,
     any_opening,
@@ -310,6 +312,8 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
     drawn = {arrow for arrow in arrows if not _is_of_policies(*arrow)}
     walked: set[tuple[Phase | None, Kind, Phase]] = set()
     seen: dict[object, list[GroupState]] = {}
+    for rare in _rare_states():
+        seen.setdefault(_sort(rare), []).append(rare)
     for step_number in range(300_000):
         if walked == drawn:
             break
@@ -337,6 +341,17 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
         if not after.phase.is_terminal:
             seen.setdefault(_sort(after), []).append(after)
     assert walked == drawn
+
+
+def _rare_states() -> Iterator[GroupState]:
+    """Where walks come last: nested teams, and several who speak, where reports on tasks may end a group, and at our level."""
+    both = Discussion(content="Well?", next_speakers=(AGENTS[1], AGENTS[2]))
+    for level in (TASKS_HAVE_SHARES - 1, LEVEL):
+        handing = launched(*AGENTS, level=level).assigns(AGENTS[0], f"t1-1:{AGENTS[1]}", f"t1-2:{AGENTS[2]}").nests("t1-1")
+        gathering = (
+            launched(*AGENTS, level=level).assigns(AGENTS[0], f"t1-1:{AGENTS[1]}").progresses("t1-1").speaks(AGENTS[0], both)
+        )
+        yield from (handing.state, gathering.state, gathering.nests("t1-1").state)
 
 
 def _is_of_policies(phase: Phase | None, kind: Kind, to: Phase) -> bool:

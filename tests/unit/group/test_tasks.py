@@ -10,8 +10,9 @@ from ioa.group.machine import step
 from ioa.group.state import ClosedTask, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import Phase, TaskOutcome
-from tests.unit.group.scenario import COMM, GOAL, START, Scenario, launched
+from ioa.protocol.messages import InformTaskProgress, Phase, TaskOutcome
+from ioa.protocol.usage import Usage
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
 
 
 def _assigned(*members: str) -> Scenario:
@@ -120,9 +121,10 @@ def test_a_nested_teams_failure_is_its_tasks_failure() -> None:
 
 
 def test_a_task_that_is_closed_otherwise_cancels_its_nested_team() -> None:
-    """The assignee's own result, a lost lease and a forced conclusion all do."""
+    """The assignee's own result, a lost lease and a report that is too dear all do."""
     nested = _assigned().nests("t1-1")
-    ways = (nested.finishes("t1-1"), nested.timers(2), nested.out_of_budget())
+    dear = InformTaskProgress(task_id=TaskId("t1-1"), number=1, usage=Usage(tokens_out=MAX_TOKENS))
+    ways = (nested.finishes("t1-1"), nested.timers(2), nested.speaks("bob", dear, turn=1))
     cancelled = [tuple(effect.subgroup for effect in way.effects if isinstance(effect, CancelSubgroup)) for way in ways]
     assert cancelled == [("sub",)] * 3
 

@@ -12,6 +12,7 @@ from ioa.group.events import (
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     QuestionAnswered,
@@ -29,7 +30,7 @@ from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Awaiting, ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -54,7 +55,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FormField
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, card, charter, limits, said
 
 T = TypeVar("T")
 
@@ -78,7 +79,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, LEVEL, choose((0, 1)))),
+        level=choose((LEVEL, TASKS_HAVE_SHARES - 1, choose((LEVEL, 0, 1)))),
     )
     patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
     return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))
@@ -129,7 +130,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
         return _any_said(state, at, choose)
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
-    seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
+    seldom = choose((_any_cancel, _any_invitation, *(_any_other_launch,) * 13))
     if isinstance(state.stage, Awaiting) and choose((True, False)):
         return _any_answer(state, at, choose)
     make = choose(
@@ -152,6 +153,12 @@ def _any_loss(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_return(state: GroupState, at: datetime, choose: Choose) -> Event:
     return MemberReturned(at=at, agent_id=_anybody(state, choose))
+
+
+def _any_invitation(state: GroupState, at: datetime, choose: Choose) -> Event:
+    holder = state.floor_holder or AGENTS[0]
+    who = choose(("zoe", *(_anybody(state, choose),) * 9))  # a small group gets further
+    return MemberJoined(at=at, card=card(who), by=choose((holder, holder, _anybody(state, choose))), turn=state.turn)
 
 
 def _any_cancel(state: GroupState, at: datetime, choose: Choose) -> Event:
@@ -232,9 +239,10 @@ def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
         task_id, assignee, turn = _any_task(state, choose)
         task = state.task(task_id)
         number = choose((1, 1 + (getattr(task, "progress", 0))))
+        usage = choose((_any_usage(choose), _any_usage(choose), Usage(tokens_out=MAX_TOKENS)))
         reports: tuple[Payload, ...] = (
-            InformTaskProgress(task_id=task_id, number=number, usage=_any_usage(choose)),
-            InformTaskResult(task_id=task_id, task_conclusion="…", usage=_any_usage(choose)),
+            InformTaskProgress(task_id=task_id, number=number, usage=usage),
+            InformTaskResult(task_id=task_id, task_conclusion="…", usage=usage),
         )
         if choose((False,) * 5 + (True,)):
             return _any_word_on_a_task(state, task_id, assignee, turn, at, choose)

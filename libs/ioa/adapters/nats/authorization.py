@@ -84,7 +84,10 @@ class Callout:
 
 
 def authorization(
-    users: Mapping[str, Permissions], callout: Callout | None = None, tenants: Mapping[TenantId, AccountLimits] | None = None
+    users: Mapping[str, Permissions],
+    callout: Callout | None = None,
+    tenants: Mapping[TenantId, AccountLimits] | None = None,
+    own: AccountLimits | None = None,
 ) -> str:
     """Render the accounts of a server, in JSON, which nats-server reads and includes like its own notation.
 
@@ -92,9 +95,10 @@ def authorization(
         users: What each may do, by public key.
         callout: Who says what everybody else may do; nobody else is let in if None.
         tenants: What each may use up; those of `users` that are not named here have the usual limits.
+        own: What the tenant without a name may use up; the usual limits if None.
     """
     limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
-    accounts = _accounts(None, AccountLimits(), users)
+    accounts = _accounts(None, own or AccountLimits(), users)
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users)
     asked = ""
@@ -130,14 +134,25 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
 
 def read_tenants(rendered: str) -> dict[TenantId, AccountLimits]:
     """Tell from what was rendered which tenants with a name there are, and what each may use up; none if it was not rendered."""
-    found: dict[TenantId, dict[str, object]] = defaultdict(dict)
+    return {tenant: limits for tenant, limits in _read_limits(rendered).items() if tenant is not None}
+
+
+def read_own_limits(rendered: str) -> AccountLimits:
+    """Tell from what was rendered what the tenant without a name may use up; the usual limits if it was not rendered."""
+    return _read_limits(rendered).get(None, AccountLimits())
+
+
+def _read_limits(rendered: str) -> dict[TenantId | None, AccountLimits]:
+    found: dict[TenantId | None, dict[str, object]] = defaultdict(dict)
     try:
         for name, account in json.loads(rendered)["accounts"].items():
-            if (tenant := tenant_of(name)) is not None:
-                side = name.replace(f"_{tenant}", "", 1)
-                found[tenant] |= {field: account["limits"][limit] for limit, field in _LIMITED[side].items()}
-                if isinstance(account.get("jetstream"), dict):
-                    found[tenant]["max_file"] = account["jetstream"]["max_file"]
+            tenant = tenant_of(name)
+            side = name if tenant is None else name.replace(f"_{tenant}", "", 1)
+            if side not in _LIMITED:
+                continue
+            found[tenant] |= {field: account["limits"][limit] for limit, field in _LIMITED[side].items()}
+            if isinstance(account.get("jetstream"), dict):
+                found[tenant]["max_file"] = account["jetstream"]["max_file"]
         return {tenant: AccountLimits.model_validate(limits) for tenant, limits in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}

@@ -91,7 +91,9 @@ class NatsInspection:
         return [
             StreamStats(
                 *(stream.name, stream.messages, stream.stored_bytes),
-                tuple(QueueStats(one.name, one.waiting, one.taken, one.again, one.readers) for one in stream.queues),
+                tuple(
+                    QueueStats(one.name, one.waiting, one.taken, one.again, one.readers, one.most_taken) for one in stream.queues
+                ),
                 stream.limit_bytes,
             )
             for stream in (await self._system.standing()).streams

@@ -129,7 +129,14 @@ def _stream_of(stream: StreamInfo, queues: Sequence[QueueStats]) -> StreamStandi
         limit_bytes=_limit_of(stream),
         schedules=bool(stream.config.allow_msg_schedules),
         queues=tuple(
-            QueueStanding(name=one.name, waiting=one.waiting, taken=one.taken, again=one.again, readers=one.readers or 0)
+            QueueStanding(
+                name=one.name,
+                waiting=one.waiting,
+                taken=one.taken,
+                again=one.again,
+                readers=one.readers or 0,
+                most_taken=one.most_taken,
+            )
             for one in busy
         ),
     )
@@ -140,4 +147,11 @@ def _limit_of(stream: StreamInfo) -> int:
 
 
 def _standing_of(one: ConsumerInfo) -> QueueStats:
-    return QueueStats(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0, one.num_waiting or 0)
+    return QueueStats(
+        one.name,
+        one.num_pending or 0,
+        one.num_ack_pending or 0,
+        one.num_redelivered or 0,
+        one.num_waiting or 0,
+        max(0, (one.config.max_ack_pending if one.config is not None else None) or 0),
+    )

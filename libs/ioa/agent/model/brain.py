@@ -49,6 +49,7 @@ from ioa.ports.brain import (
     Alone,
     Brain,
     GroupView,
+    Invite,
     Mission,
     NobodyFits,
     TaskView,
@@ -173,7 +174,9 @@ class ModelBrain:
             if self._fallback is None:
                 return self._pass("speak", failure, view)
             with self._rules_decide("speak", failure, view.meter):
-                return await self._fallback.speak(view)
+                by_rules = await self._fallback.speak(view)
+                assert not isinstance(by_rules, Invite), "rules invite nobody"
+                return by_rules
         view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
