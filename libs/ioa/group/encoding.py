@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.group.state import GroupState, Task
-from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value
+from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value, plain
 from ioa.protocol.ids import CommId
 
 _MAX_REMEMBERED = 8_192
@@ -49,12 +49,14 @@ class _EncodedLasting:
         self._known: dict[CommId, tuple[tuple[object, ...], bytes]] = {}
 
     def encode(self, state: GroupState) -> bytes:
-        # Compared are, nearly always, the same objects: this looks at nothing in them.
+        # Compared are, nearly always, the same objects: this looks at nothing in them. Those of a head that was read anew are equal,
+        # and are the ones to compare with from now on.
         fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
         known = self._known.get(state.comm_id)
         if known is not None and known[0] == fields:
-            return known[1]
-        data = encode_items(state.model_dump(mode="json", include=_LASTING))
+            data = known[1]
+        else:
+            data = encode_items(plain(state, include=_LASTING))
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
         self._known[state.comm_id] = fields, data
@@ -66,6 +68,6 @@ _lasting = _EncodedLasting()
 
 def encode_state(state: GroupState) -> bytes:
     """Encode a state, so that it decodes to the same."""
-    changing = {**state.model_dump(mode="json", exclude=_APART), "tasks": None}
+    changing = {**plain(state, exclude=_APART), "tasks": None}
     head = encode_map_head(len(_LASTING) + len(changing))
     return head + _lasting.encode(state) + encode_items(changing)[:-1] + encode_list(_tasks.encode(state.tasks))

@@ -18,7 +18,7 @@ from ioa.group.policy.audience import audience, check_floor, noticed
 from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import ClosedTask, GroupState
+from ioa.group.state import ClosedTask, Ended, GroupState
 from ioa.group.table import STATE_RULES_IN, TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Phase, Thinking
@@ -198,9 +198,9 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
     """Return what the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
-    owed = owed_effects(after)
-    if not owed:
+    if after.tasks is before.tasks and not isinstance(after.stage, Ended):
         return ()
+    owed = owed_effects(after)
     ended = event.subgroup if isinstance(event, SubgroupClosed) else None
     paid = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     return tuple(
