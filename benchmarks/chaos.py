@@ -218,7 +218,7 @@ async def run(seconds: float, seed: int, nodes: int) -> bool:
             await fleet.until_online()
             started = time.monotonic()
             chaos = Chaos(random.Random(seed), Site(fleet, server), crash_nats, started + seconds)
-            async with background(chaos.revive()):
+            async with background(chaos.revive(), fleet.sit(random.Random(seed))):
                 await asyncio.gather(chaos.load(), chaos.torment())
                 tormented = time.monotonic() - started
                 await fleet.rest(within=_DRAIN)

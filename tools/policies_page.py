@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import REVIEWS, VISIBILITY
+from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -136,6 +136,19 @@ _RULES = f"""\
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over.
 
+**Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
+on the agenda, in the order of the file, if their `when` holds. A node with `join = "all"` waits until every node is done that leads
+to it and can be reached without it: each has been left, and neither entered nor put on the agenda since. An exit to a node that
+waits leads to the first on the agenda that may be entered; where a speaker or the judge chooses it, it may choose each of these.
+With nothing on the agenda such an exit is closed. A rule leads to `end` only when the agenda is empty; an end that a speaker, the
+judge or a watcher chooses is the end. A node in which nobody is present is done. If all that leads on waits for good, the group
+ends with `no_speaker`.
+
+**The board.** With `writes` a message may write things that the node names (`writes`, `view.say(…, writes=)`): a text each, or
+its own words. The state counts versions and knows who wrote the last one; the words stay in the message. A member reads on the
+board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
+write nothing.
+
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
 `peers = "after"` routers show a member what the others say once its own seat is closed; who is asked again, since its model was
@@ -189,9 +202,10 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}; a policy with
-`heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers` or `human` is cast with no others. A
-group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins
+and `writes` of level {FORKS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`,
+`take`, `join` or `writes` is cast with no others. A group with older members whose policy has none of them tells all to all, and
+leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:

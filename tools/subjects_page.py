@@ -38,7 +38,14 @@ _PLACES = {
     "user": _USER,
     "goal_id": "GOAL_ID",
 }
-_PLACES |= {"caller": "CALLER", "router": "ROUTER", "reason": "REASON", "nonce": "NONCE", "deed": "DEED"}
+_PLACES |= {
+    "caller": "CALLER",
+    "router": "ROUTER",
+    "reason": "REASON",
+    "nonce": "NONCE",
+    "deed": "DEED",
+    "webhook_id": "WEBHOOK_ID",
+}
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""

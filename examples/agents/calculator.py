@@ -9,13 +9,14 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from request import two_in_one
 
 agent = Agent(
     "calculator",
@@ -32,13 +33,13 @@ agent = Agent(
     may_team_up=False,
 )  # fmt: skip
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
-_MAX_DIGITS, _MAX_CHARS = 400, 1_000
+_MAX_DIGITS, _MAX_CHARS, _MAX_READ = 400, 1_000, 200
 _LEAD = re.compile(
     r"(?i)^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+"
 )
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
-    (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"), (rf"\bsquare root of ({_NUMBER})$", r"sqrt(\1)"),
+    (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"),
 )  # fmt: skip
 _SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -54,6 +55,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "({a}) - ({b})"),
     (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "({a}) * ({b})"),
     (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
+    (rf"square root of (?P<a>{_OPERAND})", "sqrt({a})"),
 ]
 _CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
 _ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER}) ?([^\d%]+)", re.IGNORECASE)
@@ -80,8 +82,42 @@ def run(task: str, ctx: TaskContext) -> str:
         DeclinedError: It is no arithmetic.
         InvalidInputError: It has no value, or several meanings.
     """
-    text = " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split())
-    text = _LEAD.sub("", text)
+    text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split()))
+    try:
+        return _answer(text)
+    except InvalidInputError:
+        if two := two_in_one(text, lambda one: _is_one(_LEAD.sub("", one), text)):
+            said = f"These are two calculations in one: {two[0]!r} and {two[1]!r}."
+            raise InvalidInputError(said, hint="Ask each in a sentence of its own.") from None
+        if readings := list(_readings(text)):
+            said = f"{text!r} can be read in {len(readings)} ways." if len(readings) > 1 else f"{text!r} has no brackets."
+            raise InvalidInputError(said, hint=f"Say {' or '.join(f'{one!r}' for one in readings)}.") from None
+        raise
+
+
+def _is_one(text: str, whole: str) -> bool:
+    """Whether a text is a calculation; what is not as it stands in the whole only if it converts."""
+    if _CONVERSION.fullmatch(text) or _ASKED.fullmatch(text):
+        return True
+    return text in whole and re.fullmatch(_NUMBER, text) is None and _has_value(text)
+
+
+def _readings(text: str) -> Iterator[str]:
+    """Put brackets around what a calculation begins or ends with, and keep what has a value then."""
+    for space in re.finditer(" ", text if len(text) < _MAX_READ else ""):
+        before, behind = text[: space.start()], text[space.end() :]
+        if before.count("(") == before.count(")"):
+            yield from filter(_has_value, (f"({before}) {behind}", f"{before} ({behind})"))
+
+
+def _has_value(text: str) -> bool:
+    try:
+        return bool(_answer(text))
+    except InvalidInputError:
+        return False
+
+
+def _answer(text: str) -> str:
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(*match.groups())}"
     if match := _ASKED.fullmatch(text):
@@ -121,14 +157,17 @@ def compute(text: str) -> Fraction:
     """
     if len(text) > _MAX_CHARS:
         raise InvalidInputError(f"{text[:60]} … is too large to compute.")
-    source = text.strip()
+    source = re.sub(r"\(([^()]*)\)", _bracketed, text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
-    if unread := re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
-        unknown = list(dict.fromkeys(word for word in unread if not re.fullmatch(_KNOWN, word, re.IGNORECASE)))[:5]
+    if unread := re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).strip():
+        words = dict.fromkeys(re.findall(r"°?\w+|\S", unread))
+        unknown = [word for word in words if not re.fullmatch(_KNOWN, word, re.IGNORECASE)][:5]
         said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not arithmetic."
         refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
-        raise refusal(said if unknown else f"{text[:60]!r} cannot be computed.", hint=_HINT)
+        raise refusal(
+            said if unknown else f"{text[:60]!r} cannot be computed: each word is known, but it is no calculation.", hint=_HINT
+        )
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
@@ -138,6 +177,12 @@ def compute(text: str) -> Fraction:
         raise InvalidInputError(f"{text[:60]} is too large to compute.") from None
     except (SyntaxError, ValueError, TypeError, ArithmeticError):
         raise InvalidInputError(f"{text[:60]!r} cannot be computed.", hint=_HINT) from None
+
+
+def _bracketed(group: re.Match[str]) -> str:
+    """A form in brackets, such as `(5 % of 20)`, in signs."""
+    forms = ((re.fullmatch(pattern, group[1], re.IGNORECASE), formula) for pattern, formula in _FORMS)
+    return next((f"({formula.format(**match.groupdict())})" for match, formula in forms if match), group[0])
 
 
 def _value(node: ast.expr, source: str) -> Fraction:
@@ -182,9 +227,9 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     from pint import DimensionalityError
 
     names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
-    for name in names:
+    for name, written in zip(names, (unit, wanted), strict=True):
         if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
-            said = f"{name!r} is no unit that is known, or has several sizes."
+            said = f"{written!r} is no unit that is known, or has several sizes."
             raise InvalidInputError(said, hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])

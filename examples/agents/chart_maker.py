@@ -83,7 +83,7 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
 
 def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, str, str]:
     from answers import answer
-    from questions import understand
+    from refusals import understand
 
     question = understand(rest, table := read_the_table(task, ctx))
     found = answer(question, table)

@@ -37,7 +37,7 @@ agent = Agent(
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
     from answers import answer  # pandas takes longer to load than an agent to start
-    from questions import understand
+    from refusals import understand
 
     found = answer(understand(task, table := read_the_table(task, ctx)), table)
     if found.frame is not None:

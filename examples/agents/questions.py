@@ -1,27 +1,26 @@
 """The language of questions about a table, read strictly: docs/questions.md is its one page.
 
 A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
-in the table. What is neither is refused, with what was understood until there. Nothing is skipped, and nothing is chosen: what
-can mean two things is refused with both.
+in the table. Nothing is skipped, and nothing is chosen: what can mean two things is refused with both. What cannot be read is
+an `UnreadError`, and `refusals` tells its reader why.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
-from ioa import DeclinedError, InvalidInputError
+from ioa import InvalidInputError
 from request import fold
-from tables import Column, Table
+from tables import Column, Table, name_words
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
-_FILLER = r"the|an|a|all|please"
+FILLER = r"the|an|a|all|please"
 _ROWS = r"rows?|records?"
 _FIGURES = {
     "count": rf"(?:how many|(?:total )?number of|count(?: of)?)(?: the)? (?:{_ROWS})",
@@ -40,12 +39,15 @@ _COMPARISONS = {
     "<": r"<|below|under|less than|fewer than|before", "=": r"=|in",
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
-_PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
+PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
+_LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
+_ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
+_WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 _DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
+DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
 
@@ -109,22 +111,30 @@ class Question:
     descending: bool = False
 
 
-def understand(text: str, table: Table) -> Question:
-    """Read a question about a table.
+@dataclass(frozen=True)
+class Word:
+    """A word of a question, or several that are one name: where it stands, what it is, and of which columns."""
 
-    Raises:
-        DeclinedError: No word of it speaks of a table.
-        InvalidInputError: A word is not accounted for, or the question can be read in two ways.
-    """
-    return _Reader(text, table).question()
+    start: int
+    end: int
+    kind: str  # column, value, number, language or unknown
+    columns: tuple[Column, ...] = ()
 
 
-class _Reader:
+class UnreadError(Exception):
+    """A question that is none: `reader` holds its text, `at` where it was understood last."""
+
+    def __init__(self, reader: Reader, at: int, said: str = "", hint: str = "", words: tuple[str, ...] = ()) -> None:
+        super().__init__(said)
+        self.reader, self.at, self.said, self.hint, self.words = reader, at, said, hint, words
+
+
+class Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
-        self._begins = 0
+        self.begins = 0
         self._unsaid: int | None = None  # where a column stands of which it is not said what to compute
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
@@ -132,30 +142,25 @@ class _Reader:
     # -- the shape of a question ---------------------------------------------------------------------------------------------
 
     def question(self) -> Question:
+        """Read the question.
+
+        Raises:
+            UnreadError: It is none.
+            InvalidInputError: It can be read in two ways, or asks for what a column does not hold.
+        """
         if self._take(self._file):
             self._take("[,:]")
         if found := self._try(self._rows):
             return found
         self._take(_LEAD)
-        self._begins = self.at
+        self.begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             self._fail()
         if self._unsaid is not None:
-            words = ("total ", "average ", "minimum " if found.limit and not found.descending else "maximum ")
-            hint = self._offers(self._unsaid, *words) or self._offers(self._unsaid, "number of distinct ")
-            raise InvalidInputError(f"It is not said what to compute of {found.figure.columns[0]}.", hint=hint)
+            words = ("total", "average", "minimum" if found.limit and not found.descending else "maximum", "number of distinct")
+            raise UnreadError(self, self._unsaid, f"It is not said what to compute of {found.figure.columns[0]}.", words=words)
         return found
-
-    def _offers(self, at: int, *words: str) -> str:
-        """Advise those words that make the question one that can be read if they are put in; `rows` for the next one."""
-        read, behind = list[str](), self.text[at:].strip(" ?.!")
-        for word in words:
-            with suppress(InvalidInputError):
-                said = self.text[:at] + (re.sub(r"^\S*", word, behind) if word == "rows" else word + behind)
-                understand(said, self.table)
-                read.append(said)
-        return f"Say {' or '.join(map(repr, read))}." if read else ""
 
     @property
     def _ended(self) -> bool:
@@ -163,7 +168,7 @@ class _Reader:
 
     def _rows(self) -> Question | None:
         """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
-        if not self._take("(?:please )?(?:list|show|find|give me|which|what)(?: me)?"):
+        if not self._take(_LIST):
             return None
         columns = [] if self._take(_ROWS) else self._list(self._column, ",|and") if self._named()[1] else None
         if columns is None or self._take(_HAS):
@@ -197,7 +202,7 @@ class _Reader:
             self._take(",")
             if self._take(self._file):
                 continue
-            if may_group and self._take(_PER):
+            if may_group and self._take(PER):
                 keys += self._list(self._key, ",|and|per|by")
             elif self._take(_WHERE):
                 conditions += self._list(self._condition, "and")
@@ -217,16 +222,17 @@ class _Reader:
         operation = self._one_of(_FIGURES)
         if end > self.at:  # `Total cost` is a column's name, too; what else is said is read first
             self.at = start
-            self._unsaid = self._after(r"\s*", start)
+            self._unsaid = self._after(rf"\s*(?:(?:{FILLER})\s+)*", start)
             operation = "nunique"
         if operation in ("count", "nunique"):
             figure = Figure(operation, (self._column() or self._fail(),) if operation == "nunique" else ())
-            self._take("are there|there are|are")
+            self._take(_ARE)
             return figure
         if not operation:
-            self._fail(self._offers(self.at + 1, "rows", "distinct ") if self._take("how many|number of") else "")
+            self._take("how many|number of")
+            self._fail()
         self._take("of")
-        column = self._column() or self._fail()
+        column = self._column() or self._fail(f"Columns of numbers: {self.table.number_names}.")
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             example = next(iter(column.cells.dropna().astype(str)), "")
             raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
@@ -245,7 +251,7 @@ class _Reader:
             return None
         column = (self._column() or self._fail()) if self._take("of") else self._the_date()
         if column.dates is None:
-            raise InvalidInputError(f"{column} holds no dates.", hint=_DATES)
+            raise InvalidInputError(f"{column} holds no dates.", hint=DATES)
         return Key(column, grain)
 
     def _the_date(self) -> Column:
@@ -258,7 +264,7 @@ class _Reader:
 
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
-        sign = self._one_of({"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"})
+        sign = self._one_of(_WHEN)
         first = self._date() if sign else None
         if first is None:
             return None
@@ -273,7 +279,7 @@ class _Reader:
         column = self._column()
         if column is None:
             return None
-        self._take("is|are|was|were|of")
+        self._take(_IS)
         here = self.at
         if re.match(r"\s*(?:not|missing)\b", self.text[here:]) and self._value(column):
             said = self.text[here : self.at].strip()
@@ -310,7 +316,7 @@ class _Reader:
         try:
             period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
+            raise InvalidInputError(f"{text} is not a date.", hint=DATES) from None
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
@@ -334,7 +340,7 @@ class _Reader:
     def _take(self, words: str) -> str:
         """Take one of these words if it stands here, and the filler before it."""
         # a word ends where it ends: `mean` does not stand in `meaning`, while `>` stands before any figure
-        match = re.compile(rf"\s*(?:(?:{_FILLER})\s+)*({words})(?:(?<!\w)|(?!\w))").match(self.text, self.at)
+        match = re.compile(rf"\s*(?:(?:{FILLER})\s+)*({words})(?:(?<!\w)|(?!\w))").match(self.text, self.at)
         if match is None or not match[1]:
             return ""
         self.at = match.end()
@@ -352,7 +358,7 @@ class _Reader:
 
     def _named(self) -> tuple[int, list[Column]]:
         """Where the longest name of a column ends that stands here, and the columns that have it."""
-        for before in (r"[\s\"“”'`]*", rf"\s*(?:(?:{_FILLER})\b\s*)*[\"“”'`]*"):
+        for before in (r"[\s\"“”'`]*", rf"\s*(?:(?:{FILLER})\b\s*)*[\"“”'`]*"):
             start = self._after(before, self.at)
             found = [(name.match(self.text, start), column) for column in self.table.columns for name in column.patterns]
             end = max((match.end() for match, _ in found if match), default=0)
@@ -387,16 +393,39 @@ class _Reader:
         return found
 
     def _fail(self, hint: str = "") -> NoReturn:
-        """Refuse the question where it was understood last; decline it if nothing was."""
-        end = self.far if self.text[self.far :].strip(" ?.!,;") else self.at
-        understood, rest = self.text[:end].strip(), self.text[end:].strip(" ?.!,;")
-        said = f"Something is missing at the end of {understood!r}."
-        if rest:
-            left = rest.split()
-            shown = " ".join([*left[:9], *["…"] * (len(left) > 9)])
-            wrong = next((word for word in left if not re.fullmatch(_FILLER, word)), rest)
-            said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {shown!r})."
-        columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
-        dates = _DATES if self.table.date_columns else ""
-        refusal = InvalidInputError if self.far > self._begins else DeclinedError
-        raise refusal(said, hint=" ".join(filter(None, (hint, columns, dates, "Rows are chosen as in 'where COLUMN is VALUE'."))))
+        """Refuse the question where it was understood last."""
+        raise UnreadError(self, self.far if self.text[self.far :].strip(" ?.!,;") else self.at, hint=hint)
+
+    def words(self) -> Iterator[Word]:
+        """Tell of every word whether it is known: as a column, a value of some, a number, or of the language."""
+        self.at = 0
+        while (start := self._after(r"[\s.,;:?!()\"“”'‘’`]*", self.at)) < len(self.text):
+            self.at, (end, columns), kind = start, self._named(), "column"
+            if self._take(self._file):
+                continue
+            if not columns:
+                end, kind = (self.at, "number") if self._take(f"{_DATE}|{_NUMBER}") else (0, "value")
+            if not end:
+                held = {one: self._try_value(one, start) for one in self.table.columns if not one.is_numeric}
+                end = max(held.values(), default=0)
+                columns = [one for one in held if held[one] == end]
+            if not end:
+                end = self._after(r"[^\W_]+(?:[-'’][^\W_]+)*|[<>]=?|\S", start)
+                word = self.text[start:end]
+                columns = [one for one in self.table.columns if word in name_words(one.name)]  # it is a part of these names
+                kind = "language" if {word, f"{word}s", word.removesuffix("s")} & _LANGUAGE else "unknown"
+            self.at = end
+            if not re.fullmatch(FILLER, self.text[start:end]):
+                yield Word(start, end, kind, tuple(columns))
+
+    def _try_value(self, column: Column, start: int) -> int:
+        self.at = start
+        return self.at if self._value(column) else 0
+
+
+_PATTERNS = (
+    _LEAD, FILLER, *_FIGURES.values(), *_MOST.values(), _HAS, *_COMPARISONS.values(), *GRAINS, PER, _WHERE, _LIST, _ARE, _IS,
+    *_WHEN.values(), "top bottom which of not missing between and or to file does",
+)  # fmt: skip
+_LANGUAGE = frozenset(re.findall("[a-z]+|[<>]=?|=", re.sub(r"\\.|\(\?[:=!]", " ", " ".join(_PATTERNS))))
+"""The fixed words."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
 
+_MOST_CHARS = 400
 TABLES = (".csv", ".tsv", ".tab", ".json")
 
 
@@ -101,3 +102,17 @@ def account_for(text: str, known: Collection[str], hint: str = "") -> None:
     if unknown := [word for word in re.findall(r"\w+", text.lower()) if word not in known]:
         said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here."
         raise DeclinedError(said, hint=hint)
+
+
+def two_in_one(text: str, is_one: Callable[[str], bool]) -> tuple[str, str] | None:
+    """The two requests that a sentence holds, if each is one by itself, or with what both share before or behind them."""
+    for joint in re.finditer(r"[,;?.!]\s+(?:and\s+)?|\s+and\s+", text, re.IGNORECASE) if len(text) < _MOST_CHARS else ():
+        left, right = text[: joint.start()], text[joint.end() :]
+        rights = [f"{left[: end.end()]} {right}" for end in re.finditer(r"\w(?!\w)", left)]
+        lefts = [f"{left} {right[start.start() :]}" for start in re.finditer(r"(?<!\w)(?<!^)\w", right)]
+        whole = is_one(right)
+        second = right if whole else next(filter(is_one, rights), "")
+        first = next(filter(is_one, [left, *lefts] if whole else [*lefts, left]), "") if second else ""
+        if first:
+            return first, second
+    return None

@@ -50,7 +50,7 @@ class Column:
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
-        found = [(_name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
         named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
 
@@ -65,7 +65,7 @@ class Column:
 
     @cached_property
     def _amounts(self) -> tuple[pd.Series | None, str]:
-        if self._is_numeric:
+        if self.is_numeric:
             return self.cells, ""
         codes, texts = self._different
         if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
@@ -96,7 +96,7 @@ class Column:
         Raises:
             InvalidInputError: Day and month cannot be told apart.
         """
-        if self._is_numeric:
+        if self.is_numeric:
             return None
         codes, texts = self._different
         if not texts[:_SAMPLE_ROWS].str.match(_LIKE_A_DATE).any():
@@ -128,7 +128,7 @@ class Column:
     @property
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
-        words = _name_words(self.name)
+        words = name_words(self.name)
         if (
             re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name)
             or (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words)
@@ -143,7 +143,8 @@ class Column:
         return "since all its values lie between 0 and 1" if is_share else ""
 
     @property
-    def _is_numeric(self) -> bool:
+    def is_numeric(self) -> bool:
+        """Whether its cells were read as numbers."""
         return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
 
     @property
@@ -153,7 +154,7 @@ class Column:
         return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
 
 
-def _name_words(name: str) -> list[str]:
+def name_words(name: str) -> list[str]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
     return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
@@ -170,6 +171,15 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     rows: int
+
+    @property
+    def number_names(self) -> str:
+        """The names of the columns that hold numbers."""
+        found = list[str]()
+        for column in self.columns:
+            with suppress(InvalidInputError):
+                found += [column.name] * (column.numbers is not None)
+        return ", ".join(found) or "none"
 
     @cached_property
     def date_columns(self) -> list[Column]:

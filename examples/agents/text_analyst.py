@@ -94,18 +94,23 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
         DeclinedError: It has no word in common with any measure.
         InvalidInputError: A word of it is not understood.
     """
-    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING]
-    numbers = [word for word in words if word.isdecimal() or word in _NUMBER_WORDS]
+    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part) if word.lower() not in _COUNT_FOR_NOTHING]
+    numbers = [word for word in words if word.isdecimal() or word.lower() in _NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]
     if not words:
         return None
     for phrases, measure, most_numbers in _MEASURES:
-        if " ".join(rest) in phrases and len(numbers) <= most_numbers:
-            return measure, (_NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
-    unknown = [word for word in rest if word not in _KNOWN]
-    wrong, together = unknown or words, "" if unknown or len(words) == 1 else " together"
-    refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
-    raise refusal(f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood{together}.", hint=_HINT)
+        if " ".join(rest).lower() in phrases and len(numbers) <= most_numbers:
+            return measure, (_NUMBER_WORDS.get(numbers[0].lower(), 0) or int(numbers[0])) if numbers else 0
+    if unknown := [word for word in rest if word.lower() not in _KNOWN]:
+        refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
+        run = part[part.index(unknown[0]) : part.rindex(unknown[-1]) + len(unknown[-1])]
+        quoted = " ".join(rest).replace(" ".join(unknown), _ANY)
+        is_search = quoted != _ANY and any(quoted.lower() in phrases for phrases, *_ in _MEASURES)
+        said = " ".join(part.replace(run, f"'{run}'").split())
+        hint = f'Say "{said} …", with quotes. ' * is_search + _HINT
+        raise refusal(f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood.", hint=hint)
+    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT)
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
@@ -141,12 +146,18 @@ def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callabl
     return [name, name.removesuffix("s")], lambda text, number, ctx: f"{name}: {len(parts(text))}", 0
 
 
+def _words(text: str, number: int, ctx: TaskContext) -> str:
+    words, signs = words_of(text), [word for word in text.split() if not words_of(word)]
+    left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
+    return f"words: {len(words)}{left_out}"
+
+
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ")
 _MENTION = ("mention", "mentioning", "contain", "containing")
 _SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    _count("words", words_of), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
+    (["words", "word"], _words, 0), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
     _count("lines", str.splitlines), _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["read", "open", "contents", "content"], _whole, 0),

@@ -1,8 +1,9 @@
-"""One engineer, with a file tool and a shell, who writes a program and tests it. Both act in a sandbox, and behind guards.
+"""One engineer, with a file tool and a shell, who writes a program, tests it and delivers it. All act behind guards.
 
 The sandbox is the wall: nothing that is written or run can reach outside of the task's folder. The guards come before it: they tell
 the model what it is not to try, and in a sentence from which it can do better. What a quorum of critics costs is counted for the
-goal; add `quorum("…", of=3, need=2)` where a second opinion is worth it.
+goal; add `quorum("…", of=3, need=2)` where a second opinion is worth it. One tool writes outside of the sandbox, into the folder
+DELIVER_TO, and each call of it waits until the goal's user approves it: `ioa waiting`, `ioa answer ITEM --choose approve`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from ioa import InvalidInputError, TaskContext, sandbox
-from ioa.guards import Call, chain, deny, guarded, once
+from ioa.guards import Call, chain, confirm, deny, guarded, once
 from ioa.react import Observation, react_agent, tool
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
 
@@ -60,9 +61,26 @@ def bash(command: str, ctx: TaskContext, keep: Sequence[str] = ()) -> Observatio
     return Observation("\n".join(lines), [_box(ctx) / name for name in there])
 
 
+@tool
+def deliver(name: str, ctx: TaskContext) -> str:
+    """Write a file of the project into the operator's folder, outside of the sandbox. The operator is asked first.
+
+    Args:
+        name: Which, such as `sums.py`.
+        ctx: The task.
+    """
+    if not _is_own(_box(ctx), name):
+        raise InvalidInputError(f"There is no file {name}.")
+    folder = Path(os.environ.get("DELIVER_TO", "delivered"))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / PurePosixPath(name).name).write_bytes((_box(ctx) / name).read_bytes())
+    return f"{name} is delivered."
+
+
 def stays_inside(call: Call, _ctx: TaskContext) -> str | None:
     """Refuse what leads out of the project's folder, as far as a name tells."""
-    named = [call.arguments.get("path", ""), *call.arguments.get("command", "").split(), *call.arguments.get("keep", ())]
+    given = call.arguments
+    named = [given.get("path", ""), given.get("name", ""), *given.get("command", "").split(), *given.get("keep", ())]
     if any(".." in PurePosixPath(name.strip("'\"")).parts or name.startswith(("/", "~")) for name in named):
         return "Only what is in the project's folder is there; name files from it, without `..` and a `/` in front."
     return None
@@ -103,6 +121,7 @@ agent = react_agent(
     tools=[
         *guarded([write_file], chain(stays_inside, once())),
         *guarded([bash], chain(stays_inside, deny("rm -rf", "sudo "))),
+        *guarded([deliver], chain(stays_inside, once(), confirm("operator"))),
     ],
     max_steps=16,
     instructions="Write the program, then its test, and run it. Hand over what passed, and keep the files that were asked for.",

@@ -15,9 +15,8 @@ from ioa.adapters.nats.authorization import full_name
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import Permissions, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
-from ioa.adapters.nats.whoami import ADMIN
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
+from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
 from ioa.protocol.model import Model
 from ioa_authcallout.issuer import Keys
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import secrets
 import time
 from contextlib import AsyncExitStack
 from functools import partial
@@ -11,18 +13,28 @@ import structlog
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.system_clock import SystemClock
+from ioa.adapters.nats.tail import NatsTail
+from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
+from ioa.adapters.otlp import export_spans, is_wanted
+from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
+from ioa_gateway.calls import Hooks
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import open_posting
+from ioa_gateway.outward.tail import Tail
+from ioa_gateway.outward.traces import TraceExport
+from ioa_gateway.outward.webhooks import Webhooks
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
+from ioa_gateway.seats import networks_of, open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_gateway.settings import GatewaySettings
 
@@ -39,14 +51,35 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
         guard = partial(Guard, hosts=settings.hosts(port))
-        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), limits, keyring.stands))
+        rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
-        reach = Reach(rooms, keyring, limits, partial(NatsSystemClient, connection), lambda: connection.is_connected)
+        own = networks_of(connection, settings.nats("ioa-gateway"), settings.seats, is_asked=settings.has_own_key)
+        seats = await stack.enter_async_context(open_seats(own))
+        system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
+        posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
+        dead = NatsDeadLetters(connection.jetstream())
+        webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now)
+        traces = TraceExport(system, export_spans)
+        told = traces.ended if is_wanted(os.environ) else lambda _result: None
+        tail = Tail(NatsTail(connection), hooks, system, RandomIds().new("gateway"), time.monotonic, told)
+        await stack.enter_async_context(background(traces.keep()))
+        await stack.enter_async_context(background(deliver_notices(connection, webhooks.work)))
+        await stack.enter_async_context(background(tail.keep()))
+        reach = Reach(
+            rooms,
+            keyring,
+            limits,
+            Hooks(hooks, posting, secrets.token_bytes),
+            partial(NatsSystemClient, connection),
+            seats,
+            lambda: connection.is_connected,
+        )
         await stack.enter_async_context(open_server(create_app(reach, guard), listening))
         _log.info("http_served", port=port)
         await stop.wait()
         rooms.close()
+        seats.close()
 
 
 async def _open(keyring: Keyring, settings: GatewaySettings) -> None:

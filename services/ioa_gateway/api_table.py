@@ -19,9 +19,10 @@ from ioa.errors import (
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact
+from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, files, goals, groups, session
+from ioa_gateway.routes import agents, agui, chat, files, goals, groups, seats, session, teams, webhooks
 
 PREFIX = "/v1"
 
@@ -97,6 +98,13 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         told={200: groups.StatesDocument},
     ),
     ApiRow(
+        *("GET", "/goals/{goal_id}/trace", Scope.GOALS_READ, "Show the trace of a goal: what took how long", groups.trace),
+        *(goals.WhoseQuery, Nothing, {200: "Spans, those that have ended."}, _nothing),
+        (InvalidInputError, NotFoundError, RateLimitedError),
+        within=timedelta(seconds=15),
+        told={200: groups.TraceDocument},
+    ),
+    ApiRow(
         *("GET", "/artifacts/{goal_id}/{seq}/{number}/{name}", Scope.GOALS_READ, "Fetch a file of an entry", files.fetch),
         files.FileQuery,
         Nothing,
@@ -146,6 +154,90 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, Search, {200: "The hits of each need, best first."}, json_reader(Search)),
         (InvalidInputError, RateLimitedError),
         told={200: SearchDocument},
+    ),
+    ApiRow(
+        *("POST", "/webhooks", Scope.WEBHOOKS_WRITE, "Have what becomes of goals sent to a URL", webhooks.make),
+        *(Nothing, webhooks.WebhookOrder, {201: "It is made; its secret is told once."}, json_reader(webhooks.WebhookOrder)),
+        (InvalidInputError, NotFoundError, OverQuotaError),
+        within=timedelta(seconds=15),
+        told={201: webhooks.MadeDocument},
+    ),
+    ApiRow(
+        *("GET", "/webhooks", Scope.WEBHOOKS_WRITE, "List the webhooks of one's own", webhooks.list_all),
+        *(Nothing, Nothing, {200: "The webhooks."}, _nothing),
+        told={200: webhooks.WebhooksDocument},
+    ),
+    ApiRow(
+        *("GET", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Show a webhook of one's own", webhooks.show),
+        *(Nothing, Nothing, {200: "The webhook."}, _nothing),
+        (NotFoundError,),
+        told={200: webhooks.WebhookDocument},
+    ),
+    ApiRow(
+        *("DELETE", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Remove a webhook of one's own", webhooks.remove),
+        *(Nothing, Nothing, {204: "It is gone."}, _nothing),
+        (NotFoundError,),
+    ),
+    ApiRow(
+        *("GET", "/seats", Scope.SEATS, "Tell what waits for people: a turn, something to decide, a conclusion", seats.anybody),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}", Scope.SEATS, "Tell what waits for one person", seats.show),
+        *(Nothing, Nothing, {200: "What waits, with the form of each answer."}, _nothing),
+        (InvalidInputError,),
+        told={200: seats.WaitingDocument},
+    ),
+    ApiRow(
+        *("GET", "/seats/{name}/groups/{comm_id}", Scope.SEATS, "Tell what one person has heard in a group", seats.heard),
+        *(Nothing, Nothing, {200: "The group as that person knows it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: seats.HeardDocument},
+    ),
+    ApiRow(
+        *("POST", "/groups/{comm_id}/messages", Scope.SEATS, "Answer as a person whose turn it is", seats.answer),
+        *(Nothing, seats.SayOrder, {201: "It is taken, now or when it was sent before."}, json_reader(seats.SayOrder)),
+        (InvalidInputError, NotFoundError, ConflictError),
+        told={201: seats.SaidAt},
+    ),
+    ApiRow(
+        *("GET", "/teams", Scope.GOALS_READ, "List the teams that were put, by name", teams.list_teams),
+        *(Nothing, Nothing, {200: "Each with its newest version, and whose it is."}, _nothing),
+        told={200: TeamList},
+    ),
+    ApiRow(
+        *("GET", "/teams/{name}", Scope.GOALS_READ, "Show a team that was put", teams.show),
+        *(teams.TeamQuery, Nothing, {200: "The team, as a team file says it."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: teams.TeamDocument},
+    ),
+    ApiRow(
+        *("PUT", "/teams/{name}", Scope.TEAMS_WRITE, "Put a team under its name, as the next version", teams.put),
+        *(Nothing, teams.TeamBody, {200: "It is kept as this version, which it may have been before."}, teams.read_team),
+        (InvalidInputError, PayloadTooLargeError, OverQuotaError),
+        told={200: TeamRow},
+    ),
+    ApiRow(
+        *("POST", "/chat/completions", Scope.GOALS_WRITE, "Reach a goal as if by chatting with a model", chat.complete),
+        *(Nothing, chat.ChatOrder, {200: "The conclusion, as what the model says."}, json_reader(chat.ChatOrder)),
+        (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
+        within=timedelta(days=1),
+        headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once; without, the same words soon mean it"},
+        told={200: chat.CompletionDocument},
+    ),
+    ApiRow(
+        *("GET", "/models", Scope.AGENTS_READ, "List what may be named as a model: `ioa`, and each pool", chat.models),
+        *(Nothing, Nothing, {200: "The models."}, _nothing),
+        told={200: chat.ModelsDocument},
+    ),
+    ApiRow(
+        *("POST", "/agui/{pool}", Scope.GOALS_WRITE, "Reach a goal as a run of AG-UI", agui.run),
+        *(Nothing, agui.RunInput, {200: "The events of the run."}, json_reader(agui.RunInput)),
+        (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
+        within=timedelta(seconds=15),
+        media_type=groups.EVENTS,
+        headers=_LAST_EVENT_ID,
     ),
     ApiRow(
         *("POST", "/session", None, "Let a browser in that shows a key or a token", session.begin),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ioa.errors import ForbiddenError
-from ioa.protocol.api_keys import Scope
-from ioa.protocol.ids import GoalId, UserId
+from ioa.protocol.api_keys import ANYBODY, Scope
+from ioa.protocol.ids import AgentId, GoalId, UserId
+from ioa.protocol.team import is_seat, person_of
 
 
 @dataclass(frozen=True)
@@ -20,12 +21,14 @@ class Caller:
         user: Whose goals are launched by it.
         scopes: What it is for.
         labels: Goals that he launches bear these, and he sees no others.
+        people: As whom he may answer in teams, by name; `ANYBODY` stands for all.
     """
 
     key_id: str
     user: UserId
     scopes: frozenset[Scope]
     labels: Mapping[str, str] = field(default_factory=dict)
+    people: frozenset[str] = frozenset()
 
     def check(self, *scopes: Scope) -> None:
         """See that the caller may do something.
@@ -34,8 +37,26 @@ class Caller:
             ForbiddenError: The key is not for that.
         """
         for scope in scopes:
-            if scope not in self.scopes:
+            if scope not in self.scopes and not (scope is Scope.SEATS and self.people):
                 raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+
+    def answers_for(self, person: str) -> bool:
+        """Whether the caller may answer as somebody."""
+        return not self.people.isdisjoint((person, ANYBODY))
+
+    def answers_for_any(self, agents: Iterable[str]) -> bool:
+        """Whether one of these is the seat of somebody as whom the caller may answer."""
+        return any(is_seat(AgentId(one)) and self.answers_for(person_of(AgentId(one))) for one in agents)
+
+    def check_person(self, person: str) -> None:
+        """See that the caller may answer as somebody.
+
+        Raises:
+            ForbiddenError: The key is not for that.
+        """
+        if not self.answers_for(person):
+            scope = f"seats:{person}"
+            raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
 
     def goal_id(self, entrance: str, *said: str) -> GoalId:
         """Derive a goal's id of who asks and what is said: said again it means the same goal, at whichever replica.

@@ -12,24 +12,28 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Message, Receive
 
 from ioa.beside import beside
 from ioa.client.client import Client
+from ioa.client.seat import Seat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
+from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import CommId, GoalName, UserId, check_token, parse_goal_id
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import Posting
 from ioa_gateway.rooms import Rooms
+from ioa_gateway.seats import Seats
 
 MAX_BODY_BYTES, MAX_FILE_BYTES = 256_000, 100_000_000
 
@@ -41,12 +45,29 @@ T = TypeVar("T")
 BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
 
+_ASKED_AGAIN = timedelta(minutes=30)
+
 WITHIN = timedelta(seconds=3)
 """In which an answer has to come, and which the system has to answer in."""
 
 
 class Nothing(Instruction):
     """No parameters, or no body."""
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What webhooks need.
+
+    Attributes:
+        store: Where they are kept.
+        posting: How they are told something.
+        draw: Draws as many random bytes.
+    """
+
+    store: WebhookStore
+    posting: Posting
+    draw: Callable[[int], bytes]
 
 
 @dataclass(frozen=True)
@@ -59,9 +80,12 @@ class ApiCall:
         rooms: What happens in groups, read once for all who follow them.
         keyring: Who is let in.
         limits: What a key may use up.
+        hooks: What webhooks need.
         path: What stands in the path, by name.
         is_secure: Whether it came by HTTPS.
         sent: The body as it comes, of a route that takes one of bytes.
+        left: Waits until whoever asks has gone; for when the body is read.
+        seats: The seats of people that the gateway speaks for.
     """
 
     caller: Caller
@@ -69,10 +93,23 @@ class ApiCall:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
+    hooks: Hooks
     path: Mapping[str, str]
     headers: Headers
     is_secure: bool
     sent: AsyncIterator[bytes]
+    left: Callable[[], Awaitable[None]]
+    seats: Seats
+
+    async def seat(self, person: str) -> Seat:
+        """Take the seat of a person that the caller may answer as.
+
+        Raises:
+            ForbiddenError: The key is not for that, or the gateway has no key of the seat.
+            InvalidInputError: Nobody can be called so.
+        """
+        self.caller.check_person(person)
+        return await self.seats.of(person)
 
     async def goal(self, user: UserId | None, goal_id: str | None = None) -> GoalName:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.
@@ -112,6 +149,32 @@ class ApiCall:
         self.keyring.check(self.caller)
         return found
 
+    async def while_asked(self, waited: Awaitable[T]) -> T:
+        """Wait for something for as long as the caller's key lets in, and he has not gone.
+
+        Raises:
+            UnauthenticatedError: It does no more.
+            ClientDisconnect: He has.
+        """
+
+        async def leave() -> None:
+            await self.left()
+            raise ClientDisconnect
+
+        async with beside(leave()):
+            return await self.while_let_in(waited)
+        raise AssertionError("the block returns, or raises")
+
+    async def goal_id_of_words(self, entrance: str, kind: str, *words: str) -> GoalId:
+        """Derive a goal's id of what the caller says: the same within half an hour, and never after a full one."""
+        period = int(self.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
+        before, now = (self.caller.goal_id(entrance, kind, json.dumps([*words, one])) for one in (period - 1, period))
+        try:
+            await self.client.goal(GoalName(self.caller.user, before))
+        except NotFoundError:
+            return now
+        return before
+
     def labelled(self, order: GoalOrder) -> GoalOrder:
         """Give an order the labels of the caller.
 
@@ -122,7 +185,8 @@ class ApiCall:
             raise ForbiddenError(f"This key launches goals with a label {other[0]} of its own.", hint="Leave that label out.")
         if not self.caller.labels:
             return order
-        return GoalOrder.model_validate({**dict(order), "labels": {**order.labels, **self.caller.labels}})
+        said = {name: getattr(order, name) for name in order.model_fields_set}
+        return GoalOrder.model_validate({**said, "labels": {**order.labels, **self.caller.labels}})
 
     async def _check_seen(self, name: GoalName) -> None:
         unseen = NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
@@ -170,6 +234,12 @@ class ApiRow(Generic[Q, B]):
     told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
+
+
+async def left(receive: Receive) -> None:
+    """Wait until whoever has sent a request, whose body is read, has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def sent(request: Request, most: int) -> AsyncIterator[bytes]:

@@ -18,7 +18,7 @@ from starlette.requests import HTTPConnection
 
 from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key
+from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
 from ioa_gateway.callers import Caller
 
 COOKIE = "ioa_session"
@@ -140,6 +140,10 @@ class Keyring:
         key = self._keys.get(KeyId(caller.key_id))
         return key is not None and key.stands(self.now())
 
+    async def lets_in(self, key_id: str) -> bool:
+        """Whether a key lets anybody in; one that may have been made a moment ago is looked up."""
+        return await self._find(KeyId(key_id)) is not None
+
     def check(self, caller: Caller) -> None:
         """See that somebody who was let in still would be.
 
@@ -207,4 +211,5 @@ def _is_of_our_page(request: HTTPConnection) -> bool:
 
 
 def _caller(key: ApiKey) -> Caller:
-    return Caller(key.key_id, key.user, frozenset(scope for scope in Scope if scope in key.scopes), key.labels)
+    scopes = frozenset(scope for scope in Scope if scope in key.scopes)
+    return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes))

@@ -11,6 +11,8 @@ from ioa.errors import RateLimitedError
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
 LAUNCHES_A_MINUTE, STREAMS = 60, 50
+BODIES, ALL_BODIES = 2, 8
+"""How many large messages of one key, and of all, are held at a time, each of 20 MB at the most."""
 _A_MINUTE = 60
 
 
@@ -25,6 +27,7 @@ class CallerLimits:
         self._clock = clock
         self._launches = Buckets({Family.OTHERS: Rate(LAUNCHES_A_MINUTE / _A_MINUTE, LAUNCHES_A_MINUTE)})
         self._streams: Counter[str] = Counter()
+        self._bodies: Counter[str] = Counter()
 
     def check_launch(self, key_id: str) -> None:
         """Count a launch.
@@ -37,15 +40,6 @@ class CallerLimits:
             after = timedelta(seconds=judged.retry_after or _A_MINUTE)
             raise RateLimitedError(f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.", retry_after=after)
 
-    def check_stream(self, key_id: str) -> None:
-        """See that there is room for another stream.
-
-        Raises:
-            RateLimitedError: There is none.
-        """
-        if self._streams[key_id] >= STREAMS:
-            raise RateLimitedError(f"This key follows and fetches {STREAMS} things here already.", hint="End some of them.")
-
     @contextmanager
     def new_stream(self, key_id: str) -> Iterator[None]:
         """Count a stream for as long as the block, if there is room for it.
@@ -53,17 +47,30 @@ class CallerLimits:
         Raises:
             RateLimitedError: There is none.
         """
-        self.check_stream(key_id)
-        with self.stream(key_id):
+        if self._streams[key_id] >= STREAMS:
+            raise RateLimitedError(f"This key follows and fetches {STREAMS} things here already.", hint="End some of them.")
+        with _counted(self._streams, key_id):
             yield
 
     @contextmanager
-    def stream(self, key_id: str) -> Iterator[None]:
-        """Count a stream for as long as the block; that there is room was seen before it began to answer."""
-        self._streams[key_id] += 1
-        try:
+    def large_body(self, key_id: str) -> Iterator[None]:
+        """Count a body that is held in memory as a whole, for as long as the block, if there is room for it.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        if self._bodies[key_id] >= BODIES or self._bodies.total() >= ALL_BODIES:
+            raise RateLimitedError("This gateway holds as many large messages as it may.", retry_after=timedelta(seconds=1))
+        with _counted(self._bodies, key_id):
             yield
-        finally:
-            self._streams[key_id] -= 1
-            if not self._streams[key_id]:
-                del self._streams[key_id]
+
+
+@contextmanager
+def _counted(counts: Counter[str], key_id: str) -> Iterator[None]:
+    counts[key_id] += 1
+    try:
+        yield
+    finally:
+        counts[key_id] -= 1
+        if not counts[key_id]:
+            del counts[key_id]

@@ -9,6 +9,7 @@ from datetime import timedelta
 import structlog
 from starlette.responses import Response
 
+from ioa.client.seat import TooLateError
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -48,13 +49,14 @@ _log = structlog.get_logger(__name__)
 
 
 class Problem(Model):
-    """What went wrong. `hint` says what to do next, where there is something to do."""
+    """What went wrong. `hint` says what to do next, where there is something to do, and `legal` what could be said instead."""
 
     type: str
     title: str
     status: int
     detail: str
     hint: str | None = None
+    legal: tuple[str, ...] | None = None
 
 
 def status_of(kind: type[IoaError]) -> int:
@@ -66,7 +68,8 @@ def problem_of(error: Exception) -> Problem:
     """Describe an error; of a bug only the log says more."""
     if not isinstance(error, IoaError):
         return problem(500, row_of(error).wire_code, "This is a bug of the gateway; its log says what went wrong.")
-    return problem(status_of(type(error)), row_of(error).wire_code, error.message, error.hint)
+    told = problem(status_of(type(error)), row_of(error).wire_code, error.message, error.hint)
+    return told.model_copy(update={"legal": tuple(error.legal)}) if isinstance(error, TooLateError) else told
 
 
 def problem(status: int, code: str, detail: str, hint: str = "") -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from prometheus_client import Counter
 from starlette.requests import Request
@@ -13,10 +14,11 @@ from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, sent
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, left, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
+from ioa_gateway.seats import Seats
 
 requests = Counter("ioa_gateway_requests_total", "Requests by HTTP, by route and status", ["route", "status"])
 
@@ -29,14 +31,18 @@ class Reach:
         rooms: What happens in groups.
         keyring: Who is let in.
         limits: What each key may use up.
+        hooks: What webhooks need.
         system_of: The system as a user sees it.
+        seats: The seats of people that it speaks for.
         is_there: Whether there is a connection to it now.
     """
 
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
+    hooks: Hooks
     system_of: Callable[[UserId], SystemClient]
+    seats: Seats
     is_there: Callable[[], bool]
     _clients: dict[UserId, Client] = field(default_factory=dict)
 
@@ -60,8 +66,11 @@ class Reach:
             self.rooms,
             self.keyring,
             self.limits,
+            self.hooks,
             request.path_params,
             request.headers,
             is_secure=request.url.scheme == "https",
             sent=sent(request, MAX_FILE_BYTES),
+            left=partial(left, request.receive),
+            seats=self.seats,
         )

@@ -26,7 +26,6 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
-from ioa_gateway.limits import CallerLimits
 from ioa_gateway.problems import problem_of
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
@@ -169,12 +168,9 @@ class _InList:
 class Rooms:
     """All that is followed. Made by `open_rooms`."""
 
-    def __init__(
-        self, system: SystemClient, readers: asyncio.TaskGroup, limits: CallerLimits, stands: Callable[[Caller], bool]
-    ) -> None:
+    def __init__(self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool]) -> None:
         self._system = system
         self._readers = readers
-        self._limits = limits
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
         self._lists: dict[frozenset[tuple[str, str]], _List] = {}
@@ -225,7 +221,6 @@ class Rooms:
                 of = frozenset(listed.items())
                 rows = stack.enter_context(_following(self._lists, of, lambda: self._begin_list(listed), heard))
                 places.append(_InList(rows))
-            stack.enter_context(self._limits.stream(caller.key_id))
             stack.enter_context(streams.track_inprogress())
             yield _RETRY
             until = now() + SILENCE.total_seconds()
@@ -324,15 +319,14 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, limits: CallerLimits, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
+async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:
         system: Where it is read.
-        limits: What a key may use up.
         stands: Whether a caller's key still lets in.
     """
     async with asyncio.TaskGroup() as readers:
-        rooms = Rooms(system, readers, limits, stands)
+        rooms = Rooms(system, readers, stands)
         yield rooms
         rooms.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -21,6 +22,14 @@ class GatewaySettings(ProcessSettings):
     http_urls: str = Field(
         default="",
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
+    )
+    webhooks_inside: bool = Field(
+        default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
+    )
+
+    seats: Path | None = Field(
+        default=None,
+        description="the folder with the seeds of people's seats, by which they answer through the gateway, see `ioa credentials`",
     )
 
     def hosts(self, port: int) -> Mapping[str, str]:

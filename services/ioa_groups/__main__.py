@@ -22,14 +22,16 @@ from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, Endpoint, answer
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
+from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
-from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
+from ioa.group.requests import AbandonGoal, AnswerQuestion, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
+from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
@@ -49,6 +51,7 @@ from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
 
 _FILES_AT_ONCE = Bounds(
     max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
@@ -95,6 +98,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
+        teams = Teams(NatsTeams(client), clock)
         taking = IntakePorts(
             goals,
             work,
@@ -109,6 +113,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             tickets,
             clock,
             PoolShares(registry, open_groups),
+            teams,
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -136,12 +141,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
             Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
+            by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, answer_user(AnswerQuestion, setup.answer), audit)),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
             by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
             by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, NatsStanding(client, clock).tell)),
+            by_name("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
+            by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
+            by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
             by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
         ]
         of_file = partial(by_name, family=Family.FILES)

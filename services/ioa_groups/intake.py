@@ -31,6 +31,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.policy import Policy
 from ioa.protocol.tickets import digest_of_ticket
@@ -42,6 +43,7 @@ from ioa.telemetry.fault_points import reach
 from ioa_groups.files import FileService
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
 
 INTAKE_NAME = AgentId("intake")
 _MOST_REMEMBERED = 10_000
@@ -75,6 +77,7 @@ class IntakePorts:
         tickets: What who leads them has to show.
         clock: Stamps them.
         shares: Of the pools, that each user has.
+        teams: Those that goals name.
     """
 
     goals: GoalRecords
@@ -90,6 +93,7 @@ class IntakePorts:
     tickets: Tickets
     clock: Clock
     shares: PoolShares
+    teams: Teams
 
 
 @dataclass(frozen=True)
@@ -204,7 +208,8 @@ class Intake:
             reason, why = _no_second_life(order, removed)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
-        goal = order.accepted(name, await self._inputs(order, name))
+        order, team_name = await self._with_its_team(order, name)
+        goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         digest = digest_of_ticket(await self._ports.tickets.of(name), goal.policy)
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
@@ -213,6 +218,22 @@ class Intake:
         reach("groups.goal_recorded")
         await self._offer(record)
         return record.goal.name
+
+    async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
+        """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.
+
+        Raises:
+            NotFoundError: There is no such team.
+        """
+        if not isinstance(order.team, str):
+            return order, ""
+        known = await self._ports.goals.find(goal.comm_id)
+        of_record = None if known is None else known.goal
+        if of_record is not None and of_record.team is not None and of_record.team_name:
+            if order.names(TeamReference.parse(of_record.team_name)):
+                return order.with_team(of_record.team), of_record.team_name
+        found = await self._ports.teams.find(TeamReference.parse(order.team))
+        return order.with_team(found.team), str(found.reference)
 
     async def _offer(self, record: GoalRecord) -> None:
         """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""

@@ -16,11 +16,12 @@ from ioa.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
+from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
+    AnswerQuestion,
     CancelGroup,
     Entries,
     GetGroup,
@@ -241,6 +242,34 @@ class GroupSetup:
             except ConflictError:
                 pass  # it was launched at this very moment, and is cancelled like any other
         await self._record_once(comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
+        return Acknowledged()
+
+    async def answer(self, user: UserId, request: AnswerQuestion) -> Acknowledged:
+        """Answer as a user what a group asks that works for a goal of his, or what a task in it asks. The first answer counts.
+
+        Raises:
+            NotFoundError: There is no such group.
+            ForbiddenError: The group works for a goal of somebody else.
+            InvalidInputError: It is none of the options.
+            ConflictError: Nothing of the kind waits for an answer, now or any more.
+        """
+        state = (await self._existing(request.comm_id)).entry.state
+        if (owner := GoalName(state.user, state.goal_id).owner) != user:
+            raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
+        answered = QuestionAnswered(
+            at=self._ports.clock.now(),
+            turn=request.turn,
+            task_id=request.task_id,
+            number=request.number,
+            answer=request.answer,
+            by=user,
+        )
+        try:
+            await self._ports.ledger.record(request.comm_id, answered)
+        except IllegalEventError as refusal:
+            if refusal.code is RejectionCode.BAD_DECISION:
+                raise InvalidInputError(refusal.message) from None
+            raise ConflictError(refusal.message) from None
         return Acknowledged()
 
     async def get(self, request: GetGroup) -> GroupSnapshot:

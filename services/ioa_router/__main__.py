@@ -49,7 +49,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         name = f"router-{secrets.token_hex(8)}"
         dead = CountedDeadLetters(NatsDeadLetters(js))
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
-        ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of, name), results, open_groups, clock)
+        inboxes = NatsInboxes(client, sessions.inbox_of, name)
+        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota)
         router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)

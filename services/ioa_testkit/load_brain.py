@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.conversation import Heard, heard
@@ -39,7 +39,10 @@ from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, 
 POOL = "load"
 """The pool of all agents of load."""
 
-TEAM: TeamSpec = team_of(
+PERSON = "guest"
+"""Who has a seat in some of the teams. Nobody may ever sit there: then its time runs out."""
+
+_LED: TeamSpec = team_of(
     {
         "team": "led",
         "leader": "judge",
@@ -54,11 +57,46 @@ TEAM: TeamSpec = team_of(
         ],
     }
 )  # fmt: skip
-"""Who works at a goal that a policy leads: two tell each other numbers, and the judge sends them back until all are told. Then both
-say side by side how many those are, and the judge is asked whether that is the end."""
+"""Two tell each other numbers, and the judge sends them back until all are told. Then both say side by side how many those are, and
+the judge is asked whether that is the end."""
+
+_REVIEWED: TeamSpec = team_of(
+    {
+        "team": "reviewed",
+        "leader": "judge",
+        "roles": {
+            "first": POOL,
+            "second": POOL,
+            "judge": {"agent": POOL, "hears_all": True, "memory": {"window": 30}},
+            "guest": {"human": PERSON, "timeout": 1.5, "prompt": "You say what you think of it."},
+        },
+        "watchers": [
+            {"role": "judge", "node": "tell", "by": "second", "may": ["hint", "go"], "go": ["tell"]},
+            {"role": "judge", "node": "ask", "by": "guest", "may": ["hint"]},
+        ],
+        "nodes": [
+            {"name": "meet", "roles": ["first", "second", "judge"], "opens": {"role": "judge", "say": "Let us tell."},
+             "max": 1, "then": "tell"},
+            {"name": "tell", "roles": ["first", "second"], "turns": {"mode": "ask", "by": "judge"}, "max": 3, "visits": 8,
+             "review": {"by": "judge", "tries": 2, "then": "drop"}, "guards": ["not_empty", {"longest": 600}], "then": "check"},
+            {"name": "check", "roles": ["judge"], "max": 1, "heard_by": "node", "exits": [
+                {"to": "ask", "by": "speaker"}, {"to": "tell", "by": "speaker"}, {"to": "tell"}, {"to": "ask"}]},
+            {"name": "ask", "roles": ["guest"], "max": 1, "heard_by": ["judge"], "form": {"agrees": "yes/no"}, "then": "vote"},
+            {"name": "vote", "roles": ["first", "second"], "turns": {"mode": "together", "peers": "never"}, "heard_by": ["judge"],
+             "form": {"told": "0..100"}, "max": 2, "then": "end"},
+        ],
+    }
+)  # fmt: skip
+"""Each number is a draft first, which the judge passes or not, and it chooses who speaks; it steps in with a hint, or has all begin
+anew. A person is asked, and only the judge hears it and the votes."""
+
+TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED}
+"""Who works at goals that a policy leads, by their kind."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3
+_REJECTED, _STEPS_IN = 0.3, 0.25
+"""How often a draft is rejected, and how often a watcher does what it may."""
 _SIGHT = re.compile(r"(\d+) is (\d+)")
 
 
@@ -179,18 +217,39 @@ async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignmen
 
 
 async def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion | Decision:
-    """Say what a policy asks for: tell what is seen and how many those are, and as the judge lead on once all is told."""
+    """Say what a policy asks for: tell what is seen and how many those are, and as the judge lead on once all is told.
+
+    What a policy calls the ways on is what it offers: back to `tell`, or past it.
+    """
     offered, told = now.offer, len(_told(now.said))
     assert offered is not None
     if offered.options or offered.form:
         await _think(puzzle, chance)
     if offered.options:
-        return Decision(choice=END if END in offered.options else offered.default)
+        return _chosen(offered, chance)
     if offered.form:
         return Discussion(content=_words(chance), fields={"told": told})
     if offered.go:
-        return Discussion(content=_words(chance), go="vote" if told >= puzzle.sights or "tell" not in offered.go else "tell")
+        past = [node for node in offered.go if node != "tell"]
+        is_over = told >= puzzle.sights or "tell" not in offered.go
+        return Discussion(content=_words(chance), go=past[0] if past and is_over else "tell")
     return Discussion(content=now.observation if told < puzzle.sights and now.observation else _words(chance))
+
+
+def _chosen(offered: Offer, chance: random.Random) -> Decision:
+    """Decide what is asked for: the end if it is one of the options; most drafts pass, and most messages are let go."""
+    match offered.about:
+        case "review":
+            return Decision(choice="reject", content=_words(chance)) if chance.random() < _REJECTED else Decision(choice="pass")
+        case "watch" if "hint" in offered.options and chance.random() < _STEPS_IN:
+            return Decision(choice="hint", content=_words(chance), members=offered.members[:1])
+        case "watch":
+            back = [option for option in offered.options if option not in ("nothing", "hint")]
+            return Decision(choice=back[0] if back and chance.random() < _STEPS_IN else offered.default)
+        case "speaker":
+            return Decision(choice=chance.choice(offered.options))
+        case _:
+            return Decision(choice=END if END in offered.options else offered.default)
 
 
 def _conclusion(now: _Situation) -> Conclusion:

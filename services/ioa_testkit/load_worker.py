@@ -65,9 +65,9 @@ class WitnessedNetwork(NatsAgentNetwork):
         self._notes = notes
         self._copies = 2 if twice else 1
 
-    async def say(self, message: Message) -> Accepted | Rejected:
-        """Send a message, or two copies of it at once, and note an acceptance."""
-        copies = (super(WitnessedNetwork, self).say(message) for _ in range(self._copies))
+    async def _say_to_a_router(self, message: Message) -> Accepted | Rejected:
+        """Send a message, or two copies of it at once, and note an acceptance before it ends the turn of the sender."""
+        copies = (super(WitnessedNetwork, self)._say_to_a_router(message) for _ in range(self._copies))
         answer, *_ = await asyncio.gather(*copies, return_exceptions=True)
         if isinstance(answer, BaseException):
             raise answer

@@ -33,6 +33,7 @@ from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa.testing.memory_teams import MemoryTeams
 from ioa_discovery.assessment import Assessor
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.intake import Intake, IntakePorts
@@ -40,6 +41,7 @@ from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 from ioa_router.router import Router, RouterPorts
@@ -196,6 +198,7 @@ class MemoryControlPlane:
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
         self.files = FileService(self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000))
+        self.teams = Teams(MemoryTeams(), clock)
         taking = IntakePorts(
             self.records,
             self.work,
@@ -210,6 +213,7 @@ class MemoryControlPlane:
             self.tickets,
             clock,
             PoolShares(self.view, self.open_groups),
+            self.teams,
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

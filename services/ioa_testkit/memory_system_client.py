@@ -11,7 +11,7 @@ from ioa.adapters.input_files import put_data, read_inputs
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
-from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
@@ -35,9 +35,11 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
+from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamReference, TeamRow
 from ioa.protocol.registry import Agents, ListAgents, RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import IndexStatus, Search, SearchResult
+from ioa.protocol.team import TeamSpec
 from ioa_testkit.memory_plane import MemoryControlPlane
 
 _PAGE = 200
@@ -98,6 +100,10 @@ class MemorySystemClient:
     async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
         """Cancel a goal or a group."""
         await self._plane.setup.cancel(user or LOCAL, request)
+
+    async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
+        """Answer what a group asks."""
+        await self._plane.setup.answer(user or LOCAL, request)
 
     async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal."""
@@ -238,6 +244,18 @@ class MemorySystemClient:
     async def remove_agent(self, request: RemoveAgent) -> None:
         """Forget an agent."""
         await self._plane.remove_agent(request)
+
+    async def put_team(self, team: TeamSpec) -> NamedTeam:
+        """Keep a team under its own name."""
+        return await self._plane.teams.put(LOCAL, PutTeam(team=team))
+
+    async def team(self, reference: TeamReference) -> NamedTeam:
+        """Read a version of a team."""
+        return await self._plane.teams.get(GetTeam(name=reference.name, version=reference.version))
+
+    async def teams(self) -> Sequence[TeamRow]:
+        """List all teams by name."""
+        return (await self._plane.teams.listed(ListTeams())).teams
 
     async def _read(self, comm_id: CommId, *, after: int) -> list[StoredEntry]:
         entries: list[StoredEntry] = []

@@ -43,7 +43,6 @@ class Puzzle:
         nested: The kind of goal that one more part is, if it nests.
         sync: How many of its assignments, one after the other, are waited for; the others are paused on.
         batch: How many parts are given out at once.
-        led: Whether a policy leads the group; see `load_brain.TEAM`.
     """
 
     pace: Pace
@@ -53,13 +52,13 @@ class Puzzle:
     nested: str | None = None
     sync: int = 100
     batch: int = 3
-    led: bool = False
 
 
 PUZZLES: Mapping[str, Puzzle] = {
     "talk": Puzzle(QUICK, turns=6),
     "tell": Puzzle(QUICK, sights=5, parts=1),
-    "led": Puzzle(THOUGHTFUL, sights=5, led=True),
+    "led": Puzzle(THOUGHTFUL, sights=5),
+    "reviewed": Puzzle(THOUGHTFUL, sights=3),
     "sync": Puzzle(QUICK, turns=2, parts=2),
     "async": Puzzle(QUICK, turns=1, parts=4, sync=0, batch=2),
     "mixed": Puzzle(QUICK, turns=2, parts=6, sync=1, batch=2),
@@ -76,7 +75,7 @@ PUZZLES: Mapping[str, Puzzle] = {
 }
 """What each kind of goal is made of. `deep` and `nest2` nest two teams."""
 
-QUICK_KINDS = ("talk", "tell", "led", "sync", "async", "mixed", "deep")
+QUICK_KINDS = ("talk", "tell", "led", "reviewed", "sync", "async", "mixed", "deep")
 """Goals that are over in a moment: a load in which everything happens at once."""
 
 SLOW_KINDS = ("talk8", "sum", "talk16", "gather", "nest", "nest2")

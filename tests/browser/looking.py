@@ -56,10 +56,10 @@ class Looking:
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         return page
 
-    async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light") -> Page:
+    async def signed_in(self, url: str, size: tuple[int, int] = DESKTOP, scheme: Scheme = "light", shown: str = KEY) -> Page:
         """Open a page of somebody who has shown a key."""
         page = await self.open(size, scheme)
-        await page.request.post(f"{url}/v1/session", data={"key": KEY})
+        await page.request.post(f"{url}/v1/session", data={"key": shown})
         return page
 
     async def keep(self, page: Page, name: str) -> None:

@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
@@ -57,6 +58,25 @@ _TEAM = {
             ],
         },
         {"name": "release", "roles": ["editor"]},
+    ],
+}
+OFFER = "Make an offer to our oldest customer"
+DECIDED: dict[str, object] = {
+    "team": "offer",
+    "leader": "boss",
+    "roles": {"editor": DESK, "writer": WRITER, "boss": {"human": "anna", "prompt": "You decide what customers are offered."}},
+    "nodes": [
+        {"name": "offer", "roles": ["editor"], "then": "answer"},
+        {
+            "name": "answer",
+            "roles": ["boss"],
+            "prompt": "Say whether we offer it, and how many at most.",
+            "visits": 3,
+            "form": {"agrees": "yes/no", "amount": "1..9?"},
+            "max": 1,
+            "exits": [{"to": "write", "by": "speaker"}, {"to": "offer"}],
+        },
+        {"name": "write", "roles": ["writer"], "review": {"by": "boss"}, "max": 1},
     ],
 }
 AVERAGES = "product,average\nNotebook,7.57\nPhone,7.01\nLamp,6.85\n"
@@ -152,7 +172,7 @@ class Stage:
     async def reviewed(self) -> CommId:
         """Play a goal under a policy, up to a second review: what was written went back once."""
         order = GoalOrder.model_validate({"goal": "Write a page on how units sell", "team": _TEAM})
-        assert order.team is not None
+        assert isinstance(order.team, TeamSpec)
         goal_id = await self._plane.client.launch(order)
         ticket = await eventually(lambda: self._ticket(goal_id))
         request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
@@ -162,6 +182,17 @@ class Stage:
         await self.say(room, ANALYST, Discussion(content="It says nothing of the spread.", go="draft"))
         await self.say(room, WRITER, Discussion(content="Notebooks sell best, at 7.57 units; the spread is small."))
         return room
+
+    async def decided(self, goal_id: GoalId | None = None) -> tuple[GoalId, CommId]:
+        """Play a goal in which a person decides, up to its first turn, or begin one now."""
+        order = GoalOrder.model_validate({"goal": OFFER, "team": team_of(DECIDED)})
+        assert isinstance(order.team, TeamSpec)
+        goal_id = goal_id or await self._plane.client.launch(order)
+        ticket = await eventually(lambda: self._ticket(goal_id))
+        request = LaunchGroup(owner=DESK, members=(), goal_id=goal_id, ticket=ticket, policy=order.team.policy.digest)
+        room = (await self._plane.network.launch(request)).state.comm_id
+        await self.say(room, DESK, Discussion(content="Notebooks sell best. Shall we offer three of them at half the price?"))
+        return goal_id, room
 
     async def finish(self, room: CommId) -> None:
         """Play the second half, to the conclusion."""

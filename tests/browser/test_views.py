@@ -164,3 +164,22 @@ async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str,
     await door.keys.remove(KeyId("web"))
     await page.goto(url)
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+async def test_a_trace_shows_what_took_how_long(looking: Looking, stage: Stage, url: str) -> None:
+    """From a goal's room one comes to its spans, by day and by night, wide and narrow; parts are folded, and the end is seen."""
+    goal_id = await stage.launched()
+    room = await stage.talk(goal_id)
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    await page.get_by_role("link", name="trace").click()
+    await expect(page.get_by_role("row", name="sync task assignment").first).to_be_visible()
+    await stage.finish(room)
+    await expect(page.get_by_role("row", name="goal").first).to_be_visible()
+    for size, scheme in LOOKS:
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": size[0], "height": size[1]})
+        await _examine(looking, page, f"trace-{'phone' if size == PHONE else 'desk'}-{scheme}")
+    await page.get_by_role("button", name="Parts of goal").click()
+    await expect(page.get_by_role("row")).to_have_count(2)
+    assert looking.complaints == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -111,10 +112,23 @@ def test_a_restart_is_told(command: CommandLine) -> None:
 def test_a_group_that_is_told_to_end_ends_in_silence(command: CommandLine) -> None:
     """SIGTERM to all processes at once, as systemd and Docker send it, ends with 0 and without a warning."""
     with running_system(command, "--pool", command.write_pool("greeter")) as running:
-        for pid in (*running.pids.values(), running.process.pid):
-            os.kill(pid, signal.SIGTERM)
+        everybody = _with_children(running.process.pid)
+        assert everybody > {running.process.pid, *running.pids.values()}  # and the process that they are forks of
+        ends = [os.pidfd_open(pid) for pid in sorted(everybody)]
+        for end in ends:
+            with contextlib.suppress(ProcessLookupError):  # it has ended with one before it
+                signal.pidfd_send_signal(end, signal.SIGTERM)
         _, said = running.process.communicate(timeout=60)
+    for end in ends:
+        assert select.select([end], [], [], 60)[0]
+        os.close(end)
     assert (running.process.returncode, said) == (0, "")
+
+
+def _with_children(pid: int) -> set[int]:
+    """A process, its children and theirs, as the kernel lists them."""
+    listed = " ".join(path.read_text(encoding="ascii") for path in Path(f"/proc/{pid}/task").glob("*/children"))
+    return {pid}.union(*(_with_children(int(child)) for child in listed.split()))
 
 
 def test_yesterdays_log_is_no_cause(command: CommandLine) -> None:

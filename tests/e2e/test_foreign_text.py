@@ -127,6 +127,9 @@ COMMANDS: dict[str, list[str]] = {
     "team try": [f"team{HOSTILE}.toml"],
     "team plan": [f"Count the words in a.txt, and then draw a chart '{HOSTILE}'"],
     "team run": [f"team{HOSTILE}.toml"],
+    "team put": [f"team{HOSTILE}.toml"],
+    "team list": [],
+    "team show": [f"x{HOSTILE}"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],
     "goal cancel": ["failed", "--why", HOSTILE],
@@ -139,7 +142,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"waiting", "keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {"waiting", "team list", "keys create", "prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -6,6 +6,7 @@ All processes are forks of one that has imported everything, so that a system st
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import resource
@@ -17,23 +18,24 @@ from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from nats.aio.client import Client
-
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.system_clock import SystemClock
 from ioa.agent.asking import until_answered
-from ioa.errors import UnavailableError
+from ioa.client.seat import Awaited, Reply, Seat
+from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.testing.log_checker import Absence, Evidence
-from ioa_testkit.load_brain import TEAM
-from ioa_testkit.load_worker import environment_of
-from ioa_testkit.oracle import PUZZLES, QUICK_KINDS, answer_to
+from ioa_testkit.load_brain import PERSON, TEAMS
+from ioa_testkit.load_worker import Notes, WitnessedNetwork, environment_of
+from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
@@ -49,12 +51,14 @@ ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
 _ROOM_FOR_NOTES_BYTES = 100_000
+_LOOKS_AFTER_SECONDS, _AWAY = (0.1, 0.8), 0.3
+"""How often a person looks whether something is up to it, and which part of that it leaves alone at first."""
 
 
 class Fleet:
     """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
 
-    def __init__(self, client: Client, forks: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, client: Connection, forks: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
         self.client = client
         self._forks = forks
         self._folder = folder
@@ -204,8 +208,8 @@ class Fleet:
     ) -> None:
         """Publish a goal as a user does, until the server has it. The same goal may be published again."""
         goal = f"load {kind} {goal_id}"
-        team = TEAM if PUZZLES[kind].led else None
-        order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent, team=team)
+        team, seconds = TEAMS.get(kind), timeout.total_seconds()
+        order = GoalOrder(goal=goal, goal_id=goal_id, timeout=seconds, max_turns=max_turns, agent=agent, team=team)
         data = order.model_dump_json(exclude_none=True).encode()
         self._texts[goal_id], self._published[goal_id] = goal, data
         await self.publish_again(goal_id)
@@ -224,12 +228,22 @@ class Fleet:
     async def publish_mix(self, count: int, seed: int) -> list[GoalId]:
         """Publish so many goals of every kind at once, some of them short of turns, as `seed` will have it."""
         chance = random.Random(seed)
-        names = [GoalId(f"goal-{seed}-{len(self.goals) + number}") for number in range(count)]
+        numbers = range(len(self.goals), len(self.goals) + count)  # so that a few at a time are of every kind, too
+        names = {GoalId(f"goal-{seed}-{number}"): QUICK_KINDS[number % len(QUICK_KINDS)] for number in numbers}
         async with asyncio.TaskGroup() as group:
-            for number, goal_id in enumerate(names):
-                turns = 2 if chance.random() < 0.1 else 40
-                group.create_task(self.publish(goal_id, QUICK_KINDS[number % len(QUICK_KINDS)], max_turns=turns))
-        return names
+            for goal_id, kind in names.items():
+                group.create_task(self.publish(goal_id, kind, max_turns=2 if chance.random() < 0.1 else 40))
+        return list(names)
+
+    async def sit(self, chance: random.Random) -> None:
+        """Sit in the seat of the teams' person, for ever: answer most of what is up to it, and say everything twice at once."""
+        seat = Seat(WitnessedNetwork(self.client, Notes(self._notes_of(PERSON)), twice=True), PERSON, SystemClock())
+        while True:
+            await asyncio.sleep(chance.uniform(*_LOOKS_AFTER_SECONDS))
+            with contextlib.suppress(UnavailableError):
+                waiting = [awaited async for awaited in seat.awaited()]
+                for awaited in waiting:
+                    await _answer(seat, awaited, chance)
 
     async def cancel(self, goal_id: GoalId) -> None:
         """Cancel a goal as a user does."""
@@ -246,7 +260,7 @@ class Fleet:
         """Wait for rest, and collect what there is to judge."""
         await self.rest(within=within)
         memories = {agent_id: self.memory_of(agent_id) for agent_id in ROSTER}
-        notes = [self._notes_of(worker) for worker in (*WORKERS, *TWINS)]
+        notes = [self._notes_of(name) for name in (*WORKERS, *TWINS, PERSON)]
         return await collect(
             self.client,
             self.goals,
@@ -260,7 +274,7 @@ class Fleet:
     async def forget(self) -> None:
         """Begin anew, after a store was lost: what was published before counts only if it is published again."""
         self.goals.clear()
-        for worker in (*WORKERS, *TWINS):
+        for worker in (*WORKERS, *TWINS, PERSON):
             if self._notes_of(worker).exists():
                 await asyncio.to_thread(os.truncate, self._notes_of(worker), 0)
 
@@ -304,6 +318,18 @@ class Fleet:
         except UnavailableError:
             return set()
         return {status.card.agent_id for status in found.agents}
+
+
+async def _answer(seat: Seat, awaited: Awaited, chance: random.Random) -> None:
+    """Answer, unless the person has gone for a coffee; that it came too late is nothing to worry about."""
+    if chance.random() < _AWAY:
+        return
+    if awaited.kind == "conclude":  # which a person does where no agent is left to do it
+        reply = Reply("Nobody is left to ask.", choose=Reason.FAILED)
+    else:
+        reply = Reply(f"I have heard turn {awaited.state.turn}.", fields={blank.name: "yes" for blank in awaited.offer.form})
+    with contextlib.suppress(ConflictError, NotFoundError):
+        await seat.answer(awaited.item, reply)
 
 
 def _copy(source: Path, target: Path) -> None:

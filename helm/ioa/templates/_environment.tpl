@@ -46,6 +46,10 @@
   value: {{ .Values.quotas.goals.open | int64 | quote }}
 - name: IOA_QUOTA_GOALS_WAITING
   value: {{ .Values.quotas.goals.waiting | int64 | quote }}
+- name: IOA_QUOTA_GROUP_TASKS
+  value: {{ .Values.quotas.group.tasks | int64 | quote }}
+- name: IOA_QUOTA_GROUP_LOG_BYTES
+  value: {{ .Values.quotas.group.logBytes | int64 | quote }}
 - name: IOA_AGENT_FILES_BYTES
   value: {{ .Values.quotas.files.agentBytes | int64 | quote }}
 - name: IOA_USER_FILES_BYTES

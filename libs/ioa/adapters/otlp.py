@@ -5,7 +5,7 @@ Where to, with which headers and how patiently, its own environment variables sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from ioa.errors import MissingExtraError, UnavailableError
@@ -13,6 +13,14 @@ from ioa.protocol.trace import Span
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+
+_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def is_wanted(environment: Mapping[str, str]) -> bool:
+    """Whether the environment says where traces are to go."""
+    return any(environment.get(name) for name in _ENDPOINTS)
 
 
 def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = None) -> None:

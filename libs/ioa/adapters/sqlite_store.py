@@ -318,18 +318,28 @@ class SqliteStore:
 
         return await self._transaction(read)
 
-    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage], there: Collection[str]) -> None:
-        """Keep passages, each once, and forget what was struck."""
+    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
+        """Keep passages, each once."""
 
         def write(db: sqlite3.Connection) -> None:
-            known = {name: row for row, name in db.execute("SELECT rowid, name FROM passages WHERE comm_id = ?", (comm_id,))}
-            struck = [(row,) for name, row in known.items() if name not in there]
-            db.executemany("DELETE FROM passages WHERE rowid = ?", struck)
+            known = {name for (name,) in db.execute("SELECT name FROM passages WHERE comm_id = ?", (comm_id,))}
             new = [one for one in passages if one.name not in known]
             rows = [(comm_id, one.name, user, one.text.encode("utf-8", "replace").decode()) for one in new]
             db.executemany("INSERT INTO passages VALUES (?, ?, ?, ?)", rows)
 
         await self._transaction(write, synced=False)
+
+    async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
+        """Forget what was struck."""
+
+        def write(db: sqlite3.Connection) -> None:
+            known = db.execute("SELECT rowid, name FROM passages WHERE comm_id = ?", (comm_id,)).fetchall()
+            db.executemany("DELETE FROM passages WHERE rowid = ?", [(row,) for row, name in known if name not in there])
+            covered = db.execute("SELECT covers FROM summaries WHERE comm_id = ?", (comm_id,)).fetchone()
+            if covered is not None and not {*covered[0].split()} <= {*there}:
+                db.execute("DELETE FROM summaries WHERE comm_id = ?", (comm_id,))
+
+        await self._transaction(write)
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Find passages by BM25; of those that fit alike the newer ones."""

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ioa.group.state import OpenTask
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -19,13 +20,14 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Message,
     SyncTaskAssignment,
+    TaskQuestion,
     TaskSpec,
     Thinking,
     rejects_of,
 )
 from ioa.protocol.policy import FieldValue
 
-HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion"]
+HeardKind = Literal["message", "decision", "task", "result", "rejection", "conclusion", "question", "answer"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,14 @@ class Heard:
     Attributes:
         turn: The turn it was said in; a result has the turn of its task.
         sender: Who said it; of a task, who gave it out.
-        kind: `message`, `decision`, `task`, `result`, `rejection` or `conclusion`. A task that ended without a report has a result
-            too, which says why.
+        kind: `message`, `decision`, `task`, `result`, `rejection`, `conclusion`, `question` or `answer`. A task that ended without
+            a report has a result too, which says why. A question goes out of the group; its answer follows it.
         content: The words; of a decision, what was chosen; of a task, what is to be done; of a rejection, why a result must not be
             used.
         task_id: Of a task, its result, and its rejection.
         assignee: Who was given the task.
         fields: What a message fills in.
-        why: Of a decision, its reason, if it has one.
+        why: Of a decision, its reason, if it has one; of an answer that nobody gave in time, that it is the default.
     """
 
     turn: int
@@ -83,10 +85,12 @@ class GivenOut:
 def heard(view: GroupView) -> tuple[Heard, ...]:
     """Tell all that was said so far, in the group's order."""
     turns: dict[TaskId, int] = {}
-    return tuple(one for entry in view.log for one in _heard(entry, turns))
+    return tuple(one for entry in view.log for one in _heard(entry, turns, view.replies))
 
 
-def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[Heard]:  # noqa: C901 - one flat case for each kind
+def _heard(  # noqa: C901 - one flat case for each kind
+    entry: Message | TaskRecord, turns: dict[TaskId, int], replies: Mapping[int, Reply]
+) -> Iterator[Heard]:
     if isinstance(entry, TaskRecord):
         spec = entry.spec
         yield Heard(turns.get(spec.task_id, 0), spec.assignee, "result", entry.conclusion, spec.task_id, spec.assignee)
@@ -105,6 +109,15 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             yield Heard(turn, sender, "result", content, task_id, sender)
         case InformTaskProgress() | Thinking():
             return
+        case AskUser(text=text):
+            yield Heard(turn, sender, "question", text)
+            if (reply := replies.get(turn)) is not None:
+                why = "" if reply.by else "nobody answered in time: this is the default"
+                yield Heard(turn, AgentId(reply.by or sender), "answer", reply.text, why=why)
+        case TaskQuestion(text=text, task_id=task_id):
+            yield Heard(turn, sender, "question", text, task_id)
+        case Decision(choice=choice, task_id=str(task_id)):
+            yield Heard(turn, sender, "answer", choice, task_id)
         case Conclusion(content=content) | ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
             yield Heard(turn, sender, "conclusion", content)
         case Decision(choice=choice, content=why):
@@ -115,10 +128,10 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             yield Heard(turn, sender, "message", payload.content)
 
 
-def heard_in(log: Sequence[Message | TaskRecord]) -> Mapping[str, Sequence[Heard]]:
+def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
     """Tell what was said by each message, and by each task that ended without one, by what names it."""
     turns: dict[TaskId, int] = {}
-    return {name_of_entry(entry): tuple(_heard(entry, turns)) for entry in log}
+    return {name_of_entry(entry): tuple(_heard(entry, turns, view.replies)) for entry in view.log}
 
 
 def name_of_entry(entry: Message | TaskRecord) -> str:
@@ -128,8 +141,9 @@ def name_of_entry(entry: Message | TaskRecord) -> str:
 
 def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
     """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
-    told = heard_in(view.log)
-    return without(view, {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)})
+    told = heard_in(view)
+    dropped = {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)}
+    return replace(without(view, dropped), board=tuple([one for one in view.board if one.message_id not in dropped]))
 
 
 def without(view: GroupView, dropped: Collection[str]) -> GroupView:
@@ -141,14 +155,27 @@ def without(view: GroupView, dropped: Collection[str]) -> GroupView:
     )
 
 
+def board_lines(view: GroupView) -> list[str]:
+    """Tell what stands on the board; of what a message still in sight says as a whole, only where."""
+    in_sight = {
+        (message.header.message_id, message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
+    }
+    lines = []
+    for one in view.board:
+        where = f"as {one.by} says in turn {one.turn}" if (one.message_id, one.text) in in_sight else f"by {one.by}:\n{one.text}"
+        lines.append(f"{one.name}, version {one.version}, {where}")
+    return lines
+
+
 def told_of_part(view: GroupView) -> str:
     """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard."""
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind == "message"]
+    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer")]
     said = ["What was said so far:", *lines] if lines else []
-    return "\n".join([*prompts, view.charter.goal, *remembered, *said])
+    board = ["On the board:", *board_lines(view)] if view.board else []
+    return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])
 
 
 def teammates(view: GroupView) -> tuple[Teammate, ...]:

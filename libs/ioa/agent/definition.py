@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # an author's file loads no more than a card needs
     from ioa.agent.chatting import Chatting
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.hooks import KeepFunction, ObserveFunction, SpeakFunction
+    from ioa.agent.inquiring import Inquiring
     from ioa.agent.listening import Listener, TaskEvent
     from ioa.agent.searching import Searching
     from ioa.ports.brain import Brain
@@ -137,6 +138,31 @@ class TaskContext(Protocol):
 
         Raises:
             InvalidInputError: A need is empty, or not valid otherwise.
+        """
+
+    def ask(
+        self,
+        text: str,
+        *,
+        default: str,
+        options: Sequence[str] = (),
+        within: timedelta = timedelta(hours=1),
+        role: str | None = None,
+    ) -> Inquiring:
+        """Ask who gave out the task, or the user of the goal: `await ctx.ask("…")`, or `ctx.ask("…").result()` in a plain function.
+
+        The first answer counts. The discussion goes on meanwhile, and the task's lease is kept. The same question again in one
+        task, also after a restart, has the same answer.
+
+        Args:
+            text: The question, up to 2,000 characters.
+            default: What stands if nobody has answered in time.
+            options: What may be answered, up to 16; none: any text.
+            within: How long to wait; it is never more than nine tenths of the time that the task has left.
+            role: As whom somebody is asked, such as an operator: then no model and no rules answer.
+
+        Raises:
+            InvalidInputError: It cannot be asked, or a member of the group is of a release without questions.
         """
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:

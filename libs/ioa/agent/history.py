@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
+from ioa.agent.board import Drafts, board_of
+from ioa.agent.conversation import name_of_entry
+from ioa.group.events import Event, GroupLaunched, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, ClosedTask, Gathering, GroupState, OpenTask
-from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
+from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
+from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
+    Decision,
     Discussion,
     InformTaskResult,
     Message,
     Pass,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskQuestion,
     TaskSpec,
     Thinking,
     rejects_of,
@@ -53,12 +58,19 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
-        self._struck: Sequence[tuple[int, int]] = ()
+        self._drafts = Drafts()
+        self.struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
         """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
         self.said_again: set[int] = set()
         """In which turns a draft that was passed was said again."""
+        self._replies: dict[int, Reply] = {}
+        self.questions: dict[TaskId, list[TaskQuestion]] = {}
+        """What tasks have asked, in order."""
+        self.answers: dict[tuple[TaskId, int], str] = {}
+        """What tasks were answered, by the number of the question; of what was not answered in time the default."""
+        self._looking: list[asyncio.Future[None]] = []
         self.thoughts: dict[int, str] = {}
         """What this agent thought in its turns, by turn; it stands in no entry."""
 
@@ -76,6 +88,7 @@ class GroupHistory:
                     if self._is_passed():
                         self.said_again.add(message.header.turn)
                     self._forget_draft(message)
+                    self._drafts.note(self.charter, self.state, message)
                     self._messages.append(message)
                     if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
                         self._public.append(message)
@@ -85,15 +98,29 @@ class GroupHistory:
                 self._usages[task_id] = usage
             case _:
                 pass
+        self._note_replies(event, sequenced.entry.state)
         closed = self._time_tasks(sequenced.entry.state, event.at)
         self._record_in_order(event, closed)
         course = sequenced.entry.state.course
         if course is not None and course.struck:
-            self._struck = course.struck
+            self.struck = course.struck
         if self.state is None or sequenced.entry.state.turn != self.state.turn:
             self._granted = event.at
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
+        self._tell_news()
+
+    def _tell_news(self) -> None:
+        for looking in self._looking:
+            if not looking.done():
+                looking.set_result(None)
+        self._looking.clear()
+
+    def news(self) -> asyncio.Future[None]:
+        """Return what is done when another entry was applied."""
+        looking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._looking.append(looking)
+        return looking
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
@@ -105,7 +132,7 @@ class GroupHistory:
         return course is not None and course.draft is not None and course.draft.passed
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
-        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self._struck)
+        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self.struck)
 
     def _forget_draft(self, message: Message) -> None:
         """Have a message that was passed take the place of its draft, for those that have heard both."""
@@ -128,7 +155,11 @@ class GroupHistory:
             messages = [message for message in messages if not _is_of_peers(state, me, message)]
             log = [item for item in log if not _is_of_peers(state, me, item)]
             state = _unanswered(state)
-        if self._struck:
+        board: tuple[Posted, ...] = ()
+        if policy is not None and any(node.writes for node in policy.nodes):
+            told = [message for message in messages if not self._drafts.is_one(message, policy, state, me)]
+            board = board_of(told, self._is_struck)
+        if self.struck:
             messages = [message for message in messages if not self._is_struck(message)]
             log = [item for item in log if not self._is_struck(item)]
         return GroupView(
@@ -147,7 +178,13 @@ class GroupHistory:
             at=self._granted,
             files=files or NoFiles(),
             thoughts=dict(self.thoughts),
+            replies=dict(self._replies),
+            board=board,
         )
+
+    def there(self) -> frozenset[str]:
+        """Name all that stands in the record and was not struck."""
+        return frozenset([name_of_entry(item) for item in self._log if not self._is_struck(item)])
 
     def tasks(self) -> tuple[TaskRecord, ...]:
         """Every task given out, in order, with what is known of it."""
@@ -213,11 +250,35 @@ class GroupHistory:
         ended = [spec for task_id in closed if task_id != reported and (spec := self._specs.get(task_id)) is not None]
         self._log += map(self._record, ended)
 
+    def _note_replies(self, event: Event, after: GroupState) -> None:
+        """Note what was answered, or was not in time, of what has waited for an answer."""
+        before = self.state
+        if before is None:
+            return
+        stage = before.stage
+        if isinstance(stage, Awaiting) and after.stage is not stage:
+            if isinstance(event, QuestionAnswered) and event.task_id is None:
+                self._replies[before.turn] = Reply(event.answer, event.by)
+            elif isinstance(event, TimerFired):
+                self._replies[before.turn] = Reply(stage.default, None)
+        for task in before.open_tasks:
+            question, now = task.question, after.task(task.task_id)
+            if question is None or not isinstance(now, OpenTask) or now.question == question:
+                continue
+            answer = question.default
+            if isinstance(event, QuestionAnswered):
+                answer = event.answer
+            elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
+                answer = event.message.payload.choice or event.message.payload.content
+            self.answers[task.task_id, question.number] = answer
+
     def _note(self, message: Message) -> None:
         self._rejected |= {one.task_id: one.why for one in rejects_of(message.payload)}
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 self._specs.update((spec.task_id, spec) for spec in specs)
+            case TaskQuestion(task_id=task_id) as question:
+                self.questions.setdefault(task_id, []).append(question)
             case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage, declined=declined):
                 self._reports[task_id] = (content, artifacts)
                 self._declined |= {task_id} if declined else set()

@@ -12,8 +12,8 @@ import inspect
 import traceback
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ import structlog
 
 from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, heard, kept, name_of_entry, teammates
+from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories
@@ -32,12 +32,12 @@ from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
-from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.ports.brain import GroupView, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import AskUser, AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import field_of
 
@@ -76,6 +76,8 @@ class TurnView:
             where somebody asks several at once, with what is to be filled in as its `form`. Else None.
         part: What it plays under a policy, and what it is told. None in a free group.
         memory: What it remembers of that which its part leaves out of `conversation`, and of other groups.
+        board: What was written on the board under a policy, by name: `text`, `version`, `by` and `turn` of the last version that
+            this agent has heard.
     """
 
     me: AgentId
@@ -94,6 +96,8 @@ class TurnView:
     offer: Offer | None = None
     part: Part | None = None
     memory: str = ""
+    board: Mapping[str, Posted] = field(default_factory=dict)
+    _began: datetime | None = None
 
     @property
     def votes(self) -> Votes | None:
@@ -109,6 +113,7 @@ class TurnView:
         fields: Mapping[str, FieldValue] | None = None,
         question: Mapping[str, str] | None = None,
         only_to: Sequence[str] = (),
+        writes: str | Sequence[str] | Mapping[str, str] = (),
     ) -> Discussion:
         """Say something, and give the floor to another member, or to several at once; then it comes back.
 
@@ -122,11 +127,15 @@ class TurnView:
                 `text`, `number`, `1..10`, `yes/no`, `this|that` or `member`, and may lack if a `?` follows. Answers are counted in
                 `votes`.
             only_to: Who of `offer.addressees` is to hear it, besides who hears all; by default all of them are.
+            writes: What is written on the board, of `offer.writes`: texts by name, or names that the words themselves are to stand
+                under.
         """
+        names = (writes,) if isinstance(writes, str) else writes
+        written = names if isinstance(names, Mapping) else dict.fromkeys(names, "")
         several = () if to is None or isinstance(to, str) else tuple(to)
         asked = tuple([field_of(name, written) for name, written in (question or {}).items()])
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
-        return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to)})
+        return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to), "writes": written})
 
     def decide(self, choice: str, why: str = "", *, members: Sequence[str] = ()) -> Decision:
         """Choose one of `offer.options`, where a policy asks this agent to.
@@ -165,6 +174,21 @@ class TurnView:
         )
         said = {"content": say, "tasks": tuple(given)}
         return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
+
+    def ask(self, text: str, *, options: Sequence[str] = (), default: str, within: timedelta = timedelta(hours=1)) -> AskUser:
+        """Ask the user of the goal, or in a nested team who gave out its task. This agent has the floor again with the answer.
+
+        The answer is the last thing of the `conversation` then. Tasks go on meanwhile, and nobody speaks.
+
+        Args:
+            text: The question, up to 2,000 characters.
+            options: What may be answered, up to 16; none: any text.
+            default: What stands if nobody has answered in time.
+            within: How long to wait, from when this turn began; it is never more than nine tenths of the time that is left.
+        """
+        began = self._began or self._state.limits.deadline
+        until = began + min(within, (self._state.limits.deadline - began) * 0.9)
+        return validate(AskUser, {"text": text, "options": tuple(options), "default": default, "until": until})
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""
@@ -215,8 +239,7 @@ class Hooks:
         Raises:
             TaskError: It is not known in time what it is to be shown.
         """
-        there = frozenset(map(name_of_entry, view.log))
-        view = replace(await self._memories.remembered(await self._filtered(view), there), instructions=self._agent.instructions)
+        view = replace(await self._memories.remembered(await self._filtered(view)), instructions=self._agent.instructions)
         look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
         if look is None:
             return view
@@ -295,7 +318,7 @@ class Hooks:
         if not isinstance(said, Said):
             raise InvalidInputError(
                 f"The speaker returned {type(said).__name__}.",
-                hint="Return view.say(…), decide(…), assign(…), pause(…) or conclude(…).",
+                hint="Return view.say(…), decide(…), ask(…), assign(…), pause(…) or conclude(…).",
             )
         return said
 
@@ -346,4 +369,6 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         offer=TO_CONCLUDE if view.part is not None and isinstance(view.state.stage, Concluding) else view.offer,
         part=view.part,
         memory=view.memory,
+        board={one.name: one for one in view.board},
+        _began=view.at,
     )

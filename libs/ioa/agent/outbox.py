@@ -12,8 +12,19 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, MessageId, SessionId
-from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
+from ioa.protocol.ids import AgentId, MessageId, SessionId, TaskId
+from ioa.protocol.messages import (
+    Decision,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Payload,
+    TaskQuestion,
+    Thinking,
+    phase_for_header,
+    version_of,
+)
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Overhead, Usage
@@ -24,8 +35,21 @@ MAX_TEXT_BYTES = 160_000
 
 
 def duty_of(payload: Payload, turn: int) -> str:
-    """Return the key of the duty a message fulfils: a turn, or the result of a task."""
-    return f"result:{payload.task_id}" if isinstance(payload, InformTaskResult) else duty_of_turn(turn)
+    """Return the key of the duty a message fulfils: a turn, the result of a task, a question of a task, or the answer to one."""
+    match payload:
+        case InformTaskResult(task_id=task_id):
+            return f"result:{task_id}"
+        case TaskQuestion(task_id=task_id, number=number):
+            return f"question:{task_id}:{number}"
+        case Decision(task_id=str(task_id), number=number):
+            return duty_of_answer(task_id, number)
+        case _:
+            return duty_of_turn(turn)
+
+
+def duty_of_answer(task_id: TaskId, number: int) -> str:
+    """Return the key of the duty to answer what a task asks."""
+    return f"answer:{task_id}:{number}"
 
 
 def duty_of_turn(turn: int) -> str:
@@ -129,6 +153,7 @@ class Outbox:
         assert history.state is not None
         message_id = MessageId(self.ids.new("m"))
         header = Header(
+            version=version_of(payload),
             message_id=message_id,
             comm_id=history.comm_id,
             sender=self.me,

@@ -58,34 +58,29 @@ class Memories:
         self._failed: OrderedDict[CommId, int] = OrderedDict()
         """How much was left out when a summary failed: it is tried again when as much more is, and not in each turn."""
 
-    async def remembered(self, view: GroupView, there: frozenset[str]) -> GroupView:
+    async def remembered(self, view: GroupView) -> GroupView:
         """Leave out of a view what the agent's part has it not be shown, and tell what it remembers instead.
 
         Args:
             view: What its author has it be shown.
-            there: The names of all that is in its record.
         """
         memory = None if view.part is None else view.part.memory
         if memory is None:
             return view
-        told = heard_in(view.log)
+        told = heard_in(view)
         items = [item for item in view.log if told.get(name_of_entry(item))]
         shown = _shown(items, memory, view)
         left_out = [item for item in items if name_of_entry(item) not in shown]
-        parts = [await self._summary(view, memory, left_out, told, there), await self._recalled(view, memory, told, shown, there)]
+        parts = [await self._summary(view, memory, left_out, told), await self._recalled(view, memory, told, shown)]
         return replace(without(view, set(map(name_of_entry, left_out))), memory="\n\n".join(filter(None, parts)))
 
-    async def _summary(
-        self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]], there: frozenset[str]
-    ) -> str:
+    async def _summary(self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]]) -> str:
         if memory.summary is None:
             return ""
         comm_id, known = view.charter.comm_id, None
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
                 known = await self._store.summary(comm_id)
-            if known is not None and not known.covers <= there:  # what it holds was struck since
-                known = None
             covered = frozenset[str]() if known is None else known.covers
             new = [item for item in left_out if name_of_entry(item) not in covered]
             if min(len(new), len(left_out) - self._failed.get(comm_id, 0)) >= memory.summary:
@@ -133,9 +128,7 @@ class Memories:
             raise ModelError("The model gave an empty summary.")
         return answer.text.strip()
 
-    async def _recalled(
-        self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str], there: frozenset[str]
-    ) -> str:
+    async def _recalled(self, view: GroupView, memory: Memory, told: Mapping[str, Sequence[Heard]], shown: frozenset[str]) -> str:
         if memory.relevant is None:
             return ""
         comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
@@ -143,12 +136,12 @@ class Memories:
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
-                await self._store.remember(user, comm_id, passages, there)
+                await self._store.remember(user, comm_id, passages)
                 found = await self._store.recall(user, words, memory.relevant, {(comm_id, name) for name in shown})
         except (IoaError, TimeoutError) as error:
             _log.warning("not_recalled", agent_id=view.me, comm_id=comm_id, turn=view.state.turn, error=reason_of(error))
             return ""
-        known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and not struck since
+        known = [one for one in found if one.comm_id != comm_id or one.name in told]  # and its author has it be shown
         lines = [shortened(one.text, _MAX_PASSAGE_BYTES) for one in known]
         return "\n".join(["What was said earlier, here or in other groups, and may matter:", *lines]) if lines else ""
 

@@ -33,6 +33,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -102,6 +103,8 @@ class GroupSession:
         self._unsaid: dict[str, Message] = {}
         """What an earlier session prepared and may not have said, by the keys of the duties."""
         self._meter = Meter()
+        self._forgotten: Sequence[tuple[int, int]] = ()
+        """What was struck that this member remembers no more."""
 
     @property
     def me(self) -> AgentId:
@@ -173,10 +176,21 @@ class GroupSession:
             await self._repair()  # whoever was away acts on nothing that is long over
         async with asyncio.TaskGroup() as duties:
             while not self.ended:
+                await self._forget_struck()
                 self._act(duties)
                 await self._follow()
             self._drop_duties(keep=frozenset())
+            await self._forget_struck()
         await self._close()
+
+    async def _forget_struck(self) -> None:
+        """Forget what was struck before anything else is decided; who still decides by it has been overtaken."""
+        comm_id, struck = self._history.comm_id, self._history.struck
+        if struck != self._forgotten:
+            self._drop_duties(keep=frozenset(self._due()))
+            there = self._history.there()
+            await until_answered(lambda: self._outbox.store.keep_only(comm_id, there), comm_id=comm_id, agent_id=self.me)
+            self._forgotten = struck
 
     async def _follow(self) -> None:
         """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
@@ -373,7 +387,8 @@ class GroupSession:
         if isinstance(said, Decision):
             self._tell(Decided, choice=said.choice, why=said.content, **about)
         else:
-            self._tell(listening.Said, kind=said.type, content=getattr(said, "content", ""), **about)
+            content = said.text if isinstance(said, AskUser) else getattr(said, "content", "")
+            self._tell(listening.Said, kind=said.type, content=content, **about)
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state

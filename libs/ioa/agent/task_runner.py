@@ -22,6 +22,7 @@ from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
+from ioa.agent.inquiring import ASK, Inquire, Inquirer, Inquiring, Inquiry
 from ioa.agent.lease import TaskLease
 from ioa.agent.listening import ModelCalled, TaskEvent, TaskStarted
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
@@ -109,6 +110,7 @@ class TaskRunner:
             meter=meter,
             seek=self._seek(task_id),
             ask=self._ask(history, task_id, meter),
+            inquire=_inquire_nobody,
             tell=self._tell(history, task_id),
         )
         patience = view.state.limits.floor_timeout
@@ -120,7 +122,8 @@ class TaskRunner:
         meter.decided_by = DecidedBy(kind="function")
         if outcome is TaskOutcome.FAILED:
             return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said[:_MAX_WHY_CHARS])
-        return Discussion(content=shortened(said, MAX_TEXT_BYTES))
+        names = view.offer.writes if view.offer is not None else ()
+        return Discussion(content=shortened(said, MAX_TEXT_BYTES), writes=dict.fromkeys(names, "") if len(names) == 1 else {})
 
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
         """Work out a result and journal it."""
@@ -232,6 +235,7 @@ class TaskRunner:
             meter=meter,
             seek=self._seek(view.spec.task_id),
             ask=self._ask(history, view.spec.task_id, meter),
+            inquire=self._inquire(history, view.spec.task_id),
             tell=self._tell(history, view.spec.task_id),
         )
 
@@ -257,6 +261,11 @@ class TaskRunner:
             return await self.ports.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
 
         return lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT)
+
+    def _inquire(self, history: GroupHistory, task_id: TaskId) -> Inquire:
+        """How a task asks people and other agents, whichever thread it runs in."""
+        loop, inquirer = asyncio.get_running_loop(), Inquirer(self.outbox, history, task_id)
+        return lambda inquiry: Inquiring.start(inquirer.ask(inquiry), loop, ASK)
 
     def _tell(self, history: GroupHistory, task_id: TaskId) -> Callable[[type[TaskEvent], Mapping[str, Any]], None]:
         """How a task tells its agent's listeners of an event, whichever thread it runs in."""
@@ -342,6 +351,11 @@ def no_model(agent_id: str) -> InvalidInputError:
     return InvalidInputError(
         f"Agent {agent_id!r} needs a language model, and has none.", hint="Set IOA_LLM_MODEL, or give the agent a model of its own."
     )
+
+
+def _inquire_nobody(_inquiry: Inquiry) -> NoReturn:
+    """Refuse a question of a function that speaks in a turn."""
+    raise InvalidInputError("Only a task asks by its context.", hint="In a turn @agent.speak asks: view.ask(…).")
 
 
 async def _wait_for_team() -> NoReturn:

@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import GivenOut, Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace_line
 from ioa.agent.history import GroupHistory
+from ioa.agent.inquiring import WITHIN, Inquire, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
@@ -168,6 +170,7 @@ class RunningTask:
         meter: Meter,
         seek: Seek,
         ask: Ask,
+        inquire: Inquire,
         tell: Callable[[type[TaskEvent], Mapping[str, Any]], None],
     ) -> None:
         self.task_id = task_id
@@ -186,6 +189,7 @@ class RunningTask:
         self._meter = meter
         self._seek = seek
         self._ask = ask
+        self._inquire = inquire
         self._tell = tell
         self._under_way: set[UnderWay[Any]] = set()
         self._trace = bytearray()
@@ -235,6 +239,18 @@ class RunningTask:
         if stream:
             chatting.when_done(lambda _: self._hear(""))
         return chatting
+
+    def ask(
+        self,
+        text: str,
+        *,
+        default: str,
+        options: Sequence[str] = (),
+        within: timedelta = WITHIN,
+        role: str | None = None,
+    ) -> Inquiring:
+        """Ask who gave out the task, or the user of the goal."""
+        return self._followed(self._inquire(Inquiry(text, default, tuple(options), role, within)))
 
     def _hear(self, draft: str) -> None:
         self.draft = draft

@@ -36,6 +36,7 @@ def create(
     ] = [],  # noqa: B006
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and sees everything.")] = [],  # noqa: B006
     gateway: Annotated[list[str], typer.Option("--gateway", metavar="NAME", help="Lets others in by HTTP, for any user.")] = [],  # noqa: B006
+    seat: Annotated[list[str], typer.Option("--seat", metavar="NAME", help="Answers as this person in teams.")] = [],  # noqa: B006
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
@@ -59,8 +60,10 @@ def create(
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, parse_tenant, plan_of
+        from ioa.protocol.team import seat_of
 
         whose = parse_tenant(tenant)
+        pool = [*pool, *map(seat_of, seat)]
         plan = plan_of(pool, user, observer, admin, auditor, callout=callout, tenant=whose, limits=limit, gateways=gateway)
         create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 

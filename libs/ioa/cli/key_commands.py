@@ -17,7 +17,7 @@ keys = typer.Typer(no_args_is_help=True, help="Who comes in by HTTP, through the
 def create(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the key is called.", show_default=False)],
     scope: Annotated[
-        str, typer.Option("--scope", metavar="SCOPES", help="What it is for, with commas between.")
+        str, typer.Option("--scope", metavar="SCOPES", help="What it is for, with commas between; seats:NAME answers as a person.")
     ] = "goals:read,goals:write,agents:read",
     user: Annotated[
         str | None,

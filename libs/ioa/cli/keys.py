@@ -12,16 +12,16 @@ from rich.table import Table
 
 from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.whoami import ADMIN, ask_user
+from ioa.adapters.nats.whoami import ask_user
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, written_key
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, Scope, digest_of_secret, is_scope, written_key
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import LOCAL, UserId, parse_agent_id
+from ioa.protocol.ids import ADMIN, LOCAL, UserId, parse_agent_id
 from ioa.protocol.labels import read_labels, refuse_reserved
 
 _ID_BYTES, _SECRET_BYTES = 6, 32
@@ -45,8 +45,8 @@ async def create_key(
         InvalidInputError: A scope or a label is none, or it is not said whose the key is to be.
     """
     wanted = dict.fromkeys(scope.strip() for scope in scopes)
-    if unknown := [scope for scope in wanted if scope not in {one.value for one in Scope}]:
-        raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}.")
+    if unknown := [scope for scope in wanted if not is_scope(scope)]:
+        raise InvalidInputError(f"There is no scope {', '.join(unknown)}.", hint=f"There are {', '.join(Scope)}, and seats:NAME.")
     borne = read_labels(labels)
     refuse_reserved(borne)
     async with _open_keys(url) as (store, me):

@@ -7,10 +7,8 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.text import Text
 
@@ -22,40 +20,40 @@ from ioa.beside import beside
 from ioa.cli.following import tell_result
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
-from ioa.client.seat import Awaited, Reply, Seat, awaited_of, item_of, people_in
+from ioa.client.documents import told
+from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
+from ioa.client.seat import Awaited, Reply, Seat, item_of, people_in
+from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
-from ioa.group.policy.offer import Offer
-from ioa.group.policy.watching import NAMING, nameable
-from ioa.group.requests import GroupSnapshot
+from ioa.group.policy.watching import nameable
 from ioa.group.state import Ask
 from ioa.hosting.place import PATIENCE
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import check_texts
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import AgentId, GoalName
-from ioa.protocol.messages import Conclusion, Decision, Discussion, Message, Thinking
-from ioa.protocol.policy import Guard
-from ioa.protocol.team import person_of
+from ioa.protocol.ids import GoalName
+from ioa.protocol.messages import Conclusion, Decision, Discussion
+from ioa.protocol.team import TeamSpec, person_of
 from ioa.runtime.exit_code import ExitCode
-
-_PAGE_ENTRIES = 32
 
 
 async def show_waiting(url: str | None, person: str | None, terminal: Terminal) -> None:
-    """List what waits for one person, as its member; or for anybody, as a user sees it."""
+    """List what waits for one person, as its member; or for anybody, as a user sees it, with what groups ask that user."""
+    asked: Sequence[OpenQuestion] = ()
     async with _open(url) as (system, network):
         if person is None:
             found = [one async for one in waiting_for_anybody(system)]
+            asked = [one async for one in questions_waiting(system)]
         else:
             found = [one async for one in Seat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
-        terminal.document([document(one) for one in found])
+        terminal.document([*(told(AwaitedDocument.of(one)) for one in found), *(told(QuestionDocument.of(one)) for one in asked)])
         return
-    for one in found:
-        terminal.print(Text(in_words_of(one)))
-    if not found:
+    for line in (*map(in_words_of, found), *map(question_in_words, asked)):
+        terminal.print(Text(line))
+    if not found and not asked:
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
 
@@ -67,11 +65,26 @@ async def give_answer(url: str | None, item: str, reply: Reply, person: str | No
         ConflictError: It came too late.
     """
     async with _open(url) as (system, network):
+        if person is None and await is_question(system, item):
+            await answer_question(system, item, _answer_in(reply))
+            terminal.document({"item": item}) if terminal.as_json else terminal.print(Text(f"Taken: {item}."))
+            return
         who = person or await who_answers(system, item)
         seq = await Seat(network, who, SystemClock()).answer(item, reply)
     if terminal.as_json:
         terminal.document({"item": item, "as": who, "seq": seq})
     terminal.print(Text(f"Taken: {item} of {who}, entry {seq}."))
+
+
+def _answer_in(reply: Reply) -> str:
+    """Return the answer to a question, which is a text or an option.
+
+    Raises:
+        InvalidInputError: It is neither, or both.
+    """
+    if reply.fields or bool(reply.text) == bool(reply.choose):
+        raise InvalidInputError("A question is answered by a text, or by --choose and an option.")
+    return reply.choose or reply.text
 
 
 ReadLine = Callable[[str], Awaitable[str]]
@@ -129,7 +142,7 @@ async def _ask(awaited: Awaited, read_line: ReadLine) -> Reply:
     choose = await read_line("choose" if offered.options else f"on to {' | '.join(choices)} (or nothing)") if choices else ""
     text = await read_line("why" if offered.options else "you")
     fields = {blank.name: await read_line(f"{blank.name}, {_asked_for(blank)}") for blank in offered.form}
-    if choose in _naming(offered):
+    if choose in naming(offered):
         fields["members"] = await read_line(f"whom of {', '.join(nameable(awaited.state, choose))}")
     return Reply(text, choose or None, {name: value for name, value in fields.items() if value})
 
@@ -155,7 +168,7 @@ async def _read_line(terminal: Terminal, asked: str) -> str:
 
 
 def _person_as(order: GoalOrder, role: str) -> str:
-    assert order.team is not None, "it was made of a team file"
+    assert isinstance(order.team, TeamSpec), "it was made of a team"
     people = {
         one.name: person_of(filling.agents[0])
         for one, filling in zip(order.team.policy.roles, order.team.fillings, strict=True)
@@ -166,7 +179,7 @@ def _person_as(order: GoalOrder, role: str) -> str:
     return people[role]
 
 
-def read_reply(text: str, choose: str | None, fields: Sequence[str]) -> Reply:
+def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> Reply:
     """Make an answer of what a command was given.
 
     Raises:
@@ -179,59 +192,7 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str]) -> Reply:
             raise InvalidInputError(f"--field {pair} fills nothing in.", hint="Write --field NAME=VALUE.")
         pairs[name] = value
     check_texts([text, choose or "", pairs], "answer")
-    return Reply(text, choose, pairs)
-
-
-def document(awaited: Awaited) -> dict[str, Any]:
-    """Return what waits for a person as programs read it."""
-    offered, last = awaited.offer, awaited.last
-    words = last.payload if last is not None and isinstance(last.payload, Discussion) else None
-    return {
-        "item": awaited.item,
-        "as": person_of(awaited.me),
-        "kind": awaited.kind,
-        "goal": awaited.goal,
-        "comm_id": awaited.state.comm_id,
-        "turn": awaited.state.turn,
-        "node": awaited.part.node,
-        "told": list(awaited.part.prompts),
-        "until": awaited.until.isoformat() if awaited.until is not None else None,
-        "options": list(offered.options) or [*offered.go, *offered.next_speakers],
-        "default": offered.default or None,
-        "about": offered.about,
-        "fields": {blank.name: in_words(blank) for blank in offered.form},
-        "required": [blank.name for blank in offered.form if blank.required],
-        "members": {choice: list(nameable(awaited.state, choice)) for choice in _naming(offered)},
-        "guards": [_guard_in_words(one) for one in offered.guards],
-        "draft": offered.reviewed,
-        "again": bool(offered.again),
-        "last": None if last is None or words is None else {"sender": last.header.sender, "content": words.content},
-    }
-
-
-async def waiting_for_anybody(system: SystemClient) -> AsyncIterator[Awaited]:
-    """Yield what waits for any person in a group that is open."""
-    before, complete = None, False
-    while not complete:
-        page = await system.groups(before=before, open_only=True)
-        for group in page.groups:
-            for person in people_in(group.state):
-                awaited = None if group.charter is None else awaited_of(group.charter, group.state, person)
-                if awaited is not None:
-                    yield replace(awaited, last=await _last_heard(system, group, person))
-        before, complete = page.before, page.before is None
-
-
-async def _last_heard(system: SystemClient, group: GroupSnapshot, person: AgentId) -> Message | None:
-    """Return what a person has heard last, as its own reading of the log tells it."""
-    before = group.seq + 1
-    while entries := await system.entries_before(group.state.comm_id, before=before, limit=_PAGE_ENTRIES):
-        for stored in reversed(entries):
-            event = stored.entry.event
-            if isinstance(event, Said) and person in stored.entry.audience and not isinstance(event.message.payload, Thinking):
-                return event.message
-        before = entries[0].seq
-    return None
+    return Reply(text, choose, pairs, passes)
 
 
 async def who_answers(system: SystemClient, item: str) -> str:
@@ -265,37 +226,30 @@ _ABOUT: Mapping[Ask, str] = {
 
 def in_words_of(awaited: Awaited) -> str:
     """Say what waits for a person, as it is listed."""
-    told, offered = document(awaited), awaited.offer
-    place = f" at {told['node']}" if told["node"] else ""
+    waits, offered = AwaitedDocument.of(awaited), awaited.offer
+    place = f" at {waits.node}" if waits.node else ""
     about = f" {_ABOUT[offered.about]}" if offered.about else ""
-    lines = [f"{told['item']}  {told['as']} is {_ASKS[awaited.kind]}{about}{place}"]
+    lines = [f"{waits.item}  {waits.person} is {_ASKS[awaited.kind]}{about}{place}"]
     lines.append(f"    {awaited.goal}")
-    lines += [f"    {prompt}" for prompt in told["told"]]
-    lines += [f"    {told['last']['sender']}: {told['last']['content']}"] if told["last"] else []
-    lines += ["    what was passed is said again by the item alone"] if told["again"] else []
-    lines += ["    what you say is a draft: others hear it once it is passed"] if told["draft"] else []
-    lines += [f"    your words: {guard}" for guard in told["guards"]]
-    lines += [f"    --choose {' | '.join(told['options'])}"] if told["options"] else []
+    lines += [f"    {prompt}" for prompt in waits.told]
+    lines += [f"    {waits.last.sender}: {waits.last.content}"] if waits.last else []
+    lines += ["    what was passed is said again by the item alone"] if waits.again else []
+    lines += ["    what you say is a draft: others hear it once it is passed"] if waits.draft else []
+    lines += [f"    your words: {guard}" for guard in waits.guards]
+    lines += [f"    --choose {' | '.join(waits.options)}"] if waits.options else []
     lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
-    lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in told["members"].items()]
-    default = f", then {told['default']}" if told["default"] else ""
-    lines += [f"    until {told['until']}{default}"] if told["until"] else []
+    lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
+    default = f", then {waits.default}" if waits.default else ""
+    lines += [f"    until {waits.until}{default}"] if waits.until else []
     return "\n".join(lines)
 
 
-def _naming(offered: Offer) -> Sequence[str]:
-    """Return the options that name members."""
-    return [one for one in offered.options if offered.about == "watch" and one in NAMING]
-
-
-def _guard_in_words(guard: Guard) -> str:
-    match guard.kind:
-        case "not_empty":
-            return "say something"
-        case "longest":
-            return f"have at most {guard.most:,} characters"
-        case "without":
-            return f"do without {', '.join(guard.words)}"
+def question_in_words(asked: OpenQuestion) -> str:
+    """Say what a group or a task asks its user, as it is listed."""
+    who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
+    lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {asked.text}"]
+    lines += [f"    --choose {' | '.join(asked.options)}"] if asked.options else []
+    return "\n".join((*lines, f"    until {asked.until.isoformat()}, then {asked.default}"))
 
 
 def _asked_for(blank: Blank) -> str:

@@ -17,7 +17,7 @@ As = Annotated[
 
 
 def waiting(person: As = None, url: Url = None, as_json: AsJson = False) -> None:
-    """List what waits for a person: a turn to speak, something to decide, a conclusion, with the item that answers it."""
+    """List what waits for people: turns to speak, something to decide, conclusions, questions to the user; each with its item."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.people import show_waiting
@@ -43,11 +43,14 @@ def answer(
         list[str],
         typer.Option("--field", metavar="NAME=VALUE", help="What a form is filled in with; several times.", show_default=False),
     ] = [],  # noqa: B006
+    passes: Annotated[bool, typer.Option("--pass", help="Say nothing in this turn, or leave a decision to its default.")] = False,
     person: As = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer as a person, once: the first answer counts, the same one again is that one, and a later one is told so.
+    """Answer as a person, or as the user what a group or a task asks.
+
+    The first answer counts, the same one again is that one, and a later one is told so.
 
     What was passed as a draft is said again by the item alone.
     """
@@ -56,5 +59,5 @@ def answer(
         from ioa.cli.people import give_answer, read_reply
         from ioa.cli.terminal import read_stdin
 
-        reply = read_reply(read_stdin() if text == "-" else text, choose, fields)
+        reply = read_reply(read_stdin() if text == "-" else text, choose, fields, passes=passes)
         run_to_end(give_answer(url, item, reply, person, Terminal(as_json=as_json)))

@@ -109,9 +109,51 @@ def plan(
 
 
 @team.command()
+def put(file: TeamFile, url: Url = None, as_json: AsJson = False) -> None:
+    """Keep a team under its own name, as the next version of it; goals can name it, and a version never changes.
+
+    What is the newest version already is put once. A name is whose first version it bears.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.teams import put_file
+
+        run_to_end(put_file(url, file, Terminal(as_json=as_json)))
+
+
+@team.command("list")
+def list_(url: Url = None, as_json: AsJson = False) -> None:
+    """List the teams that were put, each with its newest version and whose it is."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.teams import list_teams
+
+        run_to_end(list_teams(url, Terminal(as_json=as_json)))
+
+
+@team.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME[@VERSION]", help="A team that was put.", show_default=False)],
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a team that was put as a team file."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.teams import show_team
+
+        run_to_end(show_team(url, name, Terminal(as_json=as_json)))
+
+
+@team.command()
 def run(
-    file: TeamFile,
-    goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the file")] = None,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE|NAME", help="A team file, TOML or JSON, or a team that was put: NAME or NAME@VERSION.", show_default=False
+        ),
+    ],
+    goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the team")] = None,
     inputs: Inputs = [],  # noqa: B006
     timeout: Timeout = None,
     out: Out = None,
@@ -132,16 +174,19 @@ def run(
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.run import DEFAULT_OUT, Wanted, run_goal
-        from ioa.cli.teams import goal_of_team
+        from ioa.cli.teams import fetch_team, goal_of_team, is_file_of_team, read_team
         from ioa.protocol.goal_order import order_of
 
-        given, words = goal_of_team(file, goal)
+        named = None if is_file_of_team(file) else run_to_end(fetch_team(url, str(file)))
+        given = read_team(file) if named is None else named.team
+        words = goal_of_team(given, goal)
         if role is not None:
             from ioa.cli.people import play
 
             order = order_of(words, team=given, timeout=timeout)
             code = run_to_end(play(url, order, inputs, role, out or DEFAULT_OUT, Terminal(as_json=as_json, quiet=quiet)))
             raise typer.Exit(code)
-        wanted = Wanted(order_of(words, team=given, timeout=timeout), inputs, out, url, None, pool, allow_code)
+        team = given if named is None else str(named.reference)
+        wanted = Wanted(order_of(words, team=team, timeout=timeout), inputs, out, url, None, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)

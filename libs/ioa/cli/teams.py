@@ -1,4 +1,4 @@
-"""Team files: read, checked, drawn and tried, with no system in reach; and the goals that they are run for."""
+"""Team files: read, checked, drawn and tried, with no system in reach; put under their names; and the goals they are run for."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
+from ioa.protocol.named_teams import NamedTeam, TeamReference
 from ioa.protocol.policy_check import PolicyFinding, check
-from ioa.protocol.team import TeamError, TeamSpec, read_json, read_toml
+from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.runtime.exit_code import ExitCode
 
 _MAX_FILE_BYTES = 256_000
@@ -116,14 +117,73 @@ def _told(played: Played, width: int) -> str:
     return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{heard}{told}{refused}"
 
 
-def goal_of_team(file: Path, goal: str | None) -> tuple[TeamSpec, str]:
-    """Read a team file, and return what the team works at: what is wanted, else what the file says.
+async def put_file(url: str | None, file: Path, terminal: Terminal) -> None:
+    """Keep the team of a file under its own name.
 
     Raises:
-        InvalidInputError: As in `read_team`, or there is no goal.
+        InvalidInputError: As in `read_team`, or its name cannot be one.
+        ForbiddenError: The name is another user's.
     """
     team = read_team(file)
+    async with open_reached_system(url) as system:
+        put = await system.put_team(team)
+    if terminal.as_json:
+        terminal.document({"name": put.name, "version": put.version, "user": put.user})
+    terminal.print(Text(str(put.reference)))
+
+
+async def list_teams(url: str | None, terminal: Terminal) -> None:
+    """Tell which teams were put, by name."""
+    async with open_reached_system(url) as system:
+        rows = await system.teams()
+    if terminal.as_json:
+        terminal.document({"teams": [row.model_dump(mode="json") for row in rows]})
+    width = max([len(f"{row.name}@{row.version}") for row in rows], default=0)
+    for row in rows:
+        terminal.print(Text(f"{f'{row.name}@{row.version}':<{width}}  of {row.user}"))
+
+
+async def show_team(url: str | None, name: str, terminal: Terminal) -> None:
+    """Write a team that was put as a team file.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    shown = await fetch_team(url, name)
+    if terminal.as_json:
+        terminal.document({**shown.model_dump(mode="json", exclude={"team"}), "team": document_of(shown.team)})
+    terminal.result.print(
+        Text(f"# {shown.reference} of {shown.user}, {shown.at:%Y-%m-%d %H:%M} UTC\n{to_toml(shown.team)}"), soft_wrap=True
+    )
+
+
+async def fetch_team(url: str | None, name: str) -> NamedTeam:
+    """Read a team that was put, as `NAME` or `NAME@VERSION`.
+
+    Raises:
+        InvalidInputError: It can be no name.
+        NotFoundError: There is none.
+    """
+    async with open_reached_system(url) as system:
+        return await system.team(TeamReference.parse(name))
+
+
+def is_file_of_team(named: Path) -> bool:
+    """Whether a file is meant and no team that was put: it is there, or no team can be called so."""
+    try:
+        TeamReference.parse(str(named))
+    except InvalidInputError:
+        return True
+    return named.exists()
+
+
+def goal_of_team(team: TeamSpec, goal: str | None) -> str:
+    """Return what a team works at: what is wanted, else what its file says.
+
+    Raises:
+        InvalidInputError: There is no goal.
+    """
     words = goal or team.goal
     if not words:
         raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Say what it works at: --goal.")
-    return team, words
+    return words

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from ioa.client.history import conversation, conversation_before, heads_of_tree
+from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.watching import watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
@@ -24,7 +25,9 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, parse_goal_id
+from ioa.protocol.named_teams import NamedTeam, TeamReference, TeamRow
 from ioa.protocol.search import Search, SearchResult
+from ioa.protocol.team import TeamSpec
 
 File = str | PathLike[str]
 
@@ -195,6 +198,27 @@ class Client:
         name = await self._name(goal)
         await self.system.cancel(validate(CancelGroup, {"goal_id": name.goal_id, "why": why}), name.owner)
 
+    async def waiting(self, goal: str | GoalName | None = None) -> Sequence[OpenQuestion]:
+        """List what groups and their tasks ask the user of their goal, and nobody has answered yet.
+
+        Args:
+            goal: Of this goal, whosever it is; of all goals of one's own that are open if None, and for an admin of all.
+        """
+        if goal is None:
+            return [question async for question in questions_waiting(self.system)]
+        return [question for state in (await self.state(goal)).values() for question in questions_of(state)]
+
+    async def answer(self, item: str, text: str) -> None:
+        """Answer what `waiting` lists, once: the first answer counts, and the same answer again is that one.
+
+        Raises:
+            InvalidInputError: The item is none, or the answer none of the options.
+            NotFoundError: There is no such group.
+            ForbiddenError: The goal is somebody else's.
+            ConflictError: It is too late; the message says what counted.
+        """
+        await answer_question(self.system, item, text)
+
     async def goal(self, goal: str | GoalName) -> GoalStatus:
         """Look at one goal.
 
@@ -276,6 +300,30 @@ class Client:
         """
         return await self.system.search(validate(Search, {"needs": [{"text": need} for need in needs]}))
 
+    async def put_team(self, team: TeamSpec) -> NamedTeam:
+        """Keep a team under its own name, as the next version of it; what is the newest version already is put once.
+
+        Goals name it: `GoalOrder(goal=…, team="debate")`, or `"debate@3"` for one version. A later version changes no goal.
+
+        Raises:
+            InvalidInputError: Its name cannot be one.
+            ForbiddenError: The name is another user's.
+            OverQuotaError: The user has as many teams as he may.
+        """
+        return await self.system.put_team(team)
+
+    async def team(self, name: str) -> NamedTeam:
+        """Read a team that was put, by `NAME` in its newest version, or by `NAME@VERSION`.
+
+        Raises:
+            NotFoundError: There is none; it names what may have been meant.
+        """
+        return await self.system.team(TeamReference.parse(name))
+
+    async def teams(self) -> Sequence[TeamRow]:
+        """List the teams that were put, by name, each with its newest version and whose it is."""
+        return await self.system.teams()
+
     async def _comm_id(self, target: Target) -> CommId:
         return target.comm_id if isinstance(target, Group) else (await self._name(target)).comm_id
 
@@ -314,5 +362,10 @@ def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
     """Whether this is the goal that was ordered. What was only named, or stood in the order itself, is known by its name."""
     given = {one.name: one.sha256 for one in goal.inputs}
     files = all(given.get(one.name) == one.sha256 for one in order.inputs if isinstance(one, Artifact))
-    accepted = order.accepted(goal.name, goal.inputs).model_copy(update={"traceparent": goal.traceparent})
+    ours = {"traceparent": goal.traceparent}
+    if isinstance(order.team, str):
+        if goal.team is None or not (goal.team_name and order.names(TeamReference.parse(goal.team_name))):
+            return False
+        order, ours = order.with_team(goal.team), {**ours, "team_name": goal.team_name}
+    accepted = order.accepted(goal.name, goal.inputs).model_copy(update=ours)
     return files and len(given) == len(order.inputs) and accepted == goal

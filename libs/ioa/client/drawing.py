@@ -71,8 +71,14 @@ def _told(node: Node) -> Iterator[str]:
         yield f"{node.opens.role} opens"
     if node.form:
         yield f"fills in {', '.join(field.name for field in node.form)}"
+    if node.writes:
+        yield f"writes {', '.join(node.writes)}"
     if node.review is not None:
         yield f"reviewed by {node.review.by}"
+    if node.join == "all":
+        yield "waits for all that lead to it"
+    if node.take == "all":
+        yield "leaves by all ways in turn"
     if node.visits is not None:
         yield f"entered {_times(node.visits, 'time')} at most"
 

@@ -229,6 +229,7 @@ def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | 
         next_speakers=tuple(to) if len(to) > 1 else (),
         go=line.go,
         fields=_filled_in(line, offered),
+        writes=dict.fromkeys(offered.writes, ""),
     )
 
 
@@ -266,8 +267,9 @@ def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
         return "(says it again)"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}
     filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in told.items())
-    words = line.words or f"({speaker} speaks)"
-    return f"{words} [{filled}]" if filled else words
+    written = f"writes {', '.join(offered.writes)} (made up)" if offered.writes else ""
+    words, more = line.words or f"({speaker} speaks)", "; ".join(filter(None, (filled, written)))
+    return f"{words} [{more}]" if more else words
 
 
 def _end(state: GroupState, team: TeamSpec, left: Sequence[ScriptLine]) -> Played:

@@ -17,7 +17,9 @@ from typing import Literal
 
 from ioa.agent.history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.group.events import name_of
 from ioa.group.forms import Blank, read_value
+from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import TO_CONCLUDE, Offer, offer
 from ioa.group.policy.part import Part, part_of
 from ioa.group.policy.watching import check_step
@@ -30,7 +32,18 @@ from ioa.protocol.codec import encode_value, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, is_token
-from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Payload, phase_for_header, version_of
+from ioa.protocol.messages import (
+    Conclusion,
+    Decision,
+    Discussion,
+    Header,
+    Message,
+    Pass,
+    PassCause,
+    Payload,
+    phase_for_header,
+    version_of,
+)
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import seat_of
 from ioa.protocol.trace import span_of_message
@@ -46,6 +59,7 @@ class Awaited:
     Attributes:
         me: The person's seat.
         kind: Whether it is to say something, to decide, or to state the conclusion.
+        charter: What the group is there for, and by which policy.
         offer: What it may say or choose.
         part: What it plays, and is told.
         last: What it has heard last, as far as it was asked for.
@@ -53,7 +67,7 @@ class Awaited:
 
     me: AgentId
     kind: Literal["say", "decide", "conclude"]
-    goal: str
+    charter: Charter
     state: GroupState
     offer: Offer
     part: Part
@@ -63,6 +77,11 @@ class Awaited:
     def item(self) -> str:
         """By which it is answered: the group and the turn."""
         return f"{self.state.comm_id}.{self.state.turn}"
+
+    @property
+    def goal(self) -> str:
+        """What the group is to reach."""
+        return self.charter.goal
 
     @property
     def until(self) -> datetime | None:
@@ -81,11 +100,25 @@ class Reply:
         text: Its words, taken as they are.
         choose: The option, the way out or the next speaker that it chooses; several who speak side by side with commas between.
         fields: What it fills in, as it is written.
+        passes: Whether it has nothing to say, or leaves it to the default; its words then say why.
     """
 
     text: str = ""
     choose: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
+    passes: bool = False
+
+
+class TooLateError(ConflictError):
+    """The turn is over, or another answer was taken.
+
+    Attributes:
+        legal: The kinds of message that the seat could send now.
+    """
+
+    def __init__(self, message: str, legal: Sequence[str]) -> None:
+        super().__init__(message, hint="`ioa waiting` shows what is up to you.")
+        self.legal = legal
 
 
 class Seat:
@@ -101,11 +134,7 @@ class Seat:
     """
 
     def __init__(self, network: AgentNetwork, person: str, clock: Clock) -> None:
-        self.me = seat_of(person)
-        if not person or not is_token(self.me):
-            raise InvalidInputError(
-                f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
-            )
+        self.me = named(person)
         self._network = network
         self._clock = clock
 
@@ -132,12 +161,24 @@ class Seat:
         """Return what is up to this person under the item of `Awaited`.
 
         Raises:
-            ConflictError: It is not any more, or not yet; the message says why.
+            TooLateError: It is not any more, or not yet; the message says why.
             NotFoundError: There is no such group, or this person is not in it.
         """
         comm_id, turn = item_of(item)
         history = await self._history(comm_id)
-        return _awaited_as(history, self.me, turn)
+        return self._awaited_as(history, turn)
+
+    async def heard(self, comm_id: CommId) -> GroupHistory:
+        """Return what this person has heard in a group.
+
+        Raises:
+            NotFoundError: There is no such group, or this person is not in it.
+        """
+        return await self._history(comm_id)
+
+    def awaited_in(self, history: GroupHistory) -> Awaited | None:
+        """Say what is up to this person, by what it has heard; None if nothing is."""
+        return _awaited_in(history, self.me)
 
     async def follow(self, comm_id: CommId, *, every: timedelta = timedelta(seconds=0.5)) -> AsyncIterator[Message | Awaited]:
         """Yield what this person hears of others in a group, and what is up to it, each once and in order, until the group ends.
@@ -159,24 +200,44 @@ class Seat:
             else:
                 await asyncio.sleep(every.total_seconds())
 
-    async def answer(self, item: str, reply: Reply) -> int:
+    async def answer(self, item: str, reply: Reply, *, key: str | None = None) -> int:
         """Say an answer and return its place in the log; the same answer again has the same place.
 
+        Args:
+            item: What is answered.
+            reply: What is said.
+            key: Names the answer, for who cannot say to which turn it was sent: one of the same key is the same, whatever it says.
+
         Raises:
-            ConflictError: It came too late: the turn is over, or another answer was taken.
+            TooLateError: The turn is over, or another answer was taken.
             InvalidInputError: It is not what is asked for; the message says what is.
             NotFoundError: There is no such group, or this person is not in it.
         """
         comm_id, turn = item_of(item)
         history = await self._history(comm_id)
-        known = _said_before(history, self.me, turn, reply)
-        payload = known or _payload(_awaited_as(history, self.me, turn), reply, history)
-        answer = await self._network.say(self._message(history, payload, turn, after=0 if known else history.cursor))
+        message = None if key is None else self._said_under(key, history)
+        if message is None:
+            known = None if key is not None else _said_before(history, self.me, turn, reply)
+            payload = known or _payload(self._awaited_as(history, turn), reply, history)
+            message = self._message(history, payload, turn, after=0 if known else history.cursor, key=key)
+        answer = await self._network.say(message)
         if isinstance(answer, Rejected):
             if answer.code in _TOO_LATE:
-                raise _too_late(await self._history(comm_id), turn)
+                raise self._too_late(await self._history(comm_id), turn)
             raise InvalidInputError(answer.message, hint=f"`ioa waiting` shows what {item} asks for.")
         return answer.seq
+
+    async def has_said(self, comm_id: CommId, key: str) -> bool:
+        """Whether an answer of this key was taken.
+
+        Raises:
+            NotFoundError: There is no such group, or this person is not in it.
+        """
+        return self._said_under(key, await self._history(comm_id)) is not None
+
+    def _said_under(self, key: str, history: GroupHistory) -> Message | None:
+        message_id = _id_under(self.me, history.comm_id, key)
+        return next((one for one in history.messages() if one.header.message_id == message_id), None)
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""
@@ -197,13 +258,31 @@ class Seat:
         if history.state is not None and history.state.phase.is_terminal:
             await self._network.sync(Sync(comm_id=history.comm_id, agent_id=self.me, after=after))
 
-    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int) -> Message:
+    def _awaited_as(self, history: GroupHistory, turn: int) -> Awaited:
+        awaited = _awaited_in(history, self.me)
+        if awaited is None or awaited.state.turn != turn:
+            raise self._too_late(history, turn)
+        return awaited
+
+    def _too_late(self, history: GroupHistory, turn: int) -> TooLateError:
+        state, charter = history.state, history.charter
+        assert state is not None and charter is not None
+        why = f"Turn {turn} of {history.comm_id} is not yours to answer"
+        if state.phase.is_terminal:
+            why = f"The group {history.comm_id} has ended ({state.phase})"
+        elif not state.turn or turn < state.turn:
+            why = f"Turn {turn} of {history.comm_id} is over"
+        legal = [name_of(kind) for kind in legal_kinds(state, self.me, self._clock.now(), charter.policy)]
+        return TooLateError(f"{why}: nothing that you say now counts in it.", legal)
+
+    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int, key: str | None) -> Message:
         assert history.state is not None and history.charter is not None
-        message_id = MessageId(f"h{_digest(self.me, history.comm_id, turn, payload)}")
+        comm_id = history.comm_id
+        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else _id_under(self.me, comm_id, key)
         header = Header(
             version=version_of(payload),
             message_id=message_id,
-            comm_id=history.comm_id,
+            comm_id=comm_id,
             sender=self.me,
             state=phase_for_header(history.state.phase),
             turn=turn,
@@ -215,6 +294,20 @@ class Seat:
         return Message(header=header, payload=payload)
 
 
+def named(person: str) -> AgentId:
+    """Return a person's seat.
+
+    Raises:
+        InvalidInputError: Nobody can be called so.
+    """
+    seat = seat_of(person)
+    if not person or not is_token(seat):
+        raise InvalidInputError(
+            f"Nobody is called {person!r}.", hint="A person is what `human` names in the team file, or the role."
+        )
+    return seat
+
+
 def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message | None = None) -> Awaited | None:
     """Say what is up to a member as a group stands; None if nothing is."""
     policy = charter.policy
@@ -222,10 +315,10 @@ def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message |
         return None
     part = part_of(policy, state, me)
     if isinstance(state.stage, Concluding):
-        return Awaited(me, "conclude", charter.goal, state, TO_CONCLUDE, part, last)
+        return Awaited(me, "conclude", charter, state, TO_CONCLUDE, part, last)
     offered = offer(policy, state, me)
     assert offered is not None, "who is to speak is offered something"
-    return Awaited(me, "decide" if offered.options else "say", charter.goal, state, offered, part, last)
+    return Awaited(me, "decide" if offered.options else "say", charter, state, offered, part, last)
 
 
 def people_in(state: GroupState) -> tuple[AgentId, ...]:
@@ -236,13 +329,6 @@ def people_in(state: GroupState) -> tuple[AgentId, ...]:
 def _awaited_in(history: GroupHistory, me: AgentId) -> Awaited | None:
     assert history.charter is not None and history.state is not None
     return awaited_of(history.charter, history.state, me, next(reversed(history.messages()), None))
-
-
-def _awaited_as(history: GroupHistory, me: AgentId, turn: int) -> Awaited:
-    awaited = _awaited_in(history, me)
-    if awaited is None or awaited.state.turn != turn:
-        raise _too_late(history, turn)
-    return awaited
 
 
 def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: Reply) -> Payload | None:
@@ -259,6 +345,8 @@ def lacking(awaited: Awaited, reply: Reply) -> Sequence[Blank]:
 def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
     """Make a message of what a person answers."""
     offered = awaited.offer
+    if reply.passes:
+        return _pass(awaited, reply)
     if awaited.kind == "decide":
         return _decision(awaited, reply)
     if awaited.kind == "conclude":
@@ -275,7 +363,14 @@ def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
         raise InvalidInputError(f"Fill in {', '.join(blank.name for blank in missing)} too.")
     kinds = {blank.name: blank.kind for blank in offered.form}
     filled = {name: read_value(kinds.get(name, "text"), written) for name, written in reply.fields.items()}
-    return validate(Discussion, {"content": reply.text, "fields": filled, **_chosen(offered, reply.choose)})
+    written = dict.fromkeys(offered.writes, "") if len(offered.writes) == 1 else {}
+    return validate(Discussion, {"content": reply.text, "fields": filled, "writes": written, **_chosen(offered, reply.choose)})
+
+
+def _pass(awaited: Awaited, reply: Reply) -> Pass:
+    if awaited.kind == "conclude" or awaited.offer.again or reply.choose or reply.fields:
+        raise InvalidInputError("Whoever passes chooses nothing; a conclusion, and a draft that was passed, cannot be passed over.")
+    return validate(Pass, {"cause": PassCause.NOTHING_TO_ADD, "content": reply.text})
 
 
 def _decision(awaited: Awaited, reply: Reply) -> Decision:
@@ -308,6 +403,8 @@ def _names(written: str | None) -> tuple[str, ...]:
 
 def _is_same(payload: Payload, reply: Reply) -> bool:
     """Whether a message is what a person answers now."""
+    if reply.passes:
+        return isinstance(payload, Pass) and payload.content == reply.text
     match payload:
         case Decision(choice=choice, content=content, members=members):
             return (choice, content, members) == (reply.choose, reply.text, _names(reply.fields.get("members")))
@@ -338,17 +435,13 @@ def item_of(item: str) -> tuple[CommId, int]:
     return CommId(comm_id), int(turn)
 
 
-def _too_late(history: GroupHistory, turn: int) -> ConflictError:
-    state = history.state
-    assert state is not None
-    why = f"Turn {turn} of {history.comm_id} is not yours to answer"
-    if state.phase.is_terminal:
-        why = f"The group {history.comm_id} has ended ({state.phase})"
-    elif not state.turn or turn < state.turn:
-        why = f"Turn {turn} of {history.comm_id} is over"
-    return ConflictError(f"{why}: nothing that you say now counts in it.", hint="`ioa waiting` shows what is up to you.")
+def _id_of(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> MessageId:
+    return _digest([me, comm_id, turn, payload.model_dump(mode="json")])
 
 
-def _digest(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> str:
-    said = encode_value([me, comm_id, turn, payload.model_dump(mode="json")])
-    return hashlib.sha256(said).hexdigest()[:32]
+def _id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+    return _digest([me, comm_id, {"key": key}])
+
+
+def _digest(said: object) -> MessageId:
+    return MessageId(f"h{hashlib.sha256(encode_value(said)).hexdigest()[:32]}")

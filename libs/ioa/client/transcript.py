@@ -18,19 +18,34 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     MessageRefused,
+    QuestionAnswered,
     RepetitionRefused,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
     Unheard,
 )
-from ioa.group.state import Asking, Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
+from ioa.group.state import (
+    Asking,
+    Awaiting,
+    Charter,
+    ClosedTask,
+    Concluding,
+    Ended,
+    GroupState,
+    OpenTask,
+    Paused,
+    Task,
+    WaitingTask,
+)
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -44,9 +59,11 @@ from ioa.protocol.messages import (
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskQuestion,
     Thinking,
     rejects_of,
 )
+from ioa.protocol.questions import Question
 from ioa.protocol.usage import Usage
 
 CONTROL_PLANE = "·"
@@ -191,6 +208,10 @@ class Transcript:
                 return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
             case RepetitionRefused(by=by, repeats_turn=repeats_turn):
                 return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
+            case QuestionAnswered(task_id=task_id, answer=answer, by=by):
+                return [(by, "answer", f"{task_id}: {answer}" if task_id else answer, Tone.PLAIN, ())]
+            case SubgroupAsked(task_id=task_id, subgroup=subgroup, question=asked):
+                return [(CONTROL_PLANE, "question", f"{task_id}: {subgroup} asks: {asked.text}", Tone.PLAIN, ())]
             case MessageRefused(by=by):
                 return [(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET, ())]
             case TimerFired() | Unheard():
@@ -275,11 +296,21 @@ def _of_message(message: Message) -> list[_Words]:
 
 def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:  # noqa: C901 - one flat case for each kind
     match message.payload:
-        case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields):
+        case Discussion(content=content, next_speaker=next_speaker, next_speakers=several, go=go, fields=fields, writes=writes):
             named = ", ".join(several) or next_speaker
             to = f"to {named}: " if named else f"on to {go}: " if go else ""
             filled = f" [{', '.join(f'{name} = {value}' for name, value in fields.items())}]" if fields else ""
-            return [(speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())]
+            said = (speaker, "discussion", f"{to}{content}{filled}", Tone.PLAIN, ())
+            return [
+                said,
+                *((speaker, "writes", f"{name}: {text}" if text else name, Tone.PLAIN, ()) for name, text in writes.items()),
+            ]
+        case AskUser() as asked:
+            return [(speaker, "question", _in_words(asked), Tone.PLAIN, ())]
+        case TaskQuestion(task_id=task_id) as asked:
+            return [(speaker, "question", f"{task_id}: {_in_words(asked)}", Tone.PLAIN, ())]
+        case Decision(task_id=str(task_id), choice=choice, content=content):
+            return [(speaker, "answer", f"{task_id}: {choice}{f': {content}' if content else ''}", Tone.PLAIN, ())]
         case Decision(choice=choice, content=content, members=members):
             chosen = " ".join((choice, *members))
             return [(speaker, "decision", f"{chosen}: {content}" if content else chosen, Tone.PLAIN, ())]
@@ -305,6 +336,11 @@ def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:  # noqa: C9
             return [(speaker, "thinking", note or "still deciding what to say", Tone.QUIET, ())]
         case Conclusion() as conclusion:
             return _of_conclusion(speaker, conclusion)
+
+
+def _in_words(asked: Question) -> str:
+    chosen = f" ({' | '.join(asked.options)})" if asked.options else ""
+    return f"{asked.text}{chosen}; {asked.default} stands from {asked.until:%Y-%m-%d %H:%M} UTC on"
 
 
 def _of_conclusion(speaker: AgentId, said: Conclusion) -> list[_Words]:
@@ -382,7 +418,9 @@ def what_lacks(degraded: Degraded) -> str:
 
 def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
-    if after.floor and before.floor not in ((), after.floor):
+    if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
+        words.append((CONTROL_PLANE, "timer", f"nobody answered in time: {before.stage.default} stands", Tone.BAD, ()))
+    elif after.floor and before.floor not in ((), after.floor):
         silent = [agent_id for agent_id in before.floor if agent_id not in after.floor] or before.floor
         have = "has" if len(after.floor) == 1 else "have"
         text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
@@ -391,6 +429,9 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
     for task in after.open_tasks:
         earlier = before.task(task.task_id)
+        if isinstance(earlier, OpenTask) and earlier.question is not None and task.question is None:
+            text = f"{task.task_id}: nobody answered in time: {earlier.question.default} stands"
+            words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
             words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
     return words

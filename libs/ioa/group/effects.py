@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
+from ioa.group.state import Awaiting, ClosedTask, Ended, GroupState, OpenTask, ParentTask
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -43,7 +44,27 @@ class CancelSubgroup:
     why: str
 
 
-Effect = PublishResult | ReportToParent | CancelSubgroup
+@dataclass(frozen=True)
+class AskParent:
+    """Tell the parent group what a nested team asks, and in which turn."""
+
+    parent: ParentTask
+    subgroup: CommId
+    number: int
+    question: Question
+
+
+@dataclass(frozen=True)
+class AnswerSubgroup:
+    """Tell a nested team what was answered to what it has asked in a turn, and by whom."""
+
+    subgroup: CommId
+    turn: int
+    answer: str
+    by: str
+
+
+Effect = PublishResult | ReportToParent | CancelSubgroup | AskParent | AnswerSubgroup
 
 
 def owed_effects(state: GroupState) -> tuple[Effect, ...]:
@@ -52,8 +73,13 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
     may be paid again.
     """
-    cancelled = [cancel_subgroup(state, task) for task in state.tasks if isinstance(task, ClosedTask) and task.subgroup]
-    return (*_conclusion(state), *cancelled)
+    of_tasks: list[Effect] = []
+    for task in state.tasks:
+        if isinstance(task, ClosedTask) and task.subgroup:
+            of_tasks.append(cancel_subgroup(state, task))
+        elif isinstance(task, OpenTask) and task.subgroup and task.question is not None and task.question.answer is not None:
+            of_tasks.append(AnswerSubgroup(task.subgroup, task.question.number, task.question.answer, task.question.by))
+    return (*_asked(state), *_conclusion(state), *of_tasks)
 
 
 def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
@@ -61,6 +87,15 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
     assert task.subgroup is not None
     served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
     return CancelSubgroup(task.subgroup, served, GoalName(state.user, state.goal_id), task.why or "its task is closed")
+
+
+def _asked(state: GroupState) -> tuple[Effect, ...]:
+    """Return what a nested team asks who gave out its task."""
+    stage = state.stage
+    if not isinstance(stage, Awaiting) or state.parent is None:
+        return ()
+    question = Question(text=stage.text, options=stage.options, default=stage.default, until=stage.until)
+    return (AskParent(state.parent, state.comm_id, state.turn, question),)
 
 
 def _lent(state: GroupState) -> Usage:

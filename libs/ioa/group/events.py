@@ -13,15 +13,16 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import Charter, Gathering, GroupState, ParentTask, Sketch
+from ioa.group.state import Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, plain, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
+from ioa.protocol.questions import Answer, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 
@@ -160,6 +161,36 @@ class SubgroupClosed(Model):
     decisions: tuple[Decisions, ...] = ()
 
 
+class QuestionAnswered(Model):
+    """Somebody without the floor answered what was asked out of the group, or what a task asks.
+
+    Attributes:
+        turn: The turn in which it was asked; 0 of a task's question.
+        task_id: The task that asks.
+        number: Which of its questions is meant.
+        by: The user, or who gave out the task that the group serves.
+    """
+
+    type: Literal["question_answered"] = "question_answered"
+    at: Time
+    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    task_id: Annotated[TaskIdField | None, Field(exclude_if=operator.not_)] = None
+    number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    answer: Answer
+    by: Annotated[str, Field(max_length=200)]
+
+
+class SubgroupAsked(Model):
+    """A nested team asks who gave out its task; `question` is what, and `number` the turn in which it does."""
+
+    type: Literal["subgroup_asked"] = "subgroup_asked"
+    at: Time
+    task_id: TaskIdField
+    subgroup: CommIdField
+    number: Annotated[int, Field(ge=1)]
+    question: Question
+
+
 class Unheard(Model):
     """Something that a member was not told, and by which it has the floor, or has it no more. Only what is shown holds it."""
 
@@ -178,6 +209,8 @@ ControlEvent = (
     | MessageRefused
     | SubgroupOpened
     | SubgroupClosed
+    | QuestionAnswered
+    | SubgroupAsked
 )
 """What the control plane has to say."""
 
@@ -213,10 +246,17 @@ def files_of(event: Event) -> tuple[Artifact, ...]:
             return ()
 
 
+class TaskDecision(Decision):
+    """The kind of a decision that answers what a task asks. It only names a row of the table: what travels is a decision."""
+
+
 def kind_of(event: Event) -> Kind:
     """Find the event's row in the transition table."""
     assert not isinstance(event, Unheard), "what a member was not told moves no group"
-    return type(event.message.payload) if isinstance(event, Said) else type(event)
+    if not isinstance(event, Said):
+        return type(event)
+    payload = event.message.payload
+    return TaskDecision if isinstance(payload, Decision) and payload.task_id is not None else type(payload)
 
 
 def name_of(kind: Kind) -> str:
@@ -229,7 +269,8 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3, of version 4 where not all hear all, and of version 5 with what only policies of level 6 hold.
+    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, and of version 6 with what only
+    groups of level 7 know.
 
     Attributes:
         audience: Who is told what happened.
@@ -237,7 +278,7 @@ class Entry(Model):
         chain: For each member the sequence of the entry before this one that it may see; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5], known_up_to(5)] = 1
+    version: Annotated[Literal[1, 2, 3, 4, 5, 6], known_up_to(6)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
@@ -254,22 +295,29 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
+        version = 6 if isinstance(event, QuestionAnswered | SubgroupAsked) else _version_of(state)
         if chain:
-            version = 5 if _version_of(state) == 5 else 4
-            return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
-        return cls(version=_version_of(state), event=event, audience=audience, state=state)
+            return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+        return cls(version=version, event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether a member may see this entry, if only that there is one."""
         return agent_id in self.audience or agent_id in self.noticed
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5]:
+def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6]:
+    if state.limits.level >= QUESTIONS and _asks(state):
+        return 6
     if state.course is not None:
         if state.course.level:
-            return 5
+            return 6 if state.course.level >= FORKS else 5
         return 3 if state.limits.level >= ASKS_AND_GATHERINGS else 2
     return 3 if state.tally is not None or state.dearest_turn or isinstance(state.stage, Gathering) else 1
+
+
+def _asks(state: GroupState) -> bool:
+    """Whether a state holds what only groups that know of questions can read."""
+    return isinstance(state.stage, Awaiting) or any(isinstance(task, OpenTask) and task.asked for task in state.tasks)
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

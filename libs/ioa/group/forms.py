@@ -61,6 +61,16 @@ def check_fields(blanks: tuple[Blank, ...], given: Mapping[str, FieldValue]) -> 
             raise IllegalEventError(RejectionCode.BAD_FORM, f"The field {blank.name} {lead}: it is {in_words(blank)}.")
 
 
+def check_unwritten(writes: Mapping[str, str]) -> None:
+    """Refuse to write on a board in a group that has none.
+
+    Raises:
+        IllegalEventError: Something is written.
+    """
+    if writes:
+        raise IllegalEventError(RejectionCode.BAD_FORM, "No policy leads this group: it has no board, leave `writes` out.")
+
+
 def read_value(kind: FieldKind, written: str) -> FieldValue:
     """Read what somebody has written into a field; what cannot be read stays as it is, for `check_fields` to refuse."""
     if kind == "yes_no":

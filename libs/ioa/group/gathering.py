@@ -104,6 +104,7 @@ def answer(state: GroupState, said: Said, payload: Discussion) -> GroupState:
     check_answer(payload)
     if payload.to:
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
+    forms.check_unwritten(payload.writes)
     forms.check_fields(forms.blanks_of(stage.form, state), payload.fields)
     changed = {**floor.turn_taken(state), "monologue": None, "stage": without(counted(stage, payload), (sender,))}
     return _go_on(state.model_copy(update=changed), said.at)

@@ -11,14 +11,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ioa.group import budget, folding, monologue, tasks
-from ioa.group.effects import CancelSubgroup, Effect, owed_effects
+from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, Kind, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.policy import rules
 from ioa.group.policy.audience import audience, check_floor, noticed
 from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import offer
+from ioa.group.questions import waits_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import ClosedTask, Ended, GroupState
+from ioa.group.state import ClosedTask, GroupState
 from ioa.group.table import STATE_RULES_IN, TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Discussion, Phase, Thinking
@@ -81,13 +82,18 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Poli
     phase, senders = state.phase, set[Sender]()
     if agent_id in state.floor:
         senders.add(Sender.FLOOR_HOLDER)
-    if any(task.assignee == agent_id for task in state.open_tasks):
-        senders.add(Sender.ASSIGNEE)
+    for task in state.open_tasks:
+        if task.assignee == agent_id:
+            senders.add(Sender.ASSIGNEE)
+        elif waits_for(task, agent_id, at):
+            senders.add(Sender.ASSIGNER)
     offered = offer(policy, state, agent_id) if policy is not None else None
 
     def is_offered(row: Row) -> bool:
         by_table = row.offered(state, agent_id, at)
-        return by_table if offered is None else row.kind in offered.kinds and (by_table or row.kind is Discussion)
+        if offered is None or row.sender is not Sender.FLOOR_HOLDER:
+            return by_table
+        return row.kind in offered.kinds and (by_table or row.kind is Discussion)
 
     return tuple(
         row.kind
@@ -184,7 +190,7 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
         raise IllegalEventError(RejectionCode.WRONG_GROUP, f"The message is meant for {header.comm_id}, not {state.comm_id}.")
     if not state.is_member(header.sender):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"{header.sender} is no member of {state.comm_id}.")
-    if row.sender is Sender.ASSIGNEE:
+    if row.sender in (Sender.ASSIGNEE, Sender.ASSIGNER):
         return
     if header.turn != state.turn:
         why = f"Turn {header.turn} is not the current one; that is {state.turn}."
@@ -198,9 +204,12 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
     """Return what the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
-    if after.tasks is before.tasks and not isinstance(after.stage, Ended):
-        return ()
     owed = owed_effects(after)
+    if not owed:
+        return ()
+    if any(isinstance(effect, AskParent | AnswerSubgroup) for effect in owed):
+        known = [effect for effect in owed_effects(before) if isinstance(effect, AskParent | AnswerSubgroup)]
+        owed = tuple([effect for effect in owed if effect not in known])
     ended = event.subgroup if isinstance(event, SubgroupClosed) else None
     paid = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     return tuple(

@@ -14,13 +14,14 @@ from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, P
 from ioa.protocol.codec import encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, UserIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, TaskIdField, UserIdField
 from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting
+from ioa.protocol.questions import Answer
 from ioa.protocol.tickets import ShownTicket
-from ioa.protocol.usage import NOTHING, OverheadField, Usage
+from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 
 class LaunchGroup(Instruction):
@@ -103,6 +104,22 @@ class CancelGroup(Instruction):
     goal_id: GoalIdField | None = None
     comm_id: CommIdField | None = None
     why: str = ""
+
+
+class AnswerQuestion(Instruction):
+    """Answer what a group asks the user of its goal, or what a task asks. Whose goal it is stands in the subject of the request.
+
+    Attributes:
+        turn: The turn in which it was asked; 0 of a task's question.
+        task_id: The task that asks.
+        number: Which of its questions is meant.
+    """
+
+    comm_id: CommIdField
+    turn: Count = 0
+    task_id: TaskIdField | None = None
+    number: Count = 0
+    answer: Answer
 
 
 def no_group(comm_id: CommId) -> NotFoundError:

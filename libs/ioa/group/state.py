@@ -34,6 +34,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
+from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
@@ -169,6 +170,22 @@ class TaskMode(StrEnum):
     ASYNC = "async"
 
 
+class OfTask(Question):
+    """What a running task asks, or the nested team that serves it.
+
+    Attributes:
+        number: Which question of the task it is; of a nested team the turn in which that asks.
+        role: As whom somebody is asked; None: as who gave out the task.
+        answer: What was answered to a nested team, which may not have been told yet; None while nobody has.
+        by: Who has answered that.
+    """
+
+    number: Annotated[int, Field(ge=1)]
+    role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
+    answer: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
+    by: Annotated[str, Field(exclude_if=operator.not_)] = ""
+
+
 class OpenTask(Model):
     """A task its assignee has to close.
 
@@ -179,6 +196,8 @@ class OpenTask(Model):
         deadline: When the task fails, whatever progress it reports; None if only the group's own deadline ends it.
         spent: What the task has cost so far, as its assignee reports it.
         sketch: What the task says, and uses; empty if nobody compares it.
+        asked: The number of its last question, 0 before the first.
+        question: What it asks, as long as that waits for an answer.
     """
 
     status: Literal["open"] = "open"
@@ -194,6 +213,8 @@ class OpenTask(Model):
     deadline: Time | None = None
     spent: Usage = NOTHING
     sketch: Sketch = ""
+    asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended."""
@@ -403,6 +424,19 @@ class Paused(Model):
     until: Time
 
 
+class Awaiting(Question):
+    """The discussion sleeps until a question is answered that `asker` has asked out of the group, who then has the floor.
+
+    Attributes:
+        of: Who answers: the user of the goal, or who gave out the task that a nested team serves.
+    """
+
+    phase: Literal["awaiting"] = "awaiting"
+    asker: AgentIdField
+    of: Literal["user", "assigner"]
+    since: Time
+
+
 class Concluding(Model):
     """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
 
@@ -438,7 +472,7 @@ class Ended(Model):
 
 
 Stage = Annotated[
-    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Concluding | Elsewhere | Ended,
+    Discussing | Gathering | Asking | AwaitingAcks | Assigned | Paused | Awaiting | Concluding | Elsewhere | Ended,
     Field(discriminator="phase"),
 ]
 
@@ -511,6 +545,20 @@ class Next(NamedTuple):
     gathered: bool = False
 
 
+class Version(NamedTuple):
+    """The last version of a thing on the board; its words stand in the message that has written it.
+
+    Attributes:
+        name: What it is called.
+        version: How often it was written.
+        by: The number of the member that has written it last.
+    """
+
+    name: Name
+    version: Count
+    by: Count
+
+
 class Watch(Model):
     """The watchers that are to be asked before the group goes on, by their numbers in the policy; the first of them is now."""
 
@@ -541,6 +589,9 @@ class Course(Model):
         watch: Who is asked before the group goes on.
         entered: The turn in which each node was entered last; empty if none is begun anew.
         struck: From which to which turn what was said is struck, since a node was begun anew.
+        agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
+        done: The nodes that were left, and neither entered nor put on the agenda since; kept where a node waits for others.
+        board: What members have written, in the order in which each thing was written first.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
@@ -561,6 +612,9 @@ class Course(Model):
     watch: Annotated[Watch | None, Field(exclude_if=operator.not_)] = None
     entered: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     struck: Annotated[tuple[tuple[Count, Count], ...], Field(exclude_if=operator.not_)] = ()
+    agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+    board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
     level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 
@@ -617,9 +671,14 @@ class GroupState(Model):
     def phase(self) -> Phase:
         """The phase as the protocol names it; to who hears nothing of it the group is discussing."""
         stage = self.stage
-        if isinstance(stage, Ended):
-            return _PHASE_OF_END.get(stage.reason, Phase.FAILED)
-        return Phase.DISCUSSING if isinstance(stage, Elsewhere) else stage.phase
+        match stage:
+            case Ended(reason=reason):
+                return _PHASE_OF_END.get(reason, Phase.FAILED)
+            case Elsewhere():
+                return Phase.DISCUSSING
+            case Awaiting():
+                return Phase.PAUSED
+        return stage.phase
 
     @property
     def forced(self) -> ForcedReason | None:
@@ -743,6 +802,8 @@ class GroupState(Model):
         times = [self.limits.deadline]
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
+            if task.question is not None and task.question.answer is None:
+                times.append(task.question.until)
         if not isinstance(self.stage, Assigned):
             times.append(self.stage.until)
         return min(times)

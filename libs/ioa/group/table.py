@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, forms, gathering, lacks, monologue, opening, passing, tasks
+from ioa.group import floor, forms, gathering, lacks, monologue, opening, passing, questions, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
@@ -24,20 +24,24 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     MessageRefused,
+    QuestionAnswered,
     RepetitionRefused,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
+    TaskDecision,
     TimerFired,
     name_of,
 )
 from ioa.group.floor import BUDGET_SPENT, NO_TURN_LEFT, NOTHING_TO_WAIT_FOR, StateRule
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
+from ioa.group.state import Awaiting, AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, QUESTIONS
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -50,6 +54,7 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    TaskQuestion,
     Thinking,
     rejects_of,
 )
@@ -60,11 +65,13 @@ class Sender(StrEnum):
 
     FLOOR_HOLDER = "floor holder"
     ASSIGNEE = "assignee"
+    ASSIGNER = "who gave out the task"
     ROUTER = "router"
     NESTED_TEAM = "router, for the nested team"
     REGISTRY = "registry"
     SETUP = "group setup"
     USER = "user, or the parent group"
+    ANSWERER = "group setup for the user, or router for the parent group"
 
 
 @dataclass(frozen=True)
@@ -140,9 +147,9 @@ def _message(
     return _row(kind, sender, apply_payload, cells, offered, level)
 
 
-def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
+def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell, level: int = 0) -> Row:
     """Return the row of an event of the control plane."""
-    return _row(kind, sender, apply, cells)
+    return _row(kind, sender, apply, cells, level=level)
 
 
 def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
@@ -176,6 +183,7 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
     if payload.to:
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
+    forms.check_unwritten(payload.writes)
     if payload.next_speakers:
         gathering.check_names(state, said.message.header.sender, payload)
         return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})
@@ -243,13 +251,15 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     if fired.at >= state.limits.deadline:
         return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
     heard = tasks.hear(state, fired)
-    after = tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at)
+    after = questions.expire(tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at), fired.at)
     match after.stage:
         case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
             after = gathering.skip(after, silent, fired.at, silences=len(silent))
         case Discussing(until=until) | Concluding(until=until) if until <= fired.at:
             after = _pass_over_silent_holder(after, fired.at)
-        case AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) if until <= fired.at:
+        case (
+            AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) | Awaiting(asker=waiter, until=until)
+        ) if until <= fired.at:
             after = floor.give_back(after, waiter, fired.at)
     if after is state:
         raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
@@ -284,6 +294,14 @@ def _member_returned(state: GroupState, returned: MemberReturned) -> GroupState:
 
 def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
     return floor.end(state, Reason.CANCELLED, cancel.why or "Cancelled on request.", cancel.at)
+
+
+def _a_question_waits(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return any(questions.waits_for(task, agent_id, at) for task in state.open_tasks)
+
+
+def _a_question_may_be_asked(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:
+    return any(task.assignee == agent_id and task.question is None for task in state.open_tasks)
 
 
 def _is_answered_or_others_are_reachable(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
@@ -425,6 +443,19 @@ _ROWS = (
         level=FLOORS_ARE_PASSED,
     ),
     _message(
+        AskUser,
+        Sender.FLOOR_HOLDER,
+        questions.ask,
+        Cell(
+            _D,
+            (_P,),
+            "the discussion sleeps until the goal's user, or in a nested team who gave out its task, has answered; then the asker"
+            " has the floor",
+            _CHARGED,
+        ),
+        level=QUESTIONS,
+    ),
+    _message(
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
@@ -445,6 +476,25 @@ _ROWS = (
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),
     ),
+    _message(
+        TaskQuestion,
+        Sender.ASSIGNEE,
+        questions.ask_of_task,
+        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed", _CHARGED) for phase in (_D, _G, _W, _A, _P)),
+        offered=_a_question_may_be_asked,
+        level=QUESTIONS,
+    ),
+    _message(
+        TaskDecision,
+        Sender.ASSIGNER,
+        questions.decide_for_task,
+        *(
+            Cell(phase, (phase,), "the task is answered what it asks, without the floor", _CHARGED)
+            for phase in (_D, _G, _W, _A, _P)
+        ),
+        offered=_a_question_waits,
+        level=QUESTIONS,
+    ),
     _event(
         TimerFired,
         Sender.ROUTER,
@@ -454,7 +504,12 @@ _ROWS = (
         Cell(_Q, (_Q, _D, _G, _C, _FAILED), "the default stands"),
         Cell(_W, (_W, _D, _FAILED), "leases run out; a wait that was too long ends, and the floor returns", _FREED),
         Cell(_A, (_A, _FAILED), "leases run out, and their tasks fail", _FREED),
-        Cell(_P, (_P, _D, _FAILED), "leases run out; a pause that was too long ends, and the floor returns", _FREED),
+        Cell(
+            _P,
+            (_P, _D, _FAILED),
+            "leases run out; a pause that was too long ends, or the default of a question stands, and the floor returns",
+            _FREED,
+        ),
         Cell(_C, (_C, _FAILED), "a silent speaker is passed over: the next member concludes, until nobody speaks any more"),
     ),
     _event(
@@ -526,6 +581,21 @@ _ROWS = (
         Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
         Cell(_C, (_C,), "what a team has used up whose task is closed already is counted"),
+    ),
+    _event(
+        QuestionAnswered,
+        Sender.ANSWERER,
+        questions.answer,
+        *(Cell(phase, (phase,), "the task is answered what it asks") for phase in (_D, _G, _W, _A)),
+        Cell(_P, (_P, _D), "the task is answered what it asks, or the floor returns to who has asked out of the group", _FREED),
+        level=QUESTIONS,
+    ),
+    _event(
+        SubgroupAsked,
+        Sender.NESTED_TEAM,
+        questions.ask_of_team,
+        *(Cell(phase, (phase,), "the nested team waits for an answer of who gave out its task") for phase in (_D, _G, _W, _A, _P)),
+        level=QUESTIONS,
     ),
     _opening(
         GroupLaunched,

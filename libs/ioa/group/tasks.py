@@ -121,14 +121,14 @@ def reject(state: GroupState, rejects: Sequence[RejectedTask]) -> GroupState:
             how = "gone or unknown" if task is None else task.outcome if isinstance(task, ClosedTask) else task.status
             why = f"{one.task_id} is {how}: only a task that is done can be rejected, and only while the group's record holds it."
             raise IllegalEventError(RejectionCode.BAD_REJECT, why)
-        state = _replace(state, task.model_copy(update={"outcome": TaskOutcome.REJECTED, "why": one.why[:MAX_WHY_CHARS]}))
+        state = replaced(state, task.model_copy(update={"outcome": TaskOutcome.REJECTED, "why": one.why[:MAX_WHY_CHARS]}))
     return state
 
 
 def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
     """Acknowledge a task and renew its lease."""
     task = check_progress(state, said, payload)
-    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
+    return replaced(state, renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
 
 def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -> OpenTask:
@@ -137,7 +137,7 @@ def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -
     Raises:
         IllegalEventError: The report is not its sender's to make, or comes too late.
     """
-    task = _reported_task(state, said, payload.task_id)
+    task = reported_task(state, said, payload.task_id)
     if payload.number <= task.progress:
         raise IllegalEventError(
             RejectionCode.STALE_PROGRESS, f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
@@ -164,13 +164,13 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
 
 def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
     """Close a task with what its assignee reports."""
-    task = _reported_task(state, said, payload.task_id)
-    return _replace(state, task.closed(payload.outcome))
+    task = reported_task(state, said, payload.task_id)
+    return replaced(state, task.closed(payload.outcome))
 
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     """Record that an open task is served by a nested team."""
-    task = _open_task(state, opened.task_id)
+    task = open_task(state, opened.task_id)
     if task.assignee != opened.by:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} belongs to {task.assignee}.")
     if task.subgroup is not None:
@@ -178,7 +178,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     if state.depth + 1 > state.limits.max_depth:
         raise IllegalEventError(RejectionCode.TOO_DEEP, f"Teams may nest {state.limits.max_depth} deep, and this is the limit.")
     lent = budget.lend(state, task, opened.subgroup, opened.at)
-    return _replace(lent, _renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
+    return replaced(lent, renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
 
 
 def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
@@ -188,12 +188,12 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
-    task, state = _open_task(state, closed.task_id), budget.repay(state, closed)
+    task, state = open_task(state, closed.task_id), budget.repay(state, closed)
     if closed.reason is not Reason.CONCLUDED:
-        return _replace(state, task.closed(TaskOutcome.FAILED, closed.reason))
+        return replaced(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
         state = lacks.of_team(state, closed.task_id, closed.degraded)
-    return _replace(state, task.closed(TaskOutcome.DONE))
+    return replaced(state, task.closed(TaskOutcome.DONE))
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
@@ -310,8 +310,13 @@ def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
 
 
-def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
-    task = _open_task(state, task_id)
+def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
+    """Find the open task that its assignee speaks of.
+
+    Raises:
+        IllegalEventError: It is not its sender's, or its time is up.
+    """
+    task = open_task(state, task_id)
     header = said.message.header
     if task.assignee != header.sender:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
@@ -322,7 +327,12 @@ def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
     return task
 
 
-def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
+def open_task(state: GroupState, task_id: TaskId) -> OpenTask:
+    """Find a task that is worked on.
+
+    Raises:
+        IllegalEventError: There is none of this id; it says what has become of it.
+    """
     match state.task(task_id):
         case None if state.is_folded(task_id):
             raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed.")
@@ -336,11 +346,13 @@ def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
             return task
 
 
-def _renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
+def renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
+    """Return a task whose lease begins anew."""
     return task.model_copy(update={"lease_until": at + state.lease_of(task.assignee), "suspect": False})
 
 
-def _replace(state: GroupState, task: Task) -> GroupState:
+def replaced(state: GroupState, task: Task) -> GroupState:
+    """Put a task in the place of what it was."""
     place = [other.task_id for other in state.tasks].index(task.task_id)
     return state.model_copy(update={"tasks": (*state.tasks[:place], task, *state.tasks[place + 1 :])})
 

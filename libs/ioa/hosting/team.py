@@ -66,6 +66,9 @@ class NodeFields(TypedDict, total=False):
     heard_by: str | Sequence[str] | Mapping[str, str | Sequence[str]]
     guards: Sequence[str | Mapping[str, Any]]
     review: str | Mapping[str, Any]
+    take: Literal["one", "all"]
+    join: Literal["any", "all"]
+    writes: Sequence[str]
 
 
 class TeamNode:

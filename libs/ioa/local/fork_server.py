@@ -19,6 +19,9 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
+_BLOCKED = frozenset({signal.SIGINT, signal.SIGTERM})
+"""What the fork server is deaf to."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -108,10 +111,12 @@ class ForkServer:
 
     def _warm_up(self) -> None:
         """Start the server and wait until it has imported everything: it answers only then."""
-        # Inherited by the server, which ignores Ctrl-C only once it has imported everything; this thread gets no signals anyway.
+        # Inherited by the server, which would ignore Ctrl-C only once it has imported everything, and SIGTERM never: where systemd
+        # or Docker sends it to all processes at once, nobody could tell how the forks ended. The server ends with its starter.
+        # This thread gets no signals anyway.
         # The library's tracker of shared resources, started first by itself, would lift it again.
         resource_tracker.ensure_running()
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
         first = self._context.Process(target=_nothing)
         first.start()
         first.join()
@@ -149,7 +154,7 @@ def _become(program: Program, env: Mapping[str, str], log: str) -> None:
     # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the others.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops one that was sent while it was blocked
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):

@@ -132,11 +132,11 @@ class AgentStore(Protocol):
     async def summary(self, comm_id: CommId) -> StoredSummary | None:
         """Return what was said in a group in short; None if nobody has summed it up."""
 
-    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage], there: Collection[str]) -> None:
-        """Keep passages of a group that works for a user, each once; they are forgotten with their group.
+    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
+        """Keep passages of a group that works for a user, each once; they are forgotten with their group."""
 
-        Those go that are not named in `there`, all that is in the agent's record of the group: they were struck.
-        """
+    async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
+        """Forget what was struck in a group: passages that are not named in `there`, and a summary that covers others."""
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Find the passages of a user's groups that fit some words best, the best first, but for those that are shown already."""

@@ -19,9 +19,10 @@ from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -39,7 +40,7 @@ from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.team import TeamSpec
 
-Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass
+Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass | AskUser
 """What a floor holder may say in a discussion."""
 
 
@@ -151,6 +152,35 @@ class TaskRecord:
     declined: bool = False
 
 
+@dataclass(frozen=True)
+class Reply:
+    """What came of a question out of the group; `by` is None where nobody answered in time, and its default stands."""
+
+    text: str
+    by: str | None
+
+
+@dataclass(frozen=True)
+class Posted:
+    """A thing on the board of a group under a policy: its last version of those that this member has heard.
+
+    Attributes:
+        name: What it is called.
+        version: How often it was written, as far as this member has heard.
+        by: Who has written it.
+        turn: In which turn.
+        text: What it says.
+        message_id: The message that has written it.
+    """
+
+    name: str
+    version: int
+    by: AgentId
+    turn: int
+    text: str
+    message_id: MessageId
+
+
 class FileReader(Protocol):
     """Where a brain reads the files of its group."""
 
@@ -198,7 +228,9 @@ class GroupView:
         offer: What `me` may say in the discussion by the policy of the group, or in answer to who has asked several at once; None
             if no policy leads and nobody has asked. In a seat beside others `messages` and `log` hold no answer of theirs.
         part: What `me` plays by the policy of the group; None if no policy leads.
+        replies: What came of the questions out of the group, by the turn in which they were asked.
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
+        board: What members have written on the board, as far as `me` has heard it.
     """
 
     me: AgentId
@@ -219,6 +251,8 @@ class GroupView:
     offer: Offer | None = None
     part: Part | None = None
     memory: str = field(default="", repr=False)
+    replies: Mapping[int, Reply] = field(default_factory=dict)
+    board: tuple[Posted, ...] = ()
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

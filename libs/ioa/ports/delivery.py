@@ -117,6 +117,8 @@ class DeadReason(StrEnum):
     """The work on it failed again and again, or nobody can tell what work it is."""
     UNREADABLE_ENTRY = "unreadable_entry"
     """A copy of an entry of a group's log that nobody can read; the group stands still."""
+    WEBHOOK = "webhook"
+    """What a webhook was to tell, and nobody took for a day."""
 
 
 class DeadLetters(Protocol):

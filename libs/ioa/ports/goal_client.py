@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from ioa.group.requests import CancelGroup, GroupSnapshot
+from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName, UserId
@@ -132,6 +132,16 @@ class GoalClient(Protocol):
             NotFoundError: There is no such goal or group.
             ForbiddenError: It is somebody else's.
             InvalidInputError: The request names both, or neither.
+        """
+
+    async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
+        """Answer what a group asks that works for a goal of one's own, or what a task in it asks; an admin says whose it is.
+
+        Raises:
+            NotFoundError: There is no such group.
+            ForbiddenError: It works for somebody else.
+            InvalidInputError: This is none of the options.
+            ConflictError: Nothing of the kind waits for an answer, now or any more.
         """
 
     async def goal(self, goal: AnyGoal) -> GoalStatus:

@@ -41,11 +41,13 @@ class StoredEntry:
 
     Attributes:
         size_bytes: How long its encoding is, by which whoever remembers entries can bound them; 0 if that is not known.
+        log_bytes: How much the group's log holds up to it, of what was appended since that is counted.
     """
 
     seq: int
     entry: Entry
     size_bytes: int = field(default=0, compare=False)
+    log_bytes: int = field(default=0, compare=False)
 
 
 class GroupLog(Protocol):
@@ -59,8 +61,10 @@ class GroupLog(Protocol):
             UnreadableEntryError: Its head is garbage.
         """
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if the head is still at `expected_seq` (0: the log is empty) and return the new sequence.
+
+        What the log holds up to that head, `log_bytes`, is told with the entry from then on, and its own size added.
 
         Raises:
             AppendConflictError: It is not.

@@ -8,9 +8,10 @@ from ioa.ports.agent_directory import AgentDirectory
 from ioa.ports.goal_client import GoalClient
 from ioa.ports.group_client import GroupClient
 from ioa.ports.operator_client import OperatorClient
+from ioa.ports.team_client import TeamClient
 
 
-class SystemClient(GoalClient, GroupClient, AgentDirectory, OperatorClient, Protocol):
+class SystemClient(GoalClient, GroupClient, AgentDirectory, TeamClient, OperatorClient, Protocol):
     """Everything that people and programs outside the system may ask of it.
 
     Every method raises `UnavailableError` when nobody answers.

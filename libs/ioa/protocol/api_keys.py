@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, NewType
@@ -22,6 +23,8 @@ KeyId = NewType("KeyId", str)
 KeyIdField = Annotated[KeyId, AfterValidator(check_token)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
+ANYBODY = "*"
+_SEAT = "seats:"
 _BEGINNING = "ioa"
 _PARTS = 3
 
@@ -35,6 +38,22 @@ class Scope(StrEnum):
     """Launch goals, and cancel those of the key's own user."""
     AGENTS_READ = "agents:read"
     """See who there is, and search among them."""
+    TEAMS_WRITE = "teams:write"
+    """Put teams under a name."""
+    WEBHOOKS_WRITE = "webhooks:write"
+    """Have results and what leads to them sent to a URL."""
+    SEATS = "seats:*"
+    """Answer as any person in teams; `seats:anna` answers as that one alone, and sees what she hears."""
+
+
+def is_scope(written: str) -> bool:
+    """Whether a text is a scope, that of one person's seat too."""
+    return written in {one.value for one in Scope} or (written.startswith(_SEAT) and is_token(written.removeprefix(_SEAT)))
+
+
+def people_of(scopes: Iterable[str]) -> frozenset[str]:
+    """Return for whose seats scopes are, by name; `ANYBODY` stands for all."""
+    return frozenset(scope.removeprefix(_SEAT) for scope in scopes if scope.startswith(_SEAT))
 
 
 class ApiKey(Model):

@@ -27,6 +27,7 @@ class Deed(StrEnum):
     LAUNCHED = "launched"
     ABANDONED = "abandoned"
     CANCELLED = "cancelled"
+    ANSWERED = "answered"
     ENDED = "ended"
     PRUNED = "pruned"
     DISCARDED = "discarded"

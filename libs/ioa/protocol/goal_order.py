@@ -8,20 +8,51 @@ from __future__ import annotations
 import json
 import operator
 from datetime import timedelta
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ModelWrapValidatorHandler, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
-from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
+from ioa.protocol.named_teams import TeamReference, check_reference
+from ioa.protocol.team import MAX_TURNS, TeamSpec, document_of, team_of
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
 MAX_GOAL_BYTES = 256_000
+
+
+def _read_team(given: object) -> object:
+    match given:
+        case TeamSpec():
+            return given
+        case str():
+            return check_reference(given)
+        case _:
+            return team_of(given)
+
+
+def _write_team(team: TeamSpec | str) -> object:
+    return team if isinstance(team, str) else document_of(team)
+
+
+TeamOrName = Annotated[TeamSpec | str, BeforeValidator(_read_team), PlainSerializer(_write_team)]
+"""A team in the form of a team file, or the name of one that was put."""
 
 
 class InlineInput(BaseModel):
@@ -37,7 +68,7 @@ class GoalOrder(BaseModel):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
     An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
-    a team file (`ioa.protocol.team`).
+    a team file (`ioa.protocol.team`), or is the name of one that was put (`ioa.protocol.named_teams`).
 
     Raises:
         InvalidInputError: A value cannot be; the message names it.
@@ -56,7 +87,7 @@ class GoalOrder(BaseModel):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
-    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+    team: Annotated[TeamOrName | None, Field(exclude_if=operator.not_)] = None
     labels: Labels = Field(default_factory=dict)
 
     @model_validator(mode="wrap")
@@ -78,12 +109,30 @@ class GoalOrder(BaseModel):
         )
         return data if turns is None or not isinstance(data, dict) else {"max_turns": turns, **data}
 
+    @model_serializer(mode="wrap")
+    def _leave_turns_to_the_named_team(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write no number of turns that nobody has said, where it is that of a team which only its name tells."""
+        written: dict[str, Any] = serialize(self)
+        if isinstance(self.team, str) and "max_turns" not in self.model_fields_set:
+            written.pop("max_turns", None)
+        return written
+
+    def names(self, team: TeamReference) -> bool:
+        """Whether a version of a team is one that the order names."""
+        return isinstance(self.team, str) and TeamReference.parse(self.team).means(team)
+
+    def with_team(self, team: TeamSpec) -> GoalOrder:
+        """Return the order with the team that it names, and its turns, unless the order says how many."""
+        turns = self.max_turns if "max_turns" in self.model_fields_set else team.max_turns
+        return self.model_copy(update={"team": team, "max_turns": turns})
+
     def accepted(self, name: GoalName, inputs: tuple[Artifact, ...]) -> Goal:
-        """Return the goal as the system keeps it, with every input in the artifact store.
+        """Return the goal as the system keeps it, with every input in the artifact store and its team whole.
 
         One with a team goes to who leads that, unless the order says otherwise.
         """
         team = self.team
+        assert not isinstance(team, str), "what a name stands for is known by now"
         leader = team.leader.agents[:1] if team is not None else ()
         return Goal(
             goal_id=name.goal_id,

@@ -71,8 +71,8 @@ class GoalTerms(Model):
 
     `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
     take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
-    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. By its `labels`
-    it is found again.
+    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team. It was kept as
+    `team_name`, with its version, if the goal named it. By its `labels` the goal is found again.
     """
 
     goal_id: GoalIdField
@@ -88,6 +88,7 @@ class GoalTerms(Model):
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
+    team_name: Annotated[str, Field(max_length=80, exclude_if=operator.not_)] = ""
     labels: Labels = Field(default_factory=dict)
 
 

@@ -74,6 +74,9 @@ TenantIdField = Annotated[TenantId, AfterValidator(check_tenant)]
 LOCAL = UserId("local")
 """Who launches goals on a system that asks nobody who he is, such as that of a laptop."""
 
+ADMIN = UserId("admin")
+"""Whose goals an admin launches, who has no name in the authorization."""
+
 
 class GoalName(NamedTuple):
     """What tells a goal from all others: its id is unique among those of its user. Versions that knew no users wrote down none."""

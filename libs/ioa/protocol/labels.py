@@ -13,8 +13,8 @@ from ioa.protocol.ids import check_token
 
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 
-RESERVED = ("owner", "a2a-context")
-"""Labels that the system's own edges set and nobody else: who asked them for the goal, and the conversation that it belongs to."""
+RESERVED = ("owner", "a2a-context", "agui-thread")
+"""Labels that the system's own edges set and nobody else: who asked them for the goal, and the conversations that it belongs to."""
 
 Labels = Annotated[
     dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],

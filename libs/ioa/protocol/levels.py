@@ -48,5 +48,14 @@ WATCHERS = 6
 PEOPLE = 6
 """Members may be people, who are waited for and never lost."""
 
-LEVEL = 6
+FORKS = 7
+"""A node may be left by all of its ways, one after the other, and another one wait for all nodes that lead to it."""
+
+BOARDS = 7
+"""Messages under a policy write versions of named things."""
+
+QUESTIONS = 7
+"""Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
+
+LEVEL = 7
 """The level of this release."""

@@ -18,8 +18,9 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.policy import MAX_FIELDS, FieldValue, FormField, Name
-from ioa.protocol.usage import OverheadField, Usage
+from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
+from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
+from ioa.protocol.usage import Count, OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
@@ -99,6 +100,7 @@ class Discussion(Model):
         question: What each of them is to fill in.
         fields: What the sender fills in, of the question it answers, or of the form of the policy's node.
         to: Who of those that would hear this is to hear it, besides who hears all; empty: all of them.
+        writes: What it writes on the board, of that which the policy's node writes, by name; an empty text stands for its content.
     """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
@@ -112,21 +114,26 @@ class Discussion(Model):
         default_factory=dict
     )
     to: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
+    writes: Annotated[Mapping[Name, Content], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = Field(default_factory=dict)
 
 
 class Decision(Model):
-    """Choose one of the options that one was asked to choose from.
+    """Choose one of the options that one was asked to choose from, or answer what a task asks.
 
     Attributes:
-        choice: One of the options.
+        choice: One of the options; to a task that gives none, the answer.
         content: Why; of a hint, what is told.
         members: Whom a watcher removes, or tells something.
+        task_id: The task that asks; its assigner answers without the floor.
+        number: Which of the task's questions is meant; 0: whichever waits.
     """
 
     type: Literal["DECISION"] = "DECISION"
-    choice: Annotated[str, Field(max_length=200)]
+    choice: Annotated[str, Field(max_length=MAX_QUESTION_CHARS)]
     content: Annotated[str, Field(max_length=2_000)] = ""
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_SEATS, exclude_if=operator.not_)] = ()
+    task_id: Annotated[TaskIdField | None, Field(exclude_if=operator.not_)] = None
+    number: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 
 class SyncTaskAssignment(Model):
@@ -248,6 +255,26 @@ class Thinking(Model):
     note: Annotated[str, Field(max_length=200)] = ""
 
 
+class AskUser(Question):
+    """Ask out of the group: the user of the goal, or in a nested team who gave out its task. The discussion waits, tasks go on."""
+
+    type: Literal["ASK_USER"] = "ASK_USER"
+
+
+class TaskQuestion(Question):
+    """Ask what a running task has to know from who gave it out, or from the goal's user; the floor is not needed for it.
+
+    Attributes:
+        number: Counts 1, 2, 3 … for each task.
+        role: As whom somebody is asked, such as an operator; what decides by itself does not answer then.
+    """
+
+    type: Literal["TASK_QUESTION"] = "TASK_QUESTION"
+    task_id: TaskIdField
+    number: Annotated[int, Field(ge=1)]
+    role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
+
+
 Payload = Annotated[
     Discussion
     | Decision
@@ -259,7 +286,9 @@ Payload = Annotated[
     | ConcludeGroupDiscussion
     | Conclusion
     | Pass
-    | Thinking,
+    | Thinking
+    | AskUser
+    | TaskQuestion,
     Field(discriminator="type"),
 ]
 
@@ -296,7 +325,7 @@ class Header(Model):
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
 
-    version: Annotated[Literal[1, 2], known_up_to(2)] = 1
+    version: Annotated[Literal[1, 2, 3], known_up_to(3)] = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField
@@ -321,9 +350,11 @@ def phase_for_header(phase: Phase) -> Phase:
     return Phase.DISCUSSING if phase in (Phase.AWAITING_ACKS, Phase.GATHERING, Phase.DECIDING) else phase
 
 
-def version_of(payload: Payload) -> Literal[1, 2]:
+def version_of(payload: Payload) -> Literal[1, 2, 3]:
     """Return the version of a message with a payload: a router that does not know the kind leaves it to those that do."""
-    return 2 if isinstance(payload, Decision) else 1
+    if isinstance(payload, Decision):
+        return 2 if payload.task_id is None else 3
+    return 3 if isinstance(payload, AskUser | TaskQuestion) else 1
 
 
 class Message(Model):

@@ -19,7 +19,18 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, MEMORIES, PEOPLE, POLICIES, REVIEWS, VISIBILITY, WATCHERS
+from ioa.protocol.levels import (
+    ASKS_AND_GATHERINGS,
+    BOARDS,
+    FORKS,
+    MEMORIES,
+    PEOPLE,
+    POLICIES,
+    QUESTIONS,
+    REVIEWS,
+    VISIBILITY,
+    WATCHERS,
+)
 from ioa.protocol.model import Version
 
 MAX_ROLES = 64
@@ -27,6 +38,8 @@ MAX_NODES = 128
 MAX_EXITS = 32
 MAX_PROMPT_CHARS = 8_000
 MAX_FIELDS = 16
+MAX_WRITES = 16
+"""How many things a node may write."""
 MAX_FIELD_CHARS = 200
 """How long a text may be that a form is filled in with."""
 END = "end"
@@ -268,7 +281,8 @@ class Guard(PolicyPart):
     Attributes:
         kind: It must say something, be no longer than `most`, or do without the `words`.
         most: How many characters it has at most.
-        words: What it must not hold, also within other words; case does not count. Texts of its form are held to it too.
+        words: What it must not hold, also within other words; case does not count. Texts of its form, and what it writes, are held
+            to it too.
     """
 
     kind: Literal["not_empty", "longest", "without"]
@@ -325,6 +339,12 @@ class Node(PolicyPart):
             those that hear them. None: as the policy says.
         guards: What each message here must be like.
         review: Who passes each message here before others hear it.
+        asks: Whether who has the floor may ask out of the group, and has it again with the answer.
+        take: Whether `one` way out is taken, or `all` that are open and whose `when` holds, one after the other: what is not taken
+            at once goes on the agenda.
+        join: Whether it may be entered after `any` node that leads to it, or once `all` are done that lead to it and can be reached
+            without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
+        writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
     """
 
     name: Name
@@ -341,6 +361,10 @@ class Node(PolicyPart):
     heard_by: Annotated[Hearing | tuple[Name, ...] | Mapping[Name, tuple[Name, ...]] | None, Field(exclude_if=_is_none)] = None
     guards: Annotated[tuple[Guard, ...], Field(max_length=8, exclude_if=operator.not_)] = ()
     review: Annotated[Review | None, Field(exclude_if=_is_none)] = None
+    asks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    take: Annotated[Literal["one", "all"], Field(exclude_if=_unless("one"))] = "one"
+    join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
+    writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
 
     @property
     def sits_apart(self) -> bool:
@@ -431,6 +455,12 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        if self.forks:
+            return FORKS
+        if any(node.writes for node in self.nodes):
+            return BOARDS
+        if any(node.asks for node in self.nodes):
+            return QUESTIONS
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
         if any(role.memory for role in self.roles):
@@ -449,6 +479,28 @@ class Policy(PolicyPart):
             for node in self.nodes
         )
         return ASKS_AND_GATHERINGS if asks else POLICIES
+
+    @cached_property
+    def forks(self) -> bool:
+        """Whether several ways are taken one after the other, or a node waits for several."""
+        return any(node.take == "all" or node.join == "all" for node in self.nodes)
+
+    @cached_property
+    def awaited(self) -> Mapping[int, frozenset[int]]:
+        """For each node that waits for several, the nodes that lead to it and can be reached without it."""
+        return MappingProxyType(
+            {
+                number: frozenset(one for one in reached_from(self, (0,), without=number) if number in self.targets[one])
+                for number, node in enumerate(self.nodes)
+                if node.join == "all"
+            }
+        )
+
+    @cached_property
+    def targets(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the nodes that its exits lead to, each once, in their order."""
+        numbers = self.node_numbers
+        return tuple([tuple(dict.fromkeys(numbers[way.to] for way in node.exits if way.to != END)) for node in self.nodes])
 
     @cached_property
     def hides(self) -> bool:
@@ -505,6 +557,17 @@ class Policy(PolicyPart):
     def node(self, name: str) -> Node:
         """Find a node that is there."""
         return self.nodes[self.node_numbers[name]]
+
+
+def reached_from(policy: Policy, nodes: Iterable[int], without: int | None = None) -> frozenset[int]:
+    """Return some nodes and all to which exits lead on from them, but one and what only that leads to."""
+    reached, left = set[int](), [*nodes]
+    while left:
+        number = left.pop()
+        if number not in reached and number != without:
+            reached.add(number)
+            left += policy.targets[number]
+    return frozenset(reached)
 
 
 def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from graphlib import CycleError, TopologicalSorter
+from itertools import combinations
 from typing import Literal, NamedTuple, get_args
 
 from ioa.protocol.codec import encode_value
@@ -23,6 +24,7 @@ from ioa.protocol.policy import (
     Watcher,
     WatchVerb,
     looks_like,
+    reached_from,
 )
 
 MAX_POLICY_BYTES = 150_000
@@ -47,7 +49,7 @@ def check(policy: Policy) -> tuple[PolicyFinding, ...]:
     """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
     errors = [*dict.fromkeys(errors_of_names(policy))]
     if not errors:
-        errors = [*_of_ways(policy), *_of_size(policy)]
+        errors = [*_of_ways(policy), *_of_forks(policy), *_of_size(policy)]
     return (*errors, *(() if errors else _warnings(policy)))
 
 
@@ -151,6 +153,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
             yield _error(_at(node), what)
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
+        yield from _of_asking(node)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -181,6 +184,9 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
         yield from _of_role(where, name, roles)
         if count > 1:
             yield _error(where, f"the role {name!r} is named twice")
+    for name, count in Counter(node.writes).items():
+        if count > 1:
+            yield _error(where, f"writes {name!r} twice")
     if node.opens is not None:
         yield from _of_role(where, node.opens.role, roles)
         if node.opens.role in roles and node.opens.role not in node.roles:
@@ -236,6 +242,13 @@ def _of_feedback(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding
         yield _error(where, "`review` needs one speaker at a time, and here all speak side by side")
     if {*node.roles} == {node.review.by}:
         yield _error(where, f"only {node.review.by} speaks here, whose own words are not reviewed: leave `review` out")
+
+
+def _of_asking(node: Node) -> Iterator[PolicyFinding]:
+    if node.asks and node.turns.mode == "together":
+        yield _error(_at(node), "`asks` needs one speaker at a time, and here all speak side by side")
+    if node.asks and node.review is not None:
+        yield _error(_at(node), "`asks` lets words out of the group that `review` has not passed: ask in a node of its own")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -372,6 +385,45 @@ def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
             )
 
 
+def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
+    """Say which forks take no more than one way, and which joins never open."""
+    for number, node in enumerate(policy.nodes):
+        if node.take == "all" and len(policy.targets[number]) < 2:
+            yield _error(_at(node), "take = 'all' needs exits to several nodes: give it more of them, or leave `take` out")
+        if node.take == "all" and any(way.remove for way in node.exits):
+            yield _error(_at(node), "take = 'all', and `remove` goes with one way out: let the node before or behind it remove")
+        for one, other in combinations(sorted(policy.awaited.get(number, ())), 2):
+            if not _are_both_done(policy, one, other, before=number):
+                names = f"{policy.nodes[one].name} and {policy.nodes[other].name}"
+                yield _error(
+                    _at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'"
+                )
+    branches = _branches(policy)
+    for number, watcher in enumerate(policy.watchers, 1):
+        for name in watcher.go:
+            if policy.node_numbers[name] in branches:
+                what = f"cannot begin {name} anew, which is a branch of a fork: let it begin the node that forks"
+                yield _error(f"watcher {number}", what)
+
+
+def _are_both_done(policy: Policy, one: int, other: int, before: int) -> bool:
+    """Whether two nodes may be done before a third one is entered: one leads to the other, or something forks to both."""
+    starts = [(one,), (other,), *((number,) for number, node in enumerate(policy.nodes) if node.take == "all")]
+    return any({one, other} <= reached_from(policy, start, without=before) for start in starts)
+
+
+def _branches(policy: Policy) -> frozenset[int]:
+    """Return the nodes in which something may be on the agenda: those behind a fork that lie before the nodes that wait."""
+    forks = [number for number, node in enumerate(policy.nodes) if node.take == "all"]
+    found, left = set[int](), [to for number in forks for to in policy.targets[number]]
+    while left:
+        number = left.pop()
+        if number not in found and policy.nodes[number].join == "any":
+            found.add(number)
+            left += policy.targets[number]
+    return frozenset(found)
+
+
 def _targets(node: Node) -> Sequence[str]:
     return [way.to for way in node.exits] or [END]
 
@@ -433,6 +485,7 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
         if name not in speaking and name != policy.leader:
             yield PolicyFinding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
     yield from _warnings_of_hearing(policy)
+    yield from _warnings_of_joins(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
             yield PolicyFinding("warning", _at(node), what)
@@ -440,6 +493,13 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
             yield PolicyFinding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
     if loop := _unbounded_loop(policy):
         yield PolicyFinding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
+
+
+def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
+    """Say which joins wait for nothing."""
+    for number, awaited in policy.awaited.items():
+        if len(awaited) < 2:
+            yield PolicyFinding("warning", _at(policy.nodes[number]), "join = 'all', and fewer than two nodes lead to it")
 
 
 def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
@@ -466,7 +526,7 @@ def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
     """Say which exits are never taken, or otherwise than they read."""
     taken = None
     for number, way in enumerate(node.exits, 1):
-        if taken is not None and way.is_bare:
+        if taken is not None and way.is_bare and node.take == "one":
             yield f"{called(node.exits, number)} is never taken: {called(node.exits, taken)} before it waits for nothing either"
         if taken is None and way.is_bare and (way.to == END or policy.node(way.to).visits is None):
             taken = number

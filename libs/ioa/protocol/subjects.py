@@ -31,6 +31,7 @@ ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
+ANY_HOOK = f"{ROOT}.hook.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
@@ -70,6 +71,10 @@ GROUP_STATUS = f"{ROOT}.groups.status"
 """Where it is asked how far a group is, which tells nothing that anybody said."""
 ANY_STANDING = f"{ROOT}.groups.standing.*"
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
+ANY_PUT_TEAM = f"{ROOT}.groups.put_team.*"
+ANY_GET_TEAM = f"{ROOT}.groups.team.*"
+ANY_LIST_TEAMS = f"{ROOT}.groups.teams.*"
+ANY_ANSWER = f"{ROOT}.groups.answer.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
 
@@ -87,6 +92,11 @@ def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
 def cancel(user: UserId) -> str:
     """Where a user, and nobody else, cancels a goal of his, with every team that works for it."""
     return f"{ROOT}.groups.cancel.{user}"
+
+
+def answer(user: UserId) -> str:
+    """Where a user, and nobody else, answers what a group asks that works for a goal of his, or what a task in it asks."""
+    return f"{ROOT}.groups.answer.{user}"
 
 
 def work_of(pool: PoolId | None) -> str:
@@ -195,6 +205,21 @@ def put_upload(user: UserId) -> str:
     return f"{ROOT}.uploads.put.{user}"
 
 
+def put_team(user: UserId) -> str:
+    """Where a user, and nobody else, puts a team under its name."""
+    return f"{ROOT}.groups.put_team.{user}"
+
+
+def get_team(user: UserId) -> str:
+    """Where a user reads a team by its name."""
+    return f"{ROOT}.groups.team.{user}"
+
+
+def list_teams(user: UserId) -> str:
+    """Where a user asks which teams have a name."""
+    return f"{ROOT}.groups.teams.{user}"
+
+
 def memberships(agent_id: AgentId) -> str:
     """Where an agent asks which open groups it was put into."""
     return f"{ROOT}.groups.memberships.{agent_id}"
@@ -253,6 +278,11 @@ def set_aside(agent_id: AgentId) -> str:
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
+
+
+def hook(webhook_id: str) -> str:
+    """Where waits what a webhook is to tell."""
+    return f"{ROOT}.hook.{check_token(webhook_id)}"
 
 
 def audit(deed: str) -> str:

@@ -113,6 +113,11 @@ def seat_of(person: str) -> AgentId:
     return AgentId(f"{_SEAT}{person}")
 
 
+def is_seat(agent_id: AgentId) -> bool:
+    """Whether an agent's id is that of a person's seat."""
+    return agent_id.startswith(_SEAT)
+
+
 def person_of(seat: AgentId) -> str:
     """Return whose seat it is."""
     return seat.removeprefix(_SEAT)
@@ -138,7 +143,7 @@ _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fi
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
     "role": frozenset({"silent"}),
-    "node": frozenset({"join", "take", "writes", "tasks", "asks", "invites"}),
+    "node": frozenset({"tasks", "asks", "invites"}),
     "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""

@@ -14,6 +14,7 @@ from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.quotas import RATES, SAY_UNIT_BYTES, Family, Rate
+from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
@@ -86,8 +87,21 @@ class ControlPlaneSettings(ProcessSettings):
         ge=1,
         description="goals of one user that wait for that, those for anybody and those for each addressee; others are refused",
     )
+    quota_group_tasks: int = Field(
+        default=DEFAULT_GROUP_QUOTA.tasks, ge=1, description="tasks that one group may give out in all; more are refused"
+    )
+    quota_group_log_bytes: int = Field(
+        default=DEFAULT_GROUP_QUOTA.log_bytes,
+        ge=1_000_000,
+        description="bytes of log that one group may fill; then it can only be concluded",
+    )
     quota_waiting: int = Field(default=Bounds.caller_waiting, ge=1, description="requests of one caller that may wait")
     quota_waiting_bytes: int = Field(default=Bounds.caller_waiting_bytes, ge=1, description="bytes that those may take")
+
+    @property
+    def group_quota(self) -> GroupQuota:
+        """What each group may take of the store."""
+        return GroupQuota(self.quota_group_tasks, self.quota_group_log_bytes)
 
     @property
     def bounds(self) -> Bounds:

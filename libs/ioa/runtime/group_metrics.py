@@ -22,7 +22,7 @@ entries = Tally(
     "ioa_group_entries_total",
     "Entries appended to group logs, by what happened",
     "event",
-    [row.name for row in TABLE.values()],
+    [*dict.fromkeys(row.name for row in TABLE.values())],
 )
 turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")
 phases = Counter("ioa_group_phases_entered_total", "How often groups entered a phase", ["phase"])

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import structlog
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
+from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -24,7 +24,9 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
+    QuestionAnswered,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     encode_entry,
     shortened,
@@ -44,6 +46,7 @@ from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
+from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.priority_lock import PriorityLock
 from ioa.telemetry.fault_points import reach
 
@@ -90,10 +93,27 @@ class _Group:
 
 
 class GroupLedger:
-    """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates."""
+    """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates.
+
+    Args:
+        log: The groups' logs.
+        timers: What brings groups back.
+        inboxes: Where members are shown entries.
+        results: Where results go.
+        open_groups: Which groups are noted as open.
+        clock: Stamps messages.
+        quota: What members may have their group take of the store.
+    """
 
     def __init__(
-        self, log: GroupLog, timers: Timers, inboxes: Inboxes, results: Results, open_groups: OpenGroups, clock: Clock
+        self,
+        log: GroupLog,
+        timers: Timers,
+        inboxes: Inboxes,
+        results: Results,
+        open_groups: OpenGroups,
+        clock: Clock,
+        quota: GroupQuota = DEFAULT_GROUP_QUOTA,
     ) -> None:
         self._log = log
         self._timers = timers
@@ -101,6 +121,7 @@ class GroupLedger:
         self._results = results
         self._open = open_groups
         self._clock = clock
+        self._quota = quota
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
         self._cached_bytes = 0
         self._latest = clock.now()
@@ -239,6 +260,14 @@ class GroupLedger:
                 )
             case CancelSubgroup():
                 await self._cancel_subgroup(effect)
+            case AskParent(parent=task, subgroup=subgroup, number=number, question=question):
+                asked = SubgroupAsked(
+                    at=self._clock.now(), task_id=task.task_id, subgroup=subgroup, number=number, question=question
+                )
+                await self._record_if_legal(task.comm_id, asked)
+            case AnswerSubgroup(subgroup=subgroup, turn=turn, answer=answer, by=by):
+                answered = QuestionAnswered(at=self._clock.now(), turn=turn, answer=answer, by=by)
+                await self._record_if_legal(subgroup, answered)
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
@@ -292,7 +321,7 @@ class GroupLedger:
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
                 policy = await self._policy(comm_id, group, head, event)
-                transition = step(head.entry.state if head else None, event, policy)
+                transition = self._step(head, event, policy)
             except IllegalEventError:
                 if fresh:
                     self._remember(group, head)
@@ -301,10 +330,10 @@ class GroupLedger:
                 continue
             entry = encode_entry(_entry(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
-            expected = head.seq if head else 0
+            expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             reach("router.before_append")
             try:
-                seq = await self._log.append(comm_id, entry, expected_seq=expected)
+                seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
             except AppendConflictError:
                 conflicts.inc()
                 self._remember(group, None)
@@ -321,7 +350,7 @@ class GroupLedger:
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
             reach("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
-            self._remember(group, StoredEntry(seq, entry.entry, len(entry.data)))
+            self._remember(group, StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
             await self._arm_again(comm_id, group, transition.state)
             await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
             if entry.entry.chain and asked_by is not None:
@@ -329,6 +358,14 @@ class GroupLedger:
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
+        if head is None:
+            return step(None, event, policy)
+        transition = step(head.entry.state, event, policy)
+        if isinstance(event, Said):
+            self._quota.check(event, head.entry.state, head.log_bytes, policy)
+        return transition
 
     async def _show(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None

@@ -17,7 +17,7 @@ from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import GroupLaunched, LaunchAbandoned, MemberLost, Said
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Asking, ClosedTask, Ended, GroupState, OpenTask, WaitingTask
+from ioa.group.state import Asking, ClosedTask, Discussing, Ended, Gathering, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
@@ -111,6 +111,9 @@ def check(evidence: Evidence) -> list[str]:
         *check_tasks(evidence),
         *check_uses(evidence),
         *check_courses(evidence),
+        *check_reviews(evidence),
+        *check_watchers(evidence),
+        *check_hearing(evidence),
         *check_open_groups(evidence),
     ]
 
@@ -287,6 +290,74 @@ def _check_turns(comm_id: CommId, log: Sequence[StoredEntry], policy: Policy) ->
             yield f"Turn {turn} of {comm_id} has {count} messages of {sender}."
 
 
+def check_reviews(evidence: Evidence) -> Iterator[str]:
+    """Check that what is reviewed was passed before others heard it, and was said again word for word.
+
+    It is read off the policy alone, of nodes whose reviews let nothing pass by themselves.
+    """
+    for comm_id, log in evidence.logs.items():
+        policy = _policy_of(log)
+        drafts: dict[AgentId, Discussion] = {}
+        passed: dict[int, Discussion] = {}
+        for before, stored in pairwise(log if policy is not None and policy.reviews else ()):
+            state, event = before.entry.state, stored.entry.event
+            if policy is None or not isinstance(event, Said) or state.course is None:
+                continue
+            header, payload, node = event.message.header, event.message.payload, policy.nodes[state.course.node]
+            if isinstance(payload, Decision) and payload.choice == "pass":
+                after = stored.entry.state
+                for author in drafts.keys() & {*after.floor}:
+                    passed[after.turn] = drafts[author]
+            elif isinstance(payload, Discussion) and _is_reviewed(state, policy, node, header.sender):
+                if header.turn in passed:
+                    if passed[header.turn] != payload:
+                        yield f"Turn {header.turn} of {comm_id} is another message than the draft that was passed."
+                    continue
+                drafts[header.sender] = payload
+                strangers = {*stored.entry.audience} - {header.sender, *_hearing_drafts(state, policy, node)}
+                if strangers:
+                    yield f"The draft in turn {header.turn} of {comm_id} was told to {', '.join(sorted(strangers))}."
+
+
+def check_watchers(evidence: Evidence) -> Iterator[str]:
+    """Check that who watches each message was asked after it, before anybody else spoke, if one lives and the group goes on."""
+    for comm_id, log in evidence.logs.items():
+        policy = _policy_of(log)
+        for before, stored in pairwise(log if policy is not None else ()):
+            course, event, after = before.entry.state.course, stored.entry.event, stored.entry.state
+            if policy is None or course is None or not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
+                continue
+            stage, sender, node = after.stage, event.message.header.sender, policy.nodes[course.node]
+            is_asked = isinstance(stage, Asking) and stage.about in ("watch", "review")
+            if is_asked or not isinstance(stage, Discussing | Gathering | Asking):
+                continue
+            for watcher in policy.watchers:
+                watches = watcher.node in (None, node.name) and watcher.every == 1
+                by_it = watcher.by is None or sender in _holders(after, policy, watcher.by)
+                if watches and by_it and {*_holders(after, policy, watcher.role)} & {*after.living()}:
+                    yield f"{watcher.role} was not asked about turn {event.message.header.turn} of {comm_id}."
+
+
+def check_hearing(evidence: Evidence) -> Iterator[str]:
+    """Check that who was removed was told nothing any more, that forms were filled in, and that no person was lost."""
+    for comm_id, log in evidence.logs.items():
+        policy = _policy_of(log)
+        for before, stored in pairwise(log if policy is not None else ()):
+            state, event = before.entry.state, stored.entry.event
+            gone = [one.agent_id for one in state.members if one.removed and stored.entry.is_shown_to(one.agent_id)]
+            if gone:
+                yield f"Entry {stored.seq} of {comm_id} was told to {', '.join(gone)}, who had been removed."
+            if isinstance(event, MemberLost) and any(one.human and one.agent_id == event.agent_id for one in state.members):
+                yield f"{event.agent_id}, a person, counts as lost in {comm_id}."
+            if policy is None or not isinstance(event, Said) or state.course is None or state.course.opening:
+                continue
+            payload, form = event.message.payload, policy.nodes[state.course.node].form
+            if isinstance(payload, Discussion):
+                lacking = [one.name for one in form if one.required and one.name not in (payload.fields or {})]
+                if lacking:
+                    yield f"Turn {event.message.header.turn} of {comm_id} lacks {', '.join(lacking)}."
+
+
 def check_open_groups(evidence: Evidence) -> Iterator[str]:
     """No group is open that nothing will move on, and none whose goal has ended."""
     ended = {result.goal_id for result in evidence.results}
@@ -318,6 +389,22 @@ def _plays(state: GroupState, policy: Policy, node: Node, agent_id: AgentId) -> 
     """Whether a member holds a role of a node."""
     held = next((member.roles for member in state.members if member.agent_id == agent_id), ())
     return any(policy.roles[role].name in node.roles for role in held)
+
+
+def _is_reviewed(state: GroupState, policy: Policy, node: Node, agent_id: AgentId) -> bool:
+    """Whether what a member says there is a draft, unless it was passed."""
+    if node.review is None or node.review.then == "pass" or state.course is None or state.course.opening:
+        return False
+    return agent_id not in _holders(state, policy, node.review.by)
+
+
+def _hearing_drafts(state: GroupState, policy: Policy, node: Node) -> set[AgentId]:
+    everything = [agent_id for role in policy.roles if role.hears_all for agent_id in _holders(state, policy, role.name)]
+    return {*everything, *(() if node.review is None else _holders(state, policy, node.review.by))}
+
+
+def _holders(state: GroupState, policy: Policy, role: str) -> list[AgentId]:
+    return [member.agent_id for member in state.members if policy.role_numbers[role] in member.roles]
 
 
 def _is_served(state: GroupState) -> bool:

@@ -66,7 +66,7 @@ class MemoryGroupLog:
         self._check(comm_id)
         return self._of(comm_id)[-1] if self._of(comm_id) else None
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if nobody else has."""
         await self._arrive()
         self.on_append()
@@ -77,7 +77,9 @@ class MemoryGroupLog:
         if comm_id in self._garbage or (entries[-1].seq if entries else 0) != expected_seq:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         self._last_seq += 1
-        self._entries.setdefault(comm_id, []).append(StoredEntry(self._last_seq, entry.entry, len(entry.data)))
+        self._entries.setdefault(comm_id, []).append(
+            StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
+        )
         for hear in self._listeners:
             hear(comm_id)
         if mishap is Mishap.STORED_UNANSWERED:

@@ -158,12 +158,18 @@ class MemoryStore:
         await self._arrive()
         return self._summaries.get(comm_id)
 
-    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage], there: Collection[str]) -> None:
-        """Keep passages, each once, and forget what was struck."""
+    async def remember(self, user: str, comm_id: CommId, passages: Sequence[Passage]) -> None:
+        """Keep passages, each once."""
         await self._arrive()
-        self._passages = {key: kept for key, kept in self._passages.items() if key[0] != comm_id or key[1] in there}
         for one in passages:
             self._passages.setdefault((one.comm_id, one.name), (user, one))
+
+    async def keep_only(self, comm_id: CommId, there: Collection[str]) -> None:
+        """Forget what was struck."""
+        await self._arrive()
+        self._passages = {key: kept for key, kept in self._passages.items() if key[0] != comm_id or key[1] in there}
+        if comm_id in self._summaries and not self._summaries[comm_id].covers <= {*there}:
+            del self._summaries[comm_id]
 
     async def recall(self, user: str, words: str, most: int, shown: Collection[tuple[CommId, str]]) -> Sequence[Passage]:
         """Find passages by how many of the words they hold; of those that fit alike the newer ones."""

@@ -8,6 +8,7 @@ import mimetypes
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from pydantic import BaseModel
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
 from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, report, spent, trace_line
+from ioa.agent.inquiring import ASK, WITHIN, Inquiring, Inquiry
 from ioa.agent.listening import TaskEvent
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.task_runner import no_model
 from ioa.agent.workspace import checked_artifact
+from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
@@ -76,6 +79,8 @@ class RecordingContext:
         asked_by: Who gave the task.
         reason: What was said with it.
         rejected: Why what was done before was not taken.
+        answers: What each question is answered, by its text; of one that is not here the default stands.
+        inquiries: What was asked by `ask`, in order.
     """
 
     workspace: Path
@@ -101,6 +106,8 @@ class RecordingContext:
     rejected: str = ""
     goal_id: GoalId = GoalId("goal-1")
     comm_id: CommId = CommId("group-1")
+    answers: Mapping[str, str] = field(default_factory=dict)
+    inquiries: list[Inquiry] = field(default_factory=list)
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Record the report.
@@ -120,6 +127,31 @@ class RecordingContext:
         answer: Future[SearchResult] = Future()
         answer.set_result(self.found)
         return Searching(answer, SEARCH)
+
+    def ask(
+        self,
+        text: str,
+        *,
+        default: str,
+        options: Sequence[str] = (),
+        within: timedelta = WITHIN,
+        role: str | None = None,
+    ) -> Inquiring:
+        """Record the question and answer it at once.
+
+        Raises:
+            InvalidInputError: It cannot be asked, or its answer is none of the options.
+        """
+        inquiry = Inquiry(text, default, tuple(options), role, within)
+        now = datetime(2026, 1, 1, tzinfo=UTC)
+        asked = inquiry.question(self.task_id, 1, now, now + timedelta(days=365))
+        self.inquiries.append(inquiry)
+        reply = self.answers.get(text, default)
+        if not asked.takes(reply):
+            raise InvalidInputError(f"{reply!r} is none of the options: {', '.join(options)}.")
+        answer: Future[str] = Future()
+        answer.set_result(reply)
+        return Inquiring(answer, ASK)
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Add up what was spent.

@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
@@ -63,7 +64,7 @@ def create_application(reach: Reach) -> ASGIApp:
         with ExitStack() as places:
             unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
-                places.enter_context(call.limits.new_stream(call.caller.key_id))
+                places.enter_context(call.limits.large_body(call.caller.key_id))
             try:
                 again = await replayed(request, _MAX_BYTES, check_body)
             except InvalidInputError as error:
@@ -73,13 +74,25 @@ def create_application(reach: Reach) -> ASGIApp:
                 await told(scope, receive, send)
                 return
 
-        async def left() -> None:
-            while (await receive())["type"] != "http.disconnect":
-                pass
-
-        await router({**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, left)}, again, send)
+            answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored
+            await router(
+                {**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, call.left)},
+                again,
+                answered,
+            )
 
     return answer
+
+
+def _closing(places: ExitStack, send: Send) -> Send:
+    """Close something as soon as the body of an answer begins."""
+
+    async def answered(message: AsgiMessage) -> None:
+        if message["type"] == "http.response.body":
+            places.close()
+        await send(message)
+
+    return answered
 
 
 def _parted(path: str) -> tuple[PoolId | None, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from a2a.types.a2a_pb2 import (
     ListTaskPushNotificationConfigsResponse,
     ListTasksRequest,
     ListTasksResponse,
+    Message,
     SendMessageRequest,
     SubscribeToTaskRequest,
     Task,
@@ -38,16 +38,18 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
-from ioa.beside import beside
 from ioa.client.client import END
 from ioa.client.documents import EntryDocument, told
+from ioa.client.seat import people_in
 from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, UnauthenticatedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId, GoalName, PoolId
-from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message
+from ioa.protocol.team import person_of
+from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message, reply_of
 from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, state_of
+from ioa_gateway.asked import asked_of, settled
 from ioa_gateway.calls import ApiCall
 
 _HISTORY = 500
@@ -79,8 +81,8 @@ class Tasks(RequestHandler):
     """Tasks are goals."""
 
     async def on_message_send(self, params: SendMessageRequest, context: ServerCallContext) -> Task:
-        """Begin a task, and unless it is asked otherwise, wait for its end."""
-        asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
+        """Begin a task or answer in one, and unless it is asked otherwise, wait for its end, or until it asks something."""
+        asked = _asked(context, Scope.GOALS_READ)
         with _told():
             goal = await _begun(params, asked)
             if not params.configuration.return_immediately:
@@ -89,8 +91,8 @@ class Tasks(RequestHandler):
             return apply_history_length(await _task(asked, goal), params.configuration)
 
     async def on_message_send_stream(self, params: SendMessageRequest, context: ServerCallContext) -> AsyncGenerator[Event, None]:
-        """Begin a task and follow it."""
-        asked = _asked(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
+        """Begin a task or answer in one, and follow it."""
+        asked = _asked(context, Scope.GOALS_READ)
         with _told():
             goal = await _begun(params, asked)
             async with aclosing(_followed(asked, goal)) as events:
@@ -198,7 +200,7 @@ def _told() -> Iterator[None]:
 
 
 async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
-    """Launch the goal of a message, once however often it is sent."""
+    """Launch the goal of a message, or answer in the one that it names, once however often it is sent."""
     validate_proto_required_fields(params)
     validate_history_length(params.configuration)
     check_media_types(params.message)
@@ -207,31 +209,42 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
         status = await _status(asked, params.message.task_id)
         if params.message.context_id and params.message.context_id != context_of(status.record.goal):
             raise InvalidParamsError("The task belongs to another context.")
-        raise UnsupportedOperationError("The task waits for no message.")
+        await _answered(asked, status, params.message)
+        return status.record.goal
+    call.caller.check(Scope.GOALS_WRITE)
     call.limits.check_launch(call.caller.key_id)
     order = call.labelled(await order_of_message(params.message, asked.pool, call))
     launched = await call.client.launch(order)
     return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
 
 
+async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
+    """Say what a person answers, once however often it is sent: the id of the message names it, in whichever turn it comes again.
+
+    Raises:
+        UnsupportedOperationError: Nothing in the task waits for its sender.
+    """
+    call, key = asked.call, f"{asked.call.caller.key_id}|{message.message_id}"
+    state = status.standing.state if status.standing else None
+    people = [] if state is None else [one for one in map(person_of, people_in(state)) if call.caller.answers_for(one)]
+    comm_id = status.record.goal.comm_id
+    for person in people:
+        if await (await call.seat(person)).has_said(comm_id, key):
+            return
+    waiting = asked_of(call.caller, status)
+    if not waiting:
+        raise UnsupportedOperationError("The task waits for no message of yours.")
+    seat = await call.seat(person_of(waiting[0].me))
+    await seat.answer(waiting[0].item, reply_of(message, waiting[0]), key=key)
+
+
 async def _end(asked: Asked, goal: Goal) -> None:
-    """Wait until a goal has ended, or whoever asked has given up.
+    """Wait until a goal has ended or asks something, or whoever asked has given up.
 
     Raises:
         UnauthenticatedError: His key lets nobody in any more.
     """
-    over = asyncio.Event()
-
-    async def end() -> None:
-        await asked.call.client.result(goal.name, wait=True)
-        over.set()
-
-    async def leave() -> None:
-        await asked.left()
-        over.set()
-
-    async with beside(end(), leave()):
-        await asked.call.while_let_in(over.wait())
+    await asked.call.while_let_in(settled(asked.call, goal, asked.left))
 
 
 async def _status(asked: Asked, task_id: str) -> GoalStatus:
@@ -243,7 +256,7 @@ async def _entries(asked: Asked, name: GoalName) -> list[Document]:
 
 
 async def _task(asked: Asked, goal: Goal) -> Task:
-    return (await _standing(asked, Telling(goal, asked.base_url)))[0]
+    return (await _standing(asked, Telling(goal, asked.base_url, asked.call.caller)))[0]
 
 
 async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
@@ -258,19 +271,19 @@ async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
 
 async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
-    call, telling = asked.call, Telling(goal, asked.base_url)
-    with call.limits.new_stream(call.caller.key_id):  # until the room counts it
+    call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
+    with call.limits.new_stream(call.caller.key_id):
         task, seq = await _standing(asked, telling)
         yield task
-    if task.status.state in TERMINAL and after is None:
-        return
-    async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
-        async for entry in documents:
-            for update in telling.updates(entry):
+        if task.status.state in TERMINAL and after is None:
+            return
+        async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
+            async for entry in documents:
+                for update in telling.updates(entry):
+                    yield update
+        if call.rooms.may_go_on(call.caller):
+            for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
                 yield update
-    if call.rooms.may_go_on(call.caller):
-        for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):
-            yield update
 
 
 async def _listed(asked: Asked, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
@@ -297,7 +310,7 @@ def _is_wanted(one: GoalStatus, asked: Asked, params: ListTasksRequest) -> bool:
         goal.name.owner == asked.call.caller.user
         and CONTEXT in goal.labels
         and (goal.agent or "") == (asked.pool or "")
-        and params.status in (0, state_of(one))
+        and params.status in (0, state_of(one, asked.call.caller))
         and (
             not params.HasField("status_timestamp_after")
             or (one.result.finished_at if one.result else one.record.accepted_at).timestamp()

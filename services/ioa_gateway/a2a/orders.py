@@ -9,10 +9,13 @@ from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
+from ioa.client.seat import Awaited, Reply
+from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, PoolId
 from ioa_gateway.calls import ApiCall
+from ioa_gateway.routes.seats import ReplyOrder
 
 CONTEXT = "a2a-context"
 """The label that holds the conversation of a goal."""
@@ -62,6 +65,35 @@ async def order_of_message(message: Message, pool: PoolId | None, call: ApiCall)
         labels={CONTEXT: message.context_id or goal_id},
         traceparent=call.headers.get("traceparent", "")[:200],
     )
+
+
+def reply_of(message: Message, waits: Awaited) -> Reply:
+    """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
+
+    Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
+
+    Raises:
+        InvalidInputError: It is no answer.
+    """
+    text = "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
+    given: dict[str, object] = {}
+    for part in message.parts:
+        if part.WhichOneof("content") == "data":
+            given |= MessageToDict(part.data) if part.data.HasField("struct_value") else {}
+    fields = given.get("fields")
+    if isinstance(fields, dict):
+        given["fields"] = {name: _as_written(value) for name, value in fields.items()}
+    if not given and text.strip() in waits.offer.options:
+        return Reply(choose=text.strip())
+    given.pop("seat", None)
+    return Reply(**dict(validate(ReplyOrder, {"text": text, **given})))
+
+
+def _as_written(value: object) -> object:
+    """Write what JSON has as a value the way a person does."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else value
 
 
 async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:

@@ -19,10 +19,18 @@ from a2a.types.a2a_pb2 import (
     TaskStatus,
     TaskStatusUpdateEvent,
 )
+from google.protobuf.json_format import ParseDict
+from google.protobuf.struct_pb2 import Value
 
+from ioa.client.documents import told
+from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
+from ioa.protocol.ids import CommId
 from ioa_gateway.a2a.orders import CONTEXT
+from ioa_gateway.asked import asked_of
+from ioa_gateway.callers import Caller
+from ioa_gateway.words import text_of
 
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
@@ -44,22 +52,13 @@ def context_of(goal: Goal) -> str:
     return goal.labels.get(CONTEXT, goal.goal_id)
 
 
-def state_of(status: GoalStatus) -> TaskState:
-    """Return where a goal stands."""
+def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
+    """Return where a goal stands, for a caller who may be asked something in it."""
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
+    if caller is not None and asked_of(caller, status):
+        return TaskState.TASK_STATE_INPUT_REQUIRED
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
-
-
-def text_of(entry: Document) -> str:
-    """Return what was said, in words; empty if nobody said anything."""
-    if entry["sender"] is None:
-        return ""
-    body = entry["body"]
-    given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
-    concluded = (body.get("conclusion") or {}).get("content", "")
-    words = (body.get("content", ""), body.get("task_conclusion", ""), concluded, *given)
-    return "\n".join(one for one in words if one)
 
 
 @dataclass
@@ -69,10 +68,13 @@ class Telling:
     Attributes:
         goal: Which.
         base_url: Of the gateway, where files are fetched.
+        caller: Who is told, and may be asked something.
     """
 
     goal: Goal
     base_url: str
+    caller: Caller | None = None
+    _asking: set[CommId] = field(default_factory=set)
     _files: set[str] = field(default_factory=set)
 
     def submitted(self) -> Task:
@@ -93,7 +95,7 @@ class Telling:
         return Task(
             id=self.goal.goal_id,
             context_id=context_of(self.goal),
-            status=self._status(state_of(status), last, None) if result is None else self._ending(result),
+            status=self._standing(status, last) if result is None else self._ending(result),
             history=[self._asked(), *said],
             artifacts=[*(file for entry in entries for file in self.files(entry)), *self._answer(result)],
             metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason},
@@ -101,7 +103,10 @@ class Telling:
 
     def updates(self, entry: Document) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
         """Tell of an entry, and of the files that it tells of."""
-        status = self._status(TaskState.TASK_STATE_WORKING, entry["at"], self.message(entry))
+        is_asked = self.caller is not None and self.caller.answers_for_any(entry["floor"])
+        (self._asking.add if is_asked else self._asking.discard)(entry["comm_id"])
+        state = TaskState.TASK_STATE_INPUT_REQUIRED if self._asking else TaskState.TASK_STATE_WORKING
+        status = self._status(state, entry["at"], self.message(entry))
         yield TaskStatusUpdateEvent(**self._ids(), status=status, metadata=_metadata(entry))
         for file in self.files(entry):
             yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
@@ -125,8 +130,8 @@ class Telling:
     def files(self, entry: Document) -> Iterator[Artifact]:
         """Tell of the files that were not told of before."""
         body = entry["body"]
-        told = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
-        for number, file in enumerate(told):
+        given = body.get("artifacts") or (body.get("conclusion") or {}).get("artifacts") or ()
+        for number, file in enumerate(given):
             if file["sha256"] in self._files:
                 continue
             self._files.add(file["sha256"])
@@ -146,6 +151,15 @@ class Telling:
         if result is None or not result.succeeded:
             return []
         return [Artifact(artifact_id=CONCLUSION, name=CONCLUSION, parts=[Part(text=result.content, media_type="text/plain")])]
+
+    def _standing(self, status: GoalStatus, at: str) -> TaskStatus:
+        """Tell how a goal goes on: with what is asked of the caller, in words and as `GET /v1/seats` tells it."""
+        waits = [AwaitedDocument.of(one) for one in asked_of(self.caller, status)] if self.caller is not None else []
+        said = None
+        if waits:
+            parts = [part for one in waits for part in (Part(text=asked_in_words(one)), Part(data=ParseDict(told(one), Value())))]
+            said = Message(**self._ids(), message_id=f"asked-{waits[0].item}", role=Role.ROLE_AGENT, parts=parts)
+        return self._status(state_of(status, self.caller), at, said)
 
     def _ending(self, result: GoalResult) -> TaskStatus:
         ids = self._ids()

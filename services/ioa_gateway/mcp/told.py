@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 from urllib.parse import quote
 
 from pydantic import Field
 
+from ioa.client.seat import Awaited
 from ioa.client.transcript import Transcript
+from ioa.client.waiting import AwaitedDocument, asked_in_words
+from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
 
 MOST_LINES, MOST_ENTRIES = 60, 200
 """Of how much is told at once; more only if a single entry is."""
+
+_ANSWER = "Ask your user, and call post with the answer; then call wait again, with this `after`."
 
 
 class FoundAgent(Model):
@@ -78,6 +84,25 @@ class Ended(Model):
         return cls(reached=result.succeeded, reason=str(result.reason), answer=result.content, files=files)
 
 
+class Asks(Model):
+    """Something that is up to a person."""
+
+    seat: Annotated[str, Field(description="whose answer it is; hand it to post")]
+    turn: Annotated[int, Field(description="hand it to post")]
+    told: Annotated[str, Field(description="what is asked, in words")]
+    options: tuple[str, ...]
+    fields: Annotated[dict[str, str], Field(description="what goes into each field of the form")]
+    until: str | None
+
+    @classmethod
+    def of(cls, awaited: Awaited) -> Self:
+        """Describe what waits."""
+        waits = AwaitedDocument.of(awaited)
+        until = None if waits.until is None else waits.until.isoformat()
+        told = asked_in_words(waits)
+        return cls(seat=waits.person, turn=waits.turn, told=told, options=waits.options, fields=waits.fields, until=until)
+
+
 class Progress(Model):
     """Where a goal stands, and what was said since the last look."""
 
@@ -86,15 +111,24 @@ class Progress(Model):
     lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
     after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
     result: Annotated[Ended | None, Field(description="how it ended; null while it has not")] = None
+    asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for")] = ()
     next: str = ""
 
     @classmethod
-    def of(cls, status: GoalStatus, entries: Sequence[StoredEntry], after: int) -> Self:
+    def of(
+        cls,
+        status: GoalStatus,
+        entries: Sequence[StoredEntry],
+        after: int,
+        before: Mapping[CommId, GroupState],
+        asks: Sequence[Awaited],
+    ) -> Self:
         """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
 
-        `after` moves only past entries that are told whole.
+        `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to
+        people whom the caller answers for.
         """
-        transcript, lines = Transcript(base_depth=0), list[str]()
+        transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = len(entries) == MOST_ENTRIES
         for stored in entries:
             said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]
@@ -104,6 +138,7 @@ class Progress(Model):
             lines += said
             after = stored.seq
         ended = None if status.result is None else Ended.of(status.result)
+        waiting = tuple(map(Asks.of, asks))
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
             goal_id=status.record.goal.goal_id,
@@ -111,7 +146,8 @@ class Progress(Model):
             lines=tuple(lines),
             after=after,
             result=ended,
-            next=goes_on and f"{goes_on} Call wait again, with this `after`.",
+            asks=waiting,
+            next=_ANSWER if waiting and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
 from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
@@ -14,22 +12,24 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
+from ioa.client.seat import Reply
 from ioa.distribution import installed_version
 from ioa.errors import IoaError, NotFoundError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.codec import check_texts
+from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
+from ioa_gateway.asked import asked_of, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.mcp.told import MOST_ENTRIES, FoundAgent, FoundAgents, Progress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE
+from ioa_gateway.routes.seats import ReplyOrder
 
 CALL = "ioa.call"
 """Where the request's `ApiCall` lies in its scope."""
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 10_000_000
-_ASKED_AGAIN = timedelta(minutes=30)
 """For how long, and up to twice that, the same words mean the same goal."""
 
 GoalIdArgument = Annotated[str, Field(description="as start_group or ask_agent told it")]
@@ -58,12 +58,14 @@ def create_server() -> MCPServer:
     )
     looks = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
     starts = ToolAnnotations(read_only_hint=False, destructive_hint=False, open_world_hint=True)
+    answers = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
     ends = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
     server.add_tool(find_agents, annotations=looks)
     server.add_tool(start_group, annotations=starts)
     server.add_tool(wait, annotations=looks)
     server.add_tool(ask_agent, annotations=starts)
     server.add_tool(get_status, annotations=looks)
+    server.add_tool(post, annotations=answers)
     server.add_tool(cancel, annotations=ends)
     server.resource("ioa://goal/{goal_id}/{number}/{name}", description="A file of a goal's result")(read_file)
     return server
@@ -120,7 +122,7 @@ async def ask_agent(
     """
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)
-        goal_id = await _asked_before(call, agent, task) if key is None else call.caller.goal_id("m", "ask", key)
+        goal_id = await call.goal_id_of_words("m", "ask", agent, task) if key is None else call.caller.goal_id("m", "ask", key)
         name = await _launched(call, task, (), agent, 40, goal_id)
         return await _progress(call, name, seconds, 0)
 
@@ -130,6 +132,25 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
     with _told():
         call = _call(context, Scope.GOALS_READ)
         return Status.of(await call.client.goal(await call.goal(None, goal_id)))
+
+
+async def post(
+    context: Context,
+    goal_id: GoalIdArgument,
+    seat: Annotated[str, Field(description="whose answer it is, as wait says")],
+    turn: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="in which turn, as wait says")],
+    text: Annotated[str, Field(description="the words of that person, as they are")] = "",
+    choose: Annotated[str | None, Field(description="one of the options")] = None,
+    fields: Annotated[dict[str, str] | None, Field(description="what is filled in")] = None,
+    passes: Annotated[bool, Field(description="nothing is said in this turn")] = False,
+) -> Progress:
+    """Answer in a group in the name of a person who was asked and has told you what. Sent again, it is the same answer."""
+    with _told():
+        call = _call(context, Scope.GOALS_READ, Scope.SEATS)
+        name = await call.goal(None, goal_id)
+        reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
+        await (await call.seat(seat)).answer(f"{name.comm_id}.{turn}", Reply(**dict(reply)))
+        return await _progress(call, name, 0, 0)
 
 
 async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
@@ -175,17 +196,6 @@ def _told() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
-async def _asked_before(call: ApiCall, agent: str, task: str) -> GoalId:
-    """Return the id of the goal that these words meant in the period before this one, if they did, or mean in this one."""
-    period = int(call.keyring.now().timestamp() // _ASKED_AGAIN.total_seconds())
-    before, now = (call.caller.goal_id("m", "ask", json.dumps([agent, task, one])) for one in (period - 1, period))
-    try:
-        await call.client.goal(GoalName(call.caller.user, before))
-    except NotFoundError:
-        return now
-    return before
-
-
 async def _launched(
     call: ApiCall, goal: str, files: Sequence[TextFile], agent: str | None, max_turns: int, goal_id: GoalId | None
 ) -> GoalName:
@@ -197,13 +207,15 @@ async def _launched(
 
 
 async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:
-    await call.client.goal(name)  # whoever waits for a goal that is none is told so
+    goal = (await call.client.goal(name)).record.goal  # whoever waits for a goal that is none is told so
     try:
         async with asyncio.timeout(seconds):
-            await call.while_let_in(call.client.result(name, wait=True))
+            await call.while_let_in(settled(call, goal))
     except TimeoutError:
         pass
     status = await call.client.goal(name)
-    progress = Progress.of(status, await call.client.entries(name, after=after, limit=MOST_ENTRIES), after)
+    entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
+    before = await call.client.state(name, at=after) if after and entries else {}
+    progress = Progress.of(status, entries, after, before, asked_of(call.caller, status))
     call.keyring.check(call.caller)
     return progress

@@ -8,7 +8,9 @@ const root = document.getElementById("app");
 const VIEWS = [
   [/^\/$/, "goals", "/"],
   [/^\/goals\/([^/]+)$/, "room", "/"],
+  [/^\/turns\/([^/]+\/[^/]+)$/, "seat", "/"],
   [/^\/agents$/, "agents", "/agents"],
+  [/^\/traces\/([^/]+)$/, "trace", "/"],
   [/^\/policies$/, "policy", "/policies"],
   [/^\/policies\/([^/]+)$/, "policy", "/policies"],
 ];
@@ -28,6 +30,8 @@ const app = {
   changed,
   go,
   failed,
+  sheet,
+  turns: null, // what waits, for who may answer as a person
 };
 
 let leave = () => {};
@@ -117,6 +121,7 @@ async function begin() {
   denied = null;
   app.isIn = app.who !== null;
   if (!app.isIn) return draw();
+  if (app.who.scopes.some((scope) => scope.startsWith("seats:"))) app.turns ??= (await import("./turns.js")).openTurns(app);
   route(false);
   lookAround();
 }
@@ -124,6 +129,7 @@ async function begin() {
 async function signOut() {
   await ask("/session", { method: "DELETE" }).catch(() => {});
   app.agents = new Map();
+  app.turns = null;
   app.isIn = false;
   denied = null;
   leave();
@@ -144,7 +150,7 @@ const signing = () => html`<main id="main" class="page sign" tabindex="-1"><form
 
 // ---------------------------------------------------------------- the frame around each view
 
-const LINKS = [["/", "Goals"], ["/agents", "Agents"], ["/policies", "Policies"]];
+const LINKS = [["/", "Goals", "goals:read"], ["/agents", "Agents", "agents:read"], ["/policies", "Policies", "goals:read"]];
 
 function top() {
   const online = [...app.agents.values()].filter((agent) => agent.online).length;
@@ -153,7 +159,7 @@ function top() {
     document.getElementById("main")?.focus();
   }}>Skip to the content</a>
   <header class="top"><a class="brand" href="/">${icon("brand")}IoA</a>
-    ${app.isIn ? html`<nav aria-label="Main"><ul>${LINKS.map(([path, word]) => html`<li><a href=${path} aria-current=${app.section === path ? "page" : nothing}>${word}</a></li>`)}</ul></nav>
+    ${app.isIn ? html`<nav aria-label="Main"><ul>${LINKS.filter(([path, , scope]) => path === "/" || app.who.scopes.includes(scope)).map(([path, word, scope]) => html`<li><a href=${path} aria-current=${app.section === path ? "page" : nothing}>${app.who.scopes.includes(scope) ? word : "Turns"}</a></li>`)}</ul></nav>
     <form class="find" role="search" @submit=${(event) => event.preventDefault()}>${icon("find")}<input type="search" id="find" aria-label="Search what is shown here"
       placeholder=${app.view.searches ?? "Search"} .value=${app.found} @input=${(event) => {
         app.found = event.target.value;
@@ -166,13 +172,16 @@ function top() {
 
 function draw() {
   if (app.isIn) app.view.before?.(app);
-  document.title = app.isIn ? `${app.view.title(app)} · IoA` : away ? "IoA" : "Sign in · IoA";
+  const waits = app.turns?.list.length ? `(${app.turns.list.length}) ` : ""; // told in a tab that nobody looks at, too
+  document.title = app.isIn ? `${waits}${app.view.title(app)} · IoA` : away ? "IoA" : "Sign in · IoA";
   render(html`${top()}${app.isIn ? app.view.draw(app) : away ? html`<main id="main" class="page" tabindex="-1">${trouble(away)}</main>` : signing()}`, root);
   if (app.isIn) app.view.after?.(app);
 }
 
 async function lookAround() {
-  if (!app.isIn || document.hidden) return;
+  if (!app.isIn) return;
+  app.turns?.look();
+  if (document.hidden || !app.who.scopes.includes("agents:read")) return;
   try {
     const { agents: found } = await ask("/agents");
     app.agents = new Map(found.map((agent) => [agent.agent_id, agent]));

@@ -65,6 +65,7 @@ export function openGoal(app, id, user) {
 
   function entry(told) {
     append(goal.story, told);
+    app.view.moved?.(app, told);
     app.changed();
   }
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from urllib.parse import quote
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
@@ -17,6 +17,7 @@ from ioa.protocol.goals import Artifact
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.streamed import StreamedAnswer
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
@@ -53,21 +54,19 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    call.limits.check_stream(call.caller.key_id)
     pieces = call.client.stream(artifact, part.start, part.stop)
     first = await anext(pieces, b"")  # what is wrong with it is told by the status
-    sent = _held_back(first, pieces, call)
-    return StreamingResponse(sent, 200 if wanted is None else 206, {**heads, "Content-Length": str(len(part))})
+    status = 200 if wanted is None else 206
+    return StreamedAnswer(call, _held_back(first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
-async def _held_back(first: bytes, pieces: AsyncGenerator[bytes, None], call: ApiCall) -> AsyncIterator[bytes]:
+async def _held_back(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
     """Hand on each piece when the next one is there, so that the last one only comes if the whole was what it is to be."""
-    with call.limits.stream(call.caller.key_id):
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield first
-                first = piece
-        yield first
+    async with aclosing(pieces):
+        async for piece in pieces:
+            yield first
+            first = piece
+    yield first
 
 
 async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:

@@ -93,11 +93,9 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         )
     refuse_reserved(order.labels)
     order = call.labelled(order)
-    key = call.headers.get(IDEMPOTENCY_KEY)
+    key = idempotency_key(call)
     known = None
     if key is not None:
-        if not 1 <= len(key) <= _MAX_KEY_CHARS:
-            raise InvalidInputError(f"{IDEMPOTENCY_KEY} has 1 to {_MAX_KEY_CHARS} characters.")
         goal_id = call.caller.goal_id("k", key)
         order = order.model_copy(update={"goal_id": goal_id})
         known = await _found(call, GoalName(call.caller.user, goal_id))
@@ -107,6 +105,18 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=status != 202
     )
     return document(told(accepted), status, {"Location": f"/v1/goals/{launched.goal_id}"})
+
+
+def idempotency_key(call: ApiCall) -> str | None:
+    """Read by what the caller repeats a launch.
+
+    Raises:
+        InvalidInputError: It is too long, or empty.
+    """
+    key = call.headers.get(IDEMPOTENCY_KEY)
+    if key is not None and not 1 <= len(key) <= _MAX_KEY_CHARS:
+        raise InvalidInputError(f"{IDEMPOTENCY_KEY} has 1 to {_MAX_KEY_CHARS} characters.")
+    return key
 
 
 async def _found(call: ApiCall, name: GoalName) -> GoalName | None:

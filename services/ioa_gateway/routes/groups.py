@@ -6,16 +6,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated
 
 from pydantic import Field
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from ioa.client.client import PAGE_ENTRIES
-from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, told
+from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
+from ioa.client.history import conversation
+from ioa.client.spans import GoalTrace
 from ioa.errors import InvalidInputError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.streamed import StreamedAnswer
 
 EVENTS = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
@@ -60,6 +63,32 @@ class StatesDocument(Model):
     groups: tuple[StateDocument, ...]
 
 
+class SpanDocument(Model):
+    """Something that took its time.
+
+    Attributes:
+        parent_id: Of what it is a part; that is no span yet while it goes on.
+        attributes: Ids, counts, usage; never what was said.
+        failure: Why it failed; empty if it did not.
+    """
+
+    name: str
+    span_id: str
+    parent_id: str
+    start: Instant
+    end: Instant
+    attributes: dict[str, str | int | float]
+    failure: str
+
+
+class TraceDocument(Model):
+    """What of a goal has ended, each as soon as it has."""
+
+    trace_id: str
+    ended: bool
+    spans: tuple[SpanDocument, ...]
+
+
 class PageQuery(GoalEventsQuery):
     """What a page follows by one stream: the list of goals, one goal, or both."""
 
@@ -82,6 +111,17 @@ async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
     """Show how a goal's group and the teams nested in it stood."""
     found = await call.client.state(await call.goal(query.user), at=query.at)
     return document(told(StatesDocument(groups=tuple(map(StateDocument.of, found.values())))))
+
+
+async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
+    """Show the trace of a goal, made of what its log says."""
+    name = await call.goal(query.user)
+    ended = (await call.client.goal(name)).result is not None
+    made = GoalTrace()
+    with call.limits.new_stream(call.caller.key_id):
+        spans = made.of(await conversation(call.client.system, name.comm_id))
+    shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
+    return document(told(TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)))
 
 
 async def follow_goal(call: ApiCall, query: GoalEventsQuery, _body: Nothing) -> Response:
@@ -140,15 +180,24 @@ async def _follow(
 
 
 def _events(call: ApiCall, comm_id: CommId | None, after: int, listed: Mapping[str, str] | None = None) -> Response:
-    call.limits.check_stream(call.caller.key_id)
     events = call.rooms.follow(call.caller, comm_id, after, listed)
-    return StreamingResponse(events, media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+    return StreamedAnswer(call, events, 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _after(call: ApiCall, query: EventsQuery) -> int:
+    last = last_event_id(call)
+    return query.after if last is None else last
+
+
+def last_event_id(call: ApiCall) -> int | None:
+    """Read behind which event a stream goes on.
+
+    Raises:
+        InvalidInputError: It is no `id` of one.
+    """
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:
-        return query.after
+        return None
     if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
     return int(last)

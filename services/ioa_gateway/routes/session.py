@@ -43,7 +43,10 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
         caller = None if cookie is None else await call.keyring.in_session(cookie)
     except UnauthenticatedError:
         caller = None
-    return Response(status_code=204) if caller is None else document({"user": caller.user, "scopes": sorted(caller.scopes)})
+    if caller is None:
+        return Response(status_code=204)
+    scopes = {*map(str, caller.scopes), *(f"seats:{person}" for person in caller.people)}
+    return document({"user": caller.user, "scopes": sorted(scopes)})
 
 
 async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:

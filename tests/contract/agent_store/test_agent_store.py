@@ -445,13 +445,13 @@ async def test_passages_are_found_by_their_words_and_for_their_user_alone(store:
     told = [("m1", "the old mill burnt down"), ("m2", "a mill, a mill!"), ("m3", "nothing of it")]
     passages = [Passage(here, name, text) for name, text in told]
     for _ in range(2):
-        await store.remember("ada", here, passages, {"m1", "m2", "m3"})
-    await store.remember("eve", there, [Passage(there, "m1", "the mill of Eve")], {"m1"})
+        await store.remember("ada", here, passages)
+    await store.remember("eve", there, [Passage(there, "m1", "the mill of Eve")])
     words = 'Who burnt the "old" mill? AND NOT (x:'
     assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m1", "m2"]
     assert list(await store.recall("ada", "mill", 1, {(here, "m2")})) == passages[:1]
     assert list(await store.recall("ada", "?!", 5, ())) == []
-    await store.remember("ada", here, [], {"m2", "m3"})  # the first was struck
+    await store.keep_only(here, {"m2", "m3"})  # the first was struck
     assert [one.name for one in await store.recall("ada", words, 5, ())] == ["m2"]
     await store.forget_group(here)
     assert list(await store.recall("ada", "mill", 5, ())) == []
@@ -459,10 +459,15 @@ async def test_passages_are_found_by_their_words_and_for_their_user_alone(store:
 
 
 async def test_a_summary_replaces_the_one_before(store: AgentStore) -> None:
-    """One for each group, which goes with it."""
+    """One for each group, which goes with it, and with what it covers."""
     here = CommId("here")
     for number in ("1", "2"):
         await store.put_summary(here, StoredSummary(frozenset({"m0", f"m{number}"}), f"summary {number}"))
     assert await store.summary(here) == StoredSummary(frozenset({"m0", "m2"}), "summary 2")
+    await store.keep_only(here, {"m0", "m2", "m3"})
+    assert await store.summary(here) is not None
+    await store.keep_only(here, {"m2", "m3"})  # the first was struck
+    assert await store.summary(here) is None
+    await store.put_summary(here, StoredSummary(frozenset({"m2"}), "summary 3"))
     await store.forget_groups()
     assert await store.summary(here) is None

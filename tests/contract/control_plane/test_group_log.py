@@ -63,6 +63,18 @@ async def test_what_was_appended_is_the_head(log: GroupLog) -> None:
     assert await log.last(ROOM) == StoredEntry(seqs[-1], entry("two").entry)
 
 
+async def test_a_log_tells_how_much_it_holds(log: GroupLog) -> None:
+    """Whoever reads the head of a group knows how many bytes its whole log has, and no other group's."""
+    one, two = entry("one"), entry("two")
+    first = await log.append(ROOM, one, expected_seq=0)
+    await log.append(OTHER, one, expected_seq=0)
+    await log.append(ROOM, two, expected_seq=first, log_bytes=len(one.data))
+    told = [stored.log_bytes for stored in await log.read(ROOM, after=0, limit=2)]
+    head = await log.last(ROOM)
+    assert head is not None
+    assert (told, head.log_bytes) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data))
+
+
 async def test_sequences_rise_in_each_group(log: GroupLog) -> None:
     """Two groups that grow side by side keep their own order."""
     first = await log.append(ROOM, entry("a"), expected_seq=0)

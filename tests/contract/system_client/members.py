@@ -10,6 +10,7 @@ from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId, comm_id_of_goal
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -20,6 +21,7 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    TaskQuestion,
     TaskSpec,
 )
 from ioa.protocol.registry import Register
@@ -39,7 +41,7 @@ async def say(
 ) -> int:
     """Say something, as a group or a task stands, that must be accepted, and return its sequence. `usage` is of no task."""
     state = (await plane.client.group(comm_id)).state
-    task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
+    task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult | TaskQuestion) else None
     header = Header(
         message_id=message_id,
         comm_id=comm_id,
@@ -67,7 +69,7 @@ class Members:
         """Register agents and wait until discovery knows them."""
         client = self._plane.client
         for agent_id in agents:
-            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id))
+            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id), level=LEVEL)
             await self._plane.network.register(Register(card=card))
         await eventually(client.index_status, lambda status: status.cards >= len(agents))
         await eventually(lambda: client.agents(online_only=True), lambda found: len(found) >= len(agents))

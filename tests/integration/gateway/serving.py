@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,12 +18,16 @@ from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, writte
 from ioa.protocol.ids import LOCAL
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_api_keys import MemoryApiKeys
+from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.app import create_app
+from ioa_gateway.calls import Hooks
 from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
+from ioa_gateway.outward.posting import Posting
 from ioa_gateway.reach import Reach
 from ioa_gateway.rooms import open_rooms
+from ioa_gateway.seats import open_seats
 from ioa_gateway.server import bound, open_server
 from ioa_testkit.planes import Plane
 
@@ -30,7 +35,7 @@ SECRET = "told to nobody else"
 BEARER = {"Authorization": f"Bearer {written_key(KeyId('web'), SECRET)}"}
 
 
-def key(key_id: str = "web", *scopes: Scope, expires_at: datetime | None = None) -> ApiKey:
+def key(key_id: str = "web", *scopes: str, expires_at: datetime | None = None) -> ApiKey:
     """A key of the user of this machine, whose secret is `SECRET`; for everything unless it is said for what."""
     return ApiKey(
         key_id=KeyId(key_id),
@@ -60,12 +65,14 @@ class Door:
         keys: Who is let in.
         clock: By which keys end.
         is_there: Whether the gateway has a connection to its system.
+        hooks: Which webhooks there are.
         limits: What each key uses up of it.
     """
 
     keys: MemoryApiKeys = field(default_factory=MemoryApiKeys)
     clock: ManualClock = field(default_factory=ManualClock)
     is_there: bool = True
+    hooks: MemoryWebhooks = field(default_factory=MemoryWebhooks)
     limits: CallerLimits = field(init=False)
 
 
@@ -79,8 +86,10 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
     await keyring.open()
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        async with open_rooms(plane.client, limits, keyring.stands) as rooms:
-            reach = Reach(rooms, keyring, limits, lambda _user: plane.client, lambda: door.is_there)
+        networks = lambda _me: nullcontext(plane.network)  # noqa: E731
+        async with open_rooms(plane.client, keyring.stands) as rooms, open_seats(networks) as seats:
+            hooks = Hooks(door.hooks, Posting(httpx.AsyncClient(verify=False), inside=False), secrets.token_bytes)
+            reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(Guard, hosts={host: "http"}))
             async with (
                 beside(keyring.follow(rooms.look)),
@@ -89,6 +98,7 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
             ):
                 yield http
                 rooms.close()
+                seats.close()
 
 
 async def followed(http: httpx.AsyncClient, path: str, **headers: str) -> AsyncGenerator[Event, None]:

@@ -43,6 +43,30 @@ async def test_the_same_key_is_the_same_goal(http: httpx.AsyncClient, members: M
     assert len((await http.get("/goals")).json()["goals"]) == 1
 
 
+async def test_a_team_is_put_and_named(http: httpx.AsyncClient, members: Members) -> None:
+    """By its name, which a goal can name then; what is no team, or has another name, is refused with what is wrong."""
+    team = {
+        "team": "duo",
+        "max_turns": 9,
+        "roles": {"ann": "ada", "joe": "bob"},
+        "nodes": [{"name": "talk", "roles": ["ann", "joe"]}],
+    }
+    put = [await http.put("/teams/duo", json=one) for one in (team, {**team, "max_turns": 8})]
+    assert [(one.status_code, one.json()["version"]) for one in put] == [(200, 1), (200, 2)]
+    listed, shown = (await http.get("/teams")).json()["teams"], (await http.get("/teams/duo?version=1")).json()
+    assert ([row["name"] for row in listed], shown["team"]["max_turns"], shown["team"]["roles"]) == (
+        ["duo"],
+        9,
+        {"ann": {"agent": "ada"}, "joe": {"agent": "bob"}},
+    )
+    launched = await http.post("/goals", json={"goal": "Talk.", "team": "duo@1"})
+    goal = (await http.get(f"/goals/{launched.json()['goal_id']}")).json()
+    assert (goal["team_name"], goal["max_turns"]) == ("duo@1", 9)
+    wrong = [await http.put("/teams/trio", json=team), await http.put("/teams/duo", json={}), await http.get("/teams/du")]
+    assert [one.status_code for one in wrong] == [422, 422, 404]
+    assert "did you mean `duo`?" in wrong[2].text
+
+
 async def test_goals_come_by_pages(http: httpx.AsyncClient, members: Members) -> None:
     """All goals are listed, newest first, by asking for the next page until there is none."""
     launched = [(await http.post("/goals", json=ORDER)).json()["goal_id"] for _ in range(3)]

@@ -8,6 +8,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.ids import GoalId
 from ioa_gateway.api_table import TABLE
 from tests.contract.system_client.members import Members
@@ -51,7 +52,7 @@ async def test_a_key_with_labels_sees_nothing_else(http: httpx.AsyncClient, memb
     launched = (await http.post("/goals", json=ORDER)).json()
     await members.launch(GoalId(launched["goal_id"]))
     for row in TABLE:
-        if "{goal_id}" in row.path or "{comm_id}" in row.path:
+        if row.scope is not Scope.SEATS and ("{goal_id}" in row.path or "{comm_id}" in row.path):  # seats have a test of their own
             seen, unseen = (
                 row.path.replace("{goal_id}", goal).replace("{comm_id}", group).replace("{seq}/{number}/{name}", "1/0/a")
                 for goal, group in ((launched["goal_id"], launched["comm_id"]), ("none", "none"))

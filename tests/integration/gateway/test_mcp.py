@@ -17,11 +17,14 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
-from tests.contract.system_client.members import ADA, BOB, Members
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
+from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
+from tests.integration.gateway.test_keys import bearer
 
-TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "cancel"]
+TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "post", "cancel"]
 
 
 @asynccontextmanager
@@ -190,3 +193,49 @@ async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncCli
     asked = {"name": "start_group", "arguments": {"goal": "x", "files": [{}] * 2_000}}
     refused = await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked})
     assert (refused.status_code, "1,000 values" in refused.json()["detail"]) == (413, True)
+
+
+async def test_what_follows_from_before_is_told_on_the_next_page(http: httpx.AsyncClient, members: Members) -> None:
+    """A task that was given out in the page before and ends with the goal is told as it is to who hears all at once."""
+    async with speaking(http) as client:
+        goal_id = (await called(client, "start_group", goal="Count.", agent="ada"))["goal_id"]
+        room = (await members.launch(GoalId(goal_id))).state.comm_id
+        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+        before = await called(client, "wait", goal_id=goal_id, seconds=0)
+        await called(client, "cancel", goal_id=goal_id)
+        behind = await called(client, "wait", goal_id=goal_id, after=before["after"])
+        whole = await called(client, "wait", goal_id=goal_id)
+    assert whole["lines"] == before["lines"] + behind["lines"]
+    assert any(f"{TASK} of bob" in line for line in behind["lines"])
+
+
+async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """`wait` returns as soon as something is up to the caller's people, and `post` answers it once; others are told of nothing."""
+    room = await open_desk(plane, members)
+    await door.keys.put(key("eve", Scope.GOALS_READ, "seats:eve"))
+    async with speaking(http) as client:
+        told = await called(client, "wait", goal_id=GOAL, seconds=30)
+        [asks] = told["asks"]
+        assert (asks["seat"], asks["options"], sorted(asks["fields"])) == ("anna", ["ask"], ["agrees", "amount"])
+        assert QUESTION in told["lines"][-1] and "Ask your user" in told["next"]
+        posted = {
+            "goal_id": GOAL,
+            "seat": "anna",
+            "turn": asks["turn"],
+            "text": "Yes.",
+            "choose": "ask",
+            "fields": {"agrees": "yes"},
+        }
+        for _ in range(2):
+            assert (await called(client, "post", **posted))["asks"] == []
+        wrong = await client.call_tool("post", {**posted, "text": "No."})
+        assert (wrong.is_error, "is over" in str(wrong.content)) == (True, True)
+    async with asyncio.TaskGroup() as side, speaking(http) as client:
+        waiting = side.create_task(called(client, "wait", goal_id=GOAL, seconds=30))
+        await members.say(ADA, Discussion(content="And two?"), room)
+        assert [one["seat"] for one in (await waiting)["asks"]] == ["anna"]
+    http.headers["authorization"] = bearer("eve")["Authorization"]
+    async with speaking(http) as client:
+        assert (await called(client, "wait", goal_id=GOAL, seconds=0))["asks"] == []
+        assert (await client.call_tool("post", posted)).is_error

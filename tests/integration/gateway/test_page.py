@@ -46,7 +46,10 @@ async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient,
     before = await http.get("/session")
     await http.post("/session", json={"key": http.headers["authorization"].removeprefix("Bearer ")})
     after = await http.get("/session")
-    assert (before.status_code, after.json()) == (204, {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write"]})
+    assert (before.status_code, after.json()) == (
+        204,
+        {"user": "local", "scopes": ["agents:read", "goals:read", "goals:write", "seats:*", "teams:write", "webhooks:write"]},
+    )
 
 
 def test_what_is_vendored_is_as_it_was_published() -> None:

@@ -20,6 +20,7 @@ from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.hosting.place import listens
 from ioa.protocol.ids import UserId
+from ioa.protocol.team import seat_of
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
@@ -29,15 +30,16 @@ from ioa_gateway.settings import GatewaySettings
 from ioa_groups.__main__ import serve as serve_groups
 from tests.integration.gateway.serving import SECRET, key
 from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 
 PATIENCE = timedelta(seconds=30)
 
 
 async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
-    """A goal that is launched by anna's key is hers, and eve's key does not end it; the gateway makes no keys."""
+    """A goal launched by anna's key is hers, and eve's does not end it; seats need keys of theirs; a webhook is told."""
     with bound("127.0.0.1", 0) as free:
         port = free.getsockname()[1]
-    plan = plan_of([], [], [], ["root"], gateways=["gateway"])
+    plan = plan_of([seat_of("anna")], [], [], ["root"], gateways=["gateway"])
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(tmp_path / "keys"), NEW_YEAR)
     rendered = (tmp_path / "keys" / AUTHORIZATION / "authorization.conf").read_text(encoding="utf-8")
     assert of_gateway().publish in [may.publish for may in read_authorization(rendered, {}).values()]
@@ -45,8 +47,14 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
     stop = StopSignal()
     async with open_nats_server(tmp_path / "nats", None, authorization=rendered) as server:
         groups = serve_groups(ControlPlaneSettings(nats_url=server.url, nats_seed=seeds["groups"]), stop)
-        gateway = serve(GatewaySettings(nats_url=server.url, nats_seed=seeds["gateway"], http_port=port), stop)
+        gateway = serve(
+            GatewaySettings(
+                nats_url=server.url, nats_seed=seeds["gateway"], http_port=port, seats=tmp_path / "keys", webhooks_inside=True
+            ),
+            stop,
+        )
         async with (
+            open_receiver() as receiver,
             beside(groups, gateway, stop=stop.set),
             open_connection(NatsSettings(server.url, "root", seed=seeds["root"]), patience=PATIENCE) as root,
             httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/v1", timeout=20, verify=False) as http,
@@ -66,6 +74,12 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert (await http.get(f"{path}?user=anna", headers=eve)).json()["user"] == "anna"
             refused = [await http.post(f"{path}/cancel{whose}", json={}, headers=eve) for whose in ("", "?user=anna")]
             assert [one.status_code for one in refused] == [404, 403]
+            made = await http.post("/webhooks", json={"url": receiver.url}, headers=anna)
+            assert (made.status_code, (await http.post(f"{path}/cancel", json={}, headers=anna)).status_code) == (201, 202)
+            await eventually(lambda: [headers["webhook-id"] for headers, _ in receiver.taken] == [f"{path[7:]}-ended"])
+            seats = [await http.get(f"/seats/{person}", headers=anna) for person in ("anna", "eve")]
+            assert [one.status_code for one in seats] == [200, 403]
+            assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."
             async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
                 with pytest.raises(nats.errors.Error):
                     await intruder.jetstream().publish("$KV.IOA_API_KEYS.key.mine", b"x", timeout=1)

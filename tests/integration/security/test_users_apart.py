@@ -18,6 +18,7 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
+from tests.contract.system_client.test_named_teams import debate
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, USER, Town, open_town
 
@@ -51,8 +52,9 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
             await town.given((USER, GoalId("waits")))
             await admin.cancel(CancelGroup(goal_id=GoalId("waits")), USER)
             cancelled = await town.user.wait_for_result(GoalId("waits"))
+            teams = await _put_teams(town.user, eve, admin)
         seen = await _look(town, told[0].comm_id)
-    assert achieved == []
+    assert (achieved, teams) == ([], [(1, USER), (2, USER)])
     assert (seen["phase"], seen["reason"], "Count" in str(seen), f"of {USER}" in str(seen)) == (
         "concluded",
         "concluded",
@@ -65,6 +67,16 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
     assert shown == (GoalName(EVE, _FIRST), GoalName(USER, _FIRST), GoalName(USER, _SECOND))
     assert status.standing is not None and status.standing.charter is not None
     assert (status.record.goal.user, status.standing.charter.user, cancelled.reason) == (USER, USER, Reason.CANCELLED)
+
+
+async def _put_teams(user: NatsSystemClient, eve: NatsSystemClient, admin: NatsSystemClient) -> list[tuple[int, UserId]]:
+    """Put a team of a user's, which another one may not, and an admin may."""
+    first = await user.put_team(debate())
+    with pytest.raises(ForbiddenError, match=f"is {USER}'s"):
+        await eve.put_team(debate(most=3))
+    assert [row.version for row in await eve.teams()] == [1]
+    second = await admin.put_team(debate(most=4))
+    return [(one.version, one.user) for one in (first, second)]
 
 
 async def _look(town: Town, comm_id: CommId) -> Mapping[str, object]:

@@ -53,7 +53,7 @@ def test_a_pattern_covers_what_it_holds(pattern: str, subject: str, expected: bo
 
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_nobody_but_the_admin_destroys(name: str) -> None:
-    """No stream is deleted, no consumer but one's own watches; only what is open, goes with a goal, or is an offer is removed."""
+    """No stream is deleted, no consumer but one's own watches; only what is open, goes with a goal, is an offer or an old team."""
     found = {one for one in EVERYBODY[name].publish if ".PURGE." in one or ".DELETE." in one}
     assert {one for one in found if not one.startswith("$JS.API.CONSUMER.DELETE.KV_")} == _DESTROYS.get(name, set())
 
@@ -65,7 +65,7 @@ _OF_GOALS = {
 _DESTROYS = {
     "discovery": {"$JS.API.CONSUMER.DELETE.IOA_OUTCOMES.*"},
     "registry": {"$JS.API.CONSUMER.DELETE.IOA_WORK.*"},
-    "groups": _INDEXES | _OF_GOALS | {"$JS.API.STREAM.MSG.DELETE.IOA_WORK"},
+    "groups": _INDEXES | _OF_GOALS | {"$JS.API.STREAM.MSG.DELETE.IOA_WORK", "$JS.API.STREAM.PURGE.KV_IOA_TEAMS"},
     "router": _INDEXES,
 }
 

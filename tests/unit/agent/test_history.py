@@ -13,7 +13,7 @@ from ioa.group.folding import KEPT
 from ioa.group.policy.audience import view_for
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Gathering
-from ioa.ports.brain import TaskRecord
+from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome
@@ -79,6 +79,56 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
         (1, "DISCUSSION"), (2, "DECISION"), (4, "DECISION"), (5, "DISCUSSION")
     ]  # fmt: skip
     assert view.log == view.messages
+
+
+def seen(story: Scenario, agent: str) -> GroupView:
+    """What a member of a group under a policy has seen of it."""
+    assert story.policy is not None
+    history = GroupHistory(COMM)
+    for seq, entry in enumerate(entries(story.log, story.policy), 1):
+        if entry.is_shown_to(AgentId(agent)):
+            view = view_for(story.policy, entry, AgentId(agent))
+            history.apply(SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view))
+    return history.view(AgentId(agent), START, Meter())
+
+
+def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
+    """What stands on the board to a member."""
+    return [(one.name, one.version, one.text) for one in seen(story, agent).board]
+
+
+def test_each_reads_on_the_board_what_it_has_heard() -> None:
+    """With the version that this is to it; a version that was written where it hears nothing does not count."""
+    plan = {"name": "x", "roles": ["a", "b"], "heard_by": "node", "writes": ["plot"], "max": 2, "then": "y"}
+    story = group(plan, {"name": "y", "roles": ["b", "c"], "writes": ["plot", "notes"], "max": 3})
+    story = story.speaks("ada", Discussion(content="A ring.", writes={"plot": ""}))
+    story = story.speaks("bob", Discussion(content="Better so.", writes={"plot": "Two rings."}))
+    assert [board(story, one) for one in ("ada", "eve")] == [[("plot", 2, "Two rings.")], []]
+    story = story.speaks("bob", Discussion(content="Here.", writes={"plot": "Two rings, and a thief."}))
+    story = story.speaks("eve", Discussion(content="A red one.", writes={"notes": ""}))
+    assert board(story, "ada") == [("plot", 3, "Two rings, and a thief."), ("notes", 1, "A red one.")]
+    assert board(story, "eve") == [("plot", 1, "Two rings, and a thief."), ("notes", 1, "A red one.")]
+
+
+def test_a_draft_is_on_nobodys_board() -> None:
+    """Neither on that of its author, nor of who reviews it, before it is passed; then on everybody's."""
+    story = group({**REVIEWED, "writes": ["plot"], "max": 9}).speaks("ada", Discussion(content="Hm.", writes={"plot": ""}))
+    story = Told(story).word("decides:reject").story.speaks("ada", Discussion(content="A ring.", writes={"plot": ""}))
+    assert [board(story, one) for one in ("ada", "bob", "eve")] == [[], [], []]
+    passed = Told(story).word("decides:pass").word("again").story
+    assert [board(passed, one) for one in ("ada", "bob", "eve")] == [[("plot", 1, "A ring.")]] * 3
+
+
+def test_what_was_struck_is_on_no_board() -> None:
+    """The version before it stands again; the next one has a number of its own."""
+    watches = watched("b", node="y", may=["go"], go=["x"])
+    story = group({**X, "max": 1, "visits": 2, "then": "y", "writes": ["plot"]}, {**Y, "writes": ["plot"]}, **watches)
+    story = story.speaks("ada", Discussion(content="One.", writes={"plot": ""}))
+    story = story.speaks("eve", Discussion(content="Two.", writes={"plot": ""}))
+    assert board(story, "ada") == [("plot", 2, "Two.")]
+    again = Told(story).word("decides:x").story
+    assert board(again, "ada") == []
+    assert board(again.speaks("ada", Discussion(content="Three.", writes={"plot": ""})), "bob") == [("plot", 3, "Three.")]
 
 
 def test_who_starts_anew_finds_what_it_is_to_say_again() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.conversation import GivenOut
+from ioa.agent.inquiring import Inquiring, Inquiry
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.workspace import Circumstances, RunningTask
@@ -37,6 +38,10 @@ def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
     raise AssertionError("no test here asks a model")
 
 
+def _nobody_inquires(inquiry: Inquiry) -> Inquiring:
+    raise AssertionError("no test here asks people")
+
+
 def _nobody_listens(kind: object, what: object) -> None:
     """Tell nobody."""
 
@@ -44,7 +49,9 @@ def _nobody_listens(kind: object, what: object) -> None:
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks, _nobody_listens)
+    return RunningTask(
+        T1, 1, AROUND, (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens
+    )
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -61,7 +68,16 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
 
     loop = asyncio.get_running_loop()
     running = RunningTask(
-        T1, 1, AROUND, (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT), _nobody_listens
+        T1,
+        1,
+        AROUND,
+        (),
+        tmp_path,
+        Meter(),
+        _nobody_searches,
+        lambda *_: Chatting.start(silent(), loop, CHAT),
+        _nobody_inquires,
+        _nobody_listens,
     )
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()

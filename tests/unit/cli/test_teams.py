@@ -236,11 +236,12 @@ def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, wh
 
 def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
     """Unless others are given; a team without a goal of its own needs one."""
-    team, words = goal_of_team(SHIPPED / "debate.toml", None)
+    team = read_team(SHIPPED / "debate.toml")
+    words = goal_of_team(team, None)
     order = order_of(words, team=team, timeout=60)
     assert (order.goal, order.max_turns, order.timeout) == ("Should the city close its centre to cars?", 100, 60)
-    assert order_of(goal_of_team(SHIPPED / "debate.toml", "Should it rain?")[1], team=team).goal == "Should it rain?"
+    assert order_of(goal_of_team(team, "Should it rain?"), team=team).goal == "Should it rain?"
     bare = tmp_path / "bare.toml"
     bare.write_text('team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n')
     with pytest.raises(InvalidInputError, match="has no goal of its own"):
-        goal_of_team(bare, None)
+        goal_of_team(read_team(bare), None)

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from ioa import Agent, TurnView
-from ioa.cli.people import document, in_words_of, take_part, waiting_for_anybody, who_answers
+from ioa.cli.people import in_words_of, take_part, who_answers
+from ioa.client.documents import told
 from ioa.client.seat import Awaited, Reply, Seat, people_in
+from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.protocol.decisions import DecidedBy
@@ -24,6 +26,11 @@ from tests.unit.protocol.policies import SHIPPED
 
 WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
 """What a person may well write, and no part of which is anybody's to take away."""
+
+
+def of(awaited: Awaited) -> Any:
+    """What waits for a person, as programs are told it."""
+    return told(AwaitedDocument.of(awaited))
 
 
 def agent(name: str) -> Agent:
@@ -180,12 +187,12 @@ async def test_a_person_watches(ioa_system: System) -> None:
     """A slip costs it no try, names are taken with blanks between, and others than it has named are another answer."""
     roles = {"player": {"agents": ["ann", "bob", "cyd"]}, "host": {"human": "eve"}}
     node = {"name": "play", "roles": ["player"], "max": 4}
-    told = {"team": "quiz", "leader": "player", "roles": roles, "nodes": [node], "watchers": [{"role": "host", "may": ["remove"]}]}
+    team = {"team": "quiz", "leader": "player", "roles": roles, "nodes": [node], "watchers": [{"role": "host", "may": ["remove"]}]}
     async with ioa_system.serve(agent("ann"), agent("bob"), agent("cyd")) as running:
         seat = running.seat("eve")
-        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(told))))
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team_of(team))))
         asked = await next_of(seat)
-        assert document(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
+        assert of(asked)["members"] == {"remove": ["bob", "cyd", "human-eve"]}
         assert "is to decide whether to step in at play" in in_words_of(asked)
         assert "--field members=…  to remove: some of bob, cyd, human-eve\n" in in_words_of(asked)
         for wrong in ("bbo", "bob carl", ""):
@@ -229,8 +236,8 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
         author, editor = running.seat("anna"), running.seat("ed")
         goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
         writing = await next_of(author)
-        told = document(writing)
-        assert (told["draft"], told["required"], told["about"]) == (True, ["score"], None)
+        waits = of(writing)
+        assert (waits["draft"], waits["required"], waits["about"]) == (True, ["score"], None)
         assert in_words_of(writing).splitlines()[2:-1] == [
             "    what you say is a draft: others hear it once it is passed",
             "    your words: say something",
@@ -242,8 +249,8 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
         await author.answer(writing.item, Reply("Closed on Mondays.", fields={"score": "5"}))
         judging = await next_of(editor)
         [seen] = [one async for one in waiting_for_anybody(running.client)]
-        assert document(seen) == document(judging)
-        assert document(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
+        assert of(seen) == of(judging)
+        assert of(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
         assert "ed is to decide whether this draft is passed at write" in in_words_of(seen)
         await editor.answer(judging.item, Reply(choose="reject"))
         assert await who_answers(running.client, judging.item) == "ed"

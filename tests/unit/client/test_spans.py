@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Sequence
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -26,6 +23,7 @@ from ioa.protocol.usage import Usage
 from ioa_testkit.planes import open_memory_plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.rig.deadline import eventually
+from tests.rig.trace_receiver import trace_receiver
 
 GIVEN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROOT = span_id_of_goal(GoalName(LOCAL, GOAL))
@@ -52,25 +50,6 @@ async def _log(result: InformTaskResult | None = None, traceparent: str = "") ->
                 await members.conclude(ADA, "Ten.")
                 await plane.client.wait_for_result(GOAL)
                 return await conversation(plane.client, ROOM)
-
-
-@contextmanager
-def _receiver(got: list[ExportTraceServiceRequest]) -> Iterator[str]:
-    """Take traces by OTLP over HTTP."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            got.append(ExportTraceServiceRequest.FromString(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/v1/traces"
-        server.shutdown()
 
 
 def _tree(spans: Sequence[Span], above: str, depth: int = 0) -> list[str]:
@@ -129,7 +108,7 @@ async def test_a_collector_gets_it_and_twice_the_same() -> None:
     """With its ids, its nesting and what failed; whoever exports again doubles nothing."""
     entries = await _log(InformTaskResult(task_id=TASK, outcome=TaskOutcome.FAILED, task_conclusion="no vase"))
     got: list[ExportTraceServiceRequest] = []
-    with _receiver(got) as endpoint:
+    with trace_receiver(got) as endpoint:
         for _ in range(2):
             trace = GoalTrace()
             spans = trace.of(entries)

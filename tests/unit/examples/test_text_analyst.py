@@ -26,14 +26,15 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("number of paragraphs in story.txt", "story.txt: paragraphs: 2"),
         ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
         ("how many lines has story.txt", "story.txt: lines: 3"),
+        ("how many words has signs.txt", "signs.txt: words: 3 (left out: 2 without a letter or digit, such as '%')"),
         ("the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
     """Every count is exact, and says of which text it is."""
-    path = tmp_path / "story.txt"
-    path.write_text(STORY)
+    path = tmp_path / expected.partition(":")[0]
+    path.write_text(STORY if path.name == "story.txt" else "up 5 % – again")
     assert run(agent, task, [path]).text == expected
 
 
@@ -139,19 +140,29 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("how often does ' ' occur", b"big water", "not clear"),
         ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
         ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
-        ("summarise it in 200 words", b"big water. More water.", "'summarise', '200', 'words' are not understood"),
+        (
+            "summarise it in 200 words",
+            b"big water. More water.",
+            "Each word is known, but 'summarise it in 200 words' is no request",
+        ),
         ("average sentence length", b"big water", "'average', 'length' are not understood"),
         ("the longest word", b"big water", "'longest' is not understood"),
         ("how long does it take to read it", b"big water", "'long', 'take' are not understood"),
         ("read https://example.org/a", b"big water", "https://example.org/a is not fetched here"),
         ("what was decided?", b"big water", "'decided' is not understood"),
         ("readability of the text", b"big water", "'readability' is not understood"),
-        ("how many sentences of 3 words", b"big water. More water.", "not understood"),
-        ("word count of: one two three", b"big water", "'one', 'two', 'three' are not understood"),
+        ("how many sentences of 3 words", b"big water. More water.", "Each word is known"),
+        ("word count of: one two three", b"big water", "Each word is known, but 'word count of: one two three' is"),
         ("translate and count the words", b"big water", "'translate' is not understood"),
         ("how many sentences are not short", b"big water", "'not', 'short'"),
         ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
-        ("count the words in 'big' lines", b"big water", "not understood"),
+        ("count the words in 'big' lines", b"big water", "Each word is known"),
+        ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Say \"Which lines mention 'ERROR' in …\""),
+        (
+            "how often does disk full occur",
+            b"ERROR",
+            "'disk', 'full' are not understood. Say \"how often does 'disk full' occur …\"",
+        ),
     ],
 )
 def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ from ioa.group.machine import step
 from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, PassCause, Phase
-from ioa.protocol.policy import FormField, Policy
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, PassCause, Phase
+from ioa.protocol.policy import Exit, FormField, Node, Policy, Role
 from ioa.protocol.usage import Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched, launched_under
 from tests.unit.group.test_policy import Told, group
 from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
 
@@ -127,11 +127,37 @@ def stories() -> dict[str, Sequence[Event]]:
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
     told |= gathered_stories()
+    told |= asking_stories()
     told |= {f"led-{name}": story for name, story in led_stories().items()}
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
     )
     return {**{name: story.log for name, story in told.items()}, "abandoned": (abandoned,)}
+
+
+def asking_stories() -> dict[str, Scenario]:
+    """Questions out of the group, of tasks and of nested teams: answered, in time or not, by whom it was not, and never."""
+    parent = ParentTask(comm_id=CommId("root"), task_id=TaskId("t1-1"))
+    tasked = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-1").progresses("t1-2")
+    policy = policy_of_asking()
+    return {
+        "asked-answered": tasked.asks("ada").finishes("t1-1").finishes("t1-2").answered("yes").announces("ada"),
+        "asked-nobody": _keeps(tasked.asks("ada"), 20),
+        "asked-lost": launched("ada", "bob").asks("ada", options=()).loses("ada").answered("Ten, or so."),
+        "asked-on-the-last-turn": launched("ada", "bob", max_turns=1).asks("ada").answered("no").concludes("ada"),
+        "asked-of-the-parent": launched("bob", "eve", parent=parent, depth=1).asks("bob").answered("no"),
+        "task-asks": tasked.task_asks("t1-1").speaks("ada", Decision(task_id=TaskId("t1-1"), choice="yes")).task_asks("t1-1"),
+        "task-asks-a-user": tasked.task_asks("t1-1", role="operator").asks("ada").answered("yes", "t1-1").answered("no"),
+        "team-asks": tasked.nests("t1-1").team_asks("t1-1", 3).answered("yes", "t1-1").nested_ends("t1-1"),
+        "led-asked": launched_under(policy, {"a": ["ada"], "b": ["bob"]}, "ada", "bob").asks("ada").answered("yes").timers(3),
+        "led-asked-lost": launched_under(policy, {"a": ["ada"], "b": ["bob"]}, "ada", "bob").asks("ada").loses("ada").timer(),
+    }
+
+
+def policy_of_asking() -> Policy:
+    """Two in turn, who may ask out of the group."""
+    node = Node(name="talk", roles=("a", "b"), max=6, asks=True, exits=(Exit(to="end"),))
+    return Policy(roles=(Role(name="a"), Role(name="b")), nodes=(node,))
 
 
 def gathered_stories() -> dict[str, Scenario]:
@@ -192,6 +218,14 @@ def led_stories() -> dict[str, Scenario]:
             {"role": "c", "by": "a", "may": ["remove", "hint", "go"], "go": ["x"]}, {"role": "b", "every": 3, "may": ["end"]}]),
                   "says:bob,eve decides:hint/bob says@eve says@bob decides:nothing says:eve decides:x says:bob decides:remove/bob"),
         "person": (group({**x, "max": 5}, roles={"b": {"human": True, "timeout": 90}}), "says silent -eve says says"),
+        "fork": (group({**x, "take": "all", "max": 9, "exits": [{"to": "y", "by": "speaker"}, {"to": "z", "by": "speaker"}]},
+                       {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
+                       {"name": "w", "roles": ["a"], "join": "all", "visits": 2, "then": ["x", "end"]}),
+                 "goes:z says says says goes:y silent says says"),
+        "fork-closed": (group({**x, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]},
+                              {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
+                              {"name": "w", "roles": ["a"], "join": "all"}), "says says"),
+        "board": (group({**x, "writes": ["plot", "notes"], "max": 4}), "writes:plot says writes:plot writes:notes"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -20,8 +21,10 @@ from ioa.group.events import (
     GroupLaunched,
     MemberLost,
     MemberReturned,
+    QuestionAnswered,
     RepetitionRefused,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -35,6 +38,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -51,11 +55,13 @@ from ioa.protocol.messages import (
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskQuestion,
     TaskSpec,
     Thinking,
 )
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
 from ioa.repetition import sketches_of
 
@@ -64,6 +70,9 @@ COMM = CommId("room")
 GOAL = GoalId("goal-1")
 MAX_TOKENS = 1_000
 
+
+WELL: Mapping[str, Any] = {"text": "Well?", "options": ("yes", "no"), "default": "no", "until": START + timedelta(minutes=5)}
+"""A question that waits for five minutes."""
 
 PATIENCE = timedelta(seconds=60)
 """That of members that have any."""
@@ -275,6 +284,33 @@ class Scenario:
                 at=self.now, task_id=TaskId(task_id), subgroup=comm_id, reason=reason, content="…", turns=turns, usage=usage
             ),
         )
+
+    def asks(self, sender: str, **other: Any) -> Scenario:
+        """Ask out of the group."""
+        return self.speaks(sender, AskUser(**{**WELL, **other}))
+
+    def task_asks(self, task_id: str, **other: Any) -> Scenario:
+        """A running task asks its next question."""
+        task = self.open(task_id)
+        asked = TaskQuestion(**{**WELL, "task_id": task.task_id, "number": task.asked + 1, **other})
+        return self.speaks(task.assignee, asked, turn=task.turn)
+
+    def team_asks(self, task_id: str, number: int = 1, subgroup: str = "sub") -> Scenario:
+        """The nested team of a task asks."""
+        asked = Question(**WELL)
+        return self.happens(
+            SubgroupAsked(at=self.now, task_id=TaskId(task_id), subgroup=CommId(subgroup), number=number, question=asked)
+        )
+
+    def answered(self, answer: str, task_id: str | None = None) -> Scenario:
+        """The goal's user answers what was asked out of the group, or what a task asks."""
+        return self.happens(self.answer(answer, task_id))
+
+    def answer(self, answer: str, task_id: str | None = None) -> QuestionAnswered:
+        """The event of an answer."""
+        turn, number = (self.state.turn, 0) if task_id is None else (0, self.open(task_id).asked)
+        task = None if task_id is None else TaskId(task_id)
+        return QuestionAnswered(at=self.now, turn=turn, task_id=task, number=number, answer=answer, by="user")
 
     def timer(self) -> Scenario:
         """Let the next deadline pass, and the timer fire."""

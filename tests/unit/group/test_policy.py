@@ -66,9 +66,10 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words; `decides:x`, or with members
-    `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out; `passes`; `away` passes since the
-    model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
+    form in; `writes:x` writes x; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words;
+    `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out;
+    `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else
+    it is of the first who may speak.
     """
 
     story: Scenario
@@ -90,6 +91,8 @@ class Told:
                 payload = Discussion(content=words, next_speaker=names[0] if names else None, fields=fields)
             case "goes":
                 payload = Discussion(content=words, go=what, fields=fields)
+            case "writes":
+                payload = Discussion(content=words, writes={what: ""})
             case "decides":
                 choice, _, members = what.partition("/")
                 payload = Decision(
@@ -174,6 +177,12 @@ FORM: Mapping[str, Any] = {**X, "max": 9, "form": {"done": "yes/no?", "note": "t
 VOTE: Mapping[str, Any] = {
     **X, "turns": "together", "form": {"vote": "member?"}, "exits": [{"to": "z", "remove": {"field": "vote"}}]
 }  # fmt: skip
+
+W: Mapping[str, Any] = {"name": "w", "roles": ["a"], "join": "all"}
+FORK: Sequence[Mapping[str, Any]] = (
+    {**X, "take": "all", "max": 1, "then": ["y", "z"]}, {**Y, "then": "w"}, {**Z, "max": 1, "then": "w"}, W
+)  # fmt: skip
+SPEAKERS = [{"to": "y", "by": "speaker"}, {"to": "z", "by": "speaker"}]
 
 RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]] = [
     ("order is of roles, then of joining", [{"name": "x", "roles": ["c", "ab"]}], {}, "says says", "x:eve x:ada x:bob"),
@@ -397,6 +406,35 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      watched("b", node="y", may=["go"], go=["x"]), "says says decides:x says says", "x:ada y:eve y?bob x:ada y:eve concluding:ada"),
     ("a passed draft is watched, and no other", [REVIEWED], watched("b"), "says decides:pass again decides:nothing",
      "x:ada x?eve x:ada x?bob x:bob"),
+    ("a fork takes all ways, and a join waits for them", FORK, {}, "says says says says",
+     "x:ada y:eve z:bob w:ada concluding:ada"),
+    ("the speaker chooses the first way of a fork", [{**X, "take": "all", "max": 9, "exits": SPEAKERS}, *FORK[1:]], {},
+     "goes:z says says says", "x:ada z:bob y:eve w:ada concluding:ada"),
+    ("in a branch, what of the agenda is next",
+     [{**X, "take": "all", "max": 1, "then": ["y", "z", "v"]}, {**Y, "max": 9, "exits": [{"to": "w", "by": "speaker"}]},
+      FORK[2], {**FORK[2], "name": "v"}, W], {}, "says goes:v says says says", "x:ada y:eve v:bob z:bob w:ada concluding:ada"),
+    ("a judge does so as well", [FORK[0], {**Y, "max": 9, "exits": [{"to": "w", "by": "a"}]}, *FORK[2:]], {},
+     "says says decides:z says says", "x:ada y:eve y?ada z:bob w:ada concluding:ada"),
+    ("a branch of several nodes ends before the next one begins", [FORK[0], {**Y, "then": "v"},
+      {"name": "v", "roles": ["a"], "then": "w"}, *FORK[2:]], {}, "says says says says", "x:ada y:eve v:ada z:bob w:ada"),
+    ("a fork without a join ends when all branches have", [{**FORK[0], "then": ["y", "z"]}, Y, {**Z, "max": 1}], {},
+     "says says says", "x:ada y:eve z:bob concluding:ada"),
+    ("an end that somebody chooses is the end", [FORK[0], {**Y, **BY_SPEAKER}, *FORK[2:]], {}, "says goes:end",
+     "x:ada y:eve concluding:ada"),
+    ("a fork takes no way whose condition does not hold",
+     [{**X, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]}, Y, Z], {},
+     "says says", "x:ada y:eve concluding:ada"),
+    ("a branch without anybody is done", FORK, {}, "-eve says says", "x:ada x:ada z:bob w:ada"),
+    ("a join is closed while it waits and nothing is on the agenda",
+     [{**X, "max": 1, "then": ["w", "y"]}, {**Y, "then": "w"}, W], {}, "says says", "x:ada y:eve w:ada"),
+    ("a join that stays closed for good ends the group",
+     [{**X, "take": "all", "max": 1, "exits": [{"to": "y"}, {"to": "z", "when": {"visits": 2}}]}, *FORK[1:]], {},
+     "says says", "x:ada y:eve ended:no_speaker"),
+    ("a loop around a fork waits anew", [{**FORK[0], "visits": 2}, *FORK[1:3], {**W, "then": ["x", "end"]}], {},
+     "says " * 8, "x:ada y:eve z:bob w:ada x:ada y:eve z:bob w:ada concluding:ada"),
+    ("a way back to a join does not count for it",
+     [*FORK[:3], {**W, "then": "v"}, {"name": "v", "roles": ["b"], "visits": 1, "then": "w"}], {},
+     "says " * 6, "x:ada y:eve z:bob w:ada v:bob w:ada concluding:ada"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip
@@ -459,6 +497,13 @@ REFUSED: list[tuple[str, Mapping[str, Any], str, Payload, RejectionCode]] = [
      ConcludeGroupDiscussion(conclusion=Conclusion(content="Hm.")), RejectionCode.GUARDED),
     ("another draft than was passed", REVIEWED, "says decides:pass", Discussion(content="Hm."), RejectionCode.OFF_COURSE),
     ("an end without a review", {**REVIEWED, **BY_SPEAKER}, "", ConcludeGroupDiscussion(), RejectionCode.OFF_COURSE),
+    ("something to write", X, "", Discussion(content="Hm.", writes={"plot": "Hm."}), RejectionCode.BAD_FORM),
+    ("another thing to write", {**X, "writes": ["plot"]}, "", Discussion(content="Hm.", writes={"plots": "Hm."}),
+     RejectionCode.BAD_FORM),
+    ("something to write, side by side", {**X, "turns": "together"}, "", Discussion(content="Hm.", writes={"plot": "Hm."}),
+     RejectionCode.BAD_FORM),
+    ("a word that is forbidden, on the board", {**X, "writes": ["plot"], "guards": [{"without": ["apple"]}]}, "",
+     Discussion(content="Hm.", writes={"plot": "An apple."}), RejectionCode.GUARDED),
     ("more time without patience", X, "", Thinking(), RejectionCode.NO_CHANGE),
 ]  # fmt: skip
 
@@ -473,6 +518,19 @@ def test_what_is_not_offered_is_refused(node: Mapping[str, Any], story: str, pay
     refused = told.story.refusal(said(speaker, payload, told.story.state.turn, told.story.now))
     assert refused.code is code
     assert "DISCUSSION" in refused.legal and "SYNC_TASK_ASSIGNMENT" not in refused.legal
+
+
+def test_what_is_written_has_versions() -> None:
+    """Of each thing the state knows how often it was written, and by whom last; a draft, and who is silent, write nothing."""
+    written = {**X, "writes": ["plot", "notes"], "max": 9}
+    told = group(written).speaks(A, Discussion(content="Once.", writes={"plot": "", "notes": "A ring."}))
+    told = Told(told).word("silent").story.speaks(C, Discussion(content="Twice.", writes={"plot": "Two."}))
+    assert told.state.course is not None
+    assert told.state.course.board == (("plot", 2, 2), ("notes", 1, 0))
+    drafted = group({**written, "review": "b", "roles": ["a"]}).speaks(A, Discussion(content="Once.", writes={"plot": ""}))
+    assert drafted.state.course is not None and drafted.state.course.board == ()
+    passed = Told(drafted).word("decides:pass").word("again").story.state.course
+    assert passed is not None and passed.board == (("plot", 1, 0),)
 
 
 def test_a_draft_is_told_to_its_author_and_to_who_reviews_it() -> None:

@@ -17,7 +17,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Discussing, Gathering, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
-from ioa.protocol.levels import REVIEWS
+from ioa.protocol.levels import BOARDS, REVIEWS
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -34,9 +34,15 @@ from ioa.protocol.policy import END, FieldValue, FormField, Policy
 from ioa.protocol.team import read_toml
 from tests.unit.group.scenario import Scenario, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
-from tests.unit.protocol.policies import SHIPPED, Choose, any_policy
+from tests.unit.protocol.policies import SHIPPED, Choose, any_forked_policy, any_policy
 
 MEMBERS = ("ada", "bob", "eve", "joe")
+
+
+def entry_version(policy: Policy | None, usually: int) -> int:
+    """The version of entries under a policy."""
+    level = 0 if policy is None else policy.level
+    return 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
 
 
 def any_group(seed: int) -> Scenario:
@@ -124,6 +130,7 @@ def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload
             yield wild
     yield Discussion(content="Mine.", fields={**fields, "surplus": 1})
     yield Discussion(content="Mine.", fields=fields, question=QUESTION)
+    yield Discussion(content="Mine.", fields=fields, writes={"surplus": "Hm."})
     if not offered.options:
         yield Decision(choice="end")
     yield Decision(choice="nowhere")
@@ -184,7 +191,9 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     offered = offer(story.policy, state, AgentId(holder))
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered, story))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None and not offered.again:
-        payload = payload.model_copy(update={"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose)})
+        writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
+        changed = {"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose), "writes": writes}
+        payload = payload.model_copy(update=changed)
     if isinstance(payload, Decision) and choose((True, False, False)):
         code = RejectionCode.BAD_DECISION
         message_id = MessageId(f"m{len(story.log)}")
@@ -268,6 +277,30 @@ def _check_caps(state: GroupState, policy: Policy | None) -> None:
         assert any(cap is None for cap in held) or total <= max(filter(None, held), default=0)
 
 
+def test_a_join_opens_when_all_that_it_waits_for_is_done() -> None:
+    """What is on the agenda is not done, and the group is not there."""
+    joined = 0
+    for seed in range(20):
+        choose = random.Random(seed).choice
+        story = cast(any_forked_policy(choose), choose)
+        before = story.state
+        for here in run(story, choose):
+            course, was, policy = here.state.course, before.course, here.policy
+            before = here.state
+            assert course is not None and was is not None and policy is not None
+            assert {*course.done}.isdisjoint(course.agenda)
+            if isinstance(here.state.stage, Discussing | Gathering | Asking):
+                assert course.node not in (*course.done, *course.agenda)
+            if (
+                course.visits[course.node] > was.visits[course.node]
+                and course.struck == was.struck
+                and course.node in policy.awaited
+            ):
+                assert policy.awaited[course.node] <= {*course.done}
+                joined += len(policy.awaited[course.node]) > 1
+    assert joined
+
+
 def test_who_is_removed_hears_nothing_more_and_has_no_part() -> None:
     """From the next entry on; the owner stays."""
     seen = 0
@@ -294,7 +327,7 @@ def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:
         for event in last.log:
             entry = Entry.of(event, step(state, event, last.policy).state, ())
             read = decode(Entry, encode_entry(entry).data)
-            assert (read, read.version) == (entry, 5 if last.policy is not None and last.policy.level >= REVIEWS else 3)
+            assert (read, read.version) == (entry, entry_version(last.policy, 3))
             state = read.state
         assert state == last.state
 

@@ -24,6 +24,7 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     SubgroupClosed,
+    TaskDecision,
     TimerFired,
     input_of,
     kind_of,
@@ -34,6 +35,7 @@ from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
+    Awaiting,
     AwaitingAcks,
     ClosedTask,
     Concluding,
@@ -63,7 +65,7 @@ from tests.unit.group.walk import (
 )
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
-MESSAGE_KINDS: tuple[Kind, ...] = get_args(get_args(Payload)[0])
+MESSAGE_KINDS: tuple[Kind, ...] = (*get_args(get_args(Payload)[0]), TaskDecision)
 _after_each_change = precondition(lambda walk: walk.has_changed)
 
 
@@ -161,7 +163,7 @@ class GroupWalk(RuleBasedStateMachine):
         A lost member holds it only while nobody lives, or if it was named just after it was lost.
         """
         holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
-        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Ended)
+        assert (holder is None) == isinstance(stage, Gathering | AwaitingAcks | Assigned | Paused | Awaiting | Ended)
         assert len(set(self.state.floor)) == len(self.state.floor)
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
@@ -240,7 +242,7 @@ class GroupWalk(RuleBasedStateMachine):
         assert talk_to_the_end(self.state, self._in_time()).phase.is_terminal
         ended, fired = run_timers(self.state)
         assert ended.phase.is_terminal
-        assert fired <= 2 * len(self.state.unfinished_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
+        assert fired <= 3 * len(self.state.unfinished_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 3
 
     def _in_time(self) -> datetime:
         """Now, or the last moment in which somebody may speak."""

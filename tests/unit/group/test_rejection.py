@@ -308,13 +308,13 @@ def test_an_illegal_event_is_refused_with_its_code(code: RejectionCode, case: Ca
 def test_a_refusal_names_what_its_sender_could_say() -> None:
     """A floor holder that concludes too early learns that it may pause, assign or go on; so does its brain."""
     refused = _tasked().refusal(said("ada", ConcludeGroupDiscussion(), 2))
-    assert refused.legal == ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT", "DISCUSSION", "PAUSE", "PASS")
+    assert refused.legal == ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT", "DISCUSSION", "PAUSE", "PASS", "ASK_USER")
 
 
 def test_a_refused_assignee_learns_what_it_may_report() -> None:
     """The task rules' refusals carry the legal kinds too."""
     refused = _tasked().refusal(said("bob", _result(), 2))
-    assert refused.hint == "Legal now: INFORM_TASK_PROGRESS, INFORM_TASK_RESULT."
+    assert refused.hint == "Legal now: INFORM_TASK_PROGRESS, INFORM_TASK_RESULT, TASK_QUESTION."
 
 
 def test_the_control_planes_refusals_name_no_kinds() -> None:

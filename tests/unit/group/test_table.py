@@ -18,9 +18,12 @@ from ioa.group.events import (
     MemberLost,
     MemberReturned,
     MessageRefused,
+    QuestionAnswered,
     RepetitionRefused,
+    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
+    TaskDecision,
     TimerFired,
     kind_of,
     name_of,
@@ -32,6 +35,7 @@ from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -45,15 +49,20 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    TaskQuestion,
     Thinking,
 )
 from ioa.protocol.policy import Exit, Node, Policy, Role, Turns
-from tests.unit.group.scenario import COMM, GOAL, START, Scenario, charter, launched, launched_under, limits, said, specs
+from ioa.protocol.questions import Question
+from tests.unit.group.scenario import COMM, GOAL, START, WELL, Scenario, charter, launched, launched_under, limits, said, specs
 
 EXPECTED = """
                           nothing   talking      tasked      gathered    asked       handing   assigned  paused    concluding
 DISCUSSION                no_group  discussing   discussing  gathering   wrong_phase not_floor not_floor not_floor wrong_phase
 DECISION                  no_group  wrong_phase  wrong_phase wrong_phase discussing  not_floor not_floor not_floor wrong_phase
+TaskDecision              no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+ASK_USER                  no_group  paused       paused      wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
+TASK_QUESTION             no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
 SYNC_TASK_ASSIGNMENT      no_group  assigned     assigned    wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 ASYNC_TASK_ASSIGNMENT     no_group  handing      handing     wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 INFORM_TASK_PROGRESS      no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
@@ -71,6 +80,8 @@ repetition_refused        no_group  discussing   discussing  wrong_phase wrong_p
 message_refused           no_group  wrong_phase  wrong_phase wrong_phase deciding    wrong_phase wrong_phase wrong_phase wrong_phase
 subgroup_opened           no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
 subgroup_closed           no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    concluding
+subgroup_asked            no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+question_answered         no_group  too_late     discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
 group_launched            discussing exists exists exists exists exists exists exists exists
 launch_abandoned          failed    exists exists exists exists exists exists exists exists
 """
@@ -81,7 +92,7 @@ def _talking() -> Scenario:
 
 
 def _handing() -> Scenario:
-    return _talking().assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-2")
+    return _talking().assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-2").team_asks("t1-2")
 
 
 def _tasked() -> Scenario:
@@ -89,10 +100,11 @@ def _tasked() -> Scenario:
 
 
 def _gathered() -> Scenario:
-    """Ada has asked Bob and Joe, while Bob's tasks run; Bob asks Ada who is asked by it in turn."""
-    story = launched("bob", "ada", "eve", "joe", patient=["ada"]).loses("eve").assigns("bob", "t1-1:bob", "t1-2:bob").nests("t1-2")
+    """Bob asks Ada and Joe while he does what Ada has given him."""
+    story = launched("ada", "bob", "eve", "joe", max_turns=20, patient=["ada"]).loses("eve").assigns("ada", "t1-1:bob", "t1-2:bob")
     both = (AgentId("ada"), AgentId("joe"))
-    return story.progresses("t1-1").speaks("bob", Discussion(content="Well?", next_speakers=both))
+    asked = story.nests("t1-2").team_asks("t1-2").progresses("t1-1").says("ada", to="bob")
+    return asked.speaks("bob", Discussion(content="Well?", next_speakers=both))
 
 
 def _asked() -> Scenario:
@@ -110,9 +122,11 @@ SITUATIONS: dict[str, Callable[[], Scenario]] = {
     "gathered": _gathered,
     "asked": _asked,
     "handing": _handing,
-    "assigned": lambda: _talking().assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-2"),
+    "assigned": lambda: _talking().assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-2").team_asks("t1-2"),
     "paused": lambda: _tasked().pauses("ada", "t1-1", "t1-2"),
-    "concluding": lambda: _handing().finishes("t1-1").finishes("t1-2").announces("ada"),
+    "concluding": lambda: (
+        _talking().assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-2").finishes("t1-1").finishes("t1-2").announces("ada")
+    ),
 }
 ENDED: dict[str, Callable[[], Scenario]] = {
     "concluded": lambda: _talking().announces("ada").concludes("ada"),
@@ -132,9 +146,13 @@ PAYLOADS: dict[Kind, tuple[str, Payload]] = {
     Conclusion: ("ada", Conclusion(content="Ten.")),
     Pass: ("ada", Pass(cause=PassCause.NOTHING_TO_ADD)),
     Thinking: ("ada", Thinking()),
+    AskUser: ("ada", AskUser(**WELL)),
+    TaskQuestion: ("bob", TaskQuestion(task_id=TaskId("t1-1"), number=1, **WELL)),
+    TaskDecision: ("ada", Decision(task_id=TaskId("t1-2"), choice="yes")),
 }
 KINDS: dict[str, Kind] = {name_of(kind): kind for kind in (*get_args(get_args(Payload)[0]), *get_args(ControlEvent))}
-"""Every class of message and event, by its name; what is `Said` is of the kind of its payload."""
+KINDS |= {TaskDecision.__name__: TaskDecision}
+"""Every class of message and event, by its name; what is `Said` is of the kind of its payload, but for an answer to a task."""
 TASK_TURN = 1
 """In every situation with tasks they were given out in the first turn."""
 
@@ -172,12 +190,21 @@ def event_of(kind: Kind, state: GroupState | None) -> Event:
         SubgroupClosed: SubgroupClosed(
             at=START, task_id=TaskId("t1-2"), subgroup=CommId("sub"), reason=Reason.CONCLUDED, content="…"
         ),
+        SubgroupAsked: SubgroupAsked(at=START, task_id=TaskId("t1-2"), subgroup=CommId("sub"), number=2, question=Question(**WELL)),
+        QuestionAnswered: _answered(state),
         GroupLaunched: GroupLaunched(at=START, charter=charter("ada", "bob", limits=rules)),
         LaunchAbandoned: LaunchAbandoned(
             at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody."
         ),
     }
     return events[kind]
+
+
+def _answered(state: GroupState | None) -> QuestionAnswered:
+    """An answer to what the nested team asks, or else to who has the floor."""
+    if state is not None and state.tasks:
+        return QuestionAnswered(at=START, task_id=TaskId("t1-2"), number=1, answer="yes", by="user")
+    return QuestionAnswered(at=START, turn=state.turn if state else 1, answer="yes", by="user")
 
 
 def what_happens(story: Scenario | None, event: Event) -> str:
@@ -233,7 +260,7 @@ def test_the_handwritten_table_covers_every_pair() -> None:
 
 def test_each_class_of_message_and_event_has_its_row() -> None:
     """Whoever adds a class to what travels says in the table who sends it, when it is legal and what follows."""
-    assert {row.name: row.kind for row in TABLE.values()} == KINDS
+    assert {row.kind for row in TABLE.values()} == set(KINDS.values())
     assert all(row.cells for row in TABLE.values())
 
 

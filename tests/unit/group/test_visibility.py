@@ -18,11 +18,11 @@ from ioa.group.state import Discussing, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import REVIEWS, VISIBILITY
+from ioa.protocol.levels import VISIBILITY
 from ioa.protocol.messages import Discussion
 from ioa.protocol.policy import Policy
 from tests.unit.group.scenario import Scenario, said
-from tests.unit.group.test_policy_laws import MEMBERS, cast, run
+from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy
 
 GROUPS = 40
@@ -84,7 +84,8 @@ def _with_other_words(event: Event) -> Event:
     if words.startswith("Welcome"):
         return event  # a node opens with these words and no others
     header = message.header.model_copy(update={"decided_by": DecidedBy(kind="model", name="canary")})
-    payload = message.payload.model_copy(update={"content": f"canary {words}"})
+    changed: dict[str, object] = {"content": f"canary {words}", "writes": {}}
+    payload = message.payload.model_copy(update=changed)
     return event.model_copy(update={"message": message.model_copy(update={"header": header, "payload": payload}), "sketches": ()})
 
 
@@ -162,7 +163,7 @@ def test_refolding_gives_the_same_audiences_through_the_encoding() -> None:
             read = decode(Entry, encode_entry(entry).data)
             after = step(state, read.event, policy)
             assert (after.state, after.audience, after.noticed) == (read.state, read.audience, read.noticed)
-            assert read.version == (5 if policy.level >= REVIEWS else 4)
+            assert read.version == entry_version(policy, 4)
             state = read.state
 
 

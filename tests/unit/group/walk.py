@@ -14,20 +14,24 @@ from ioa.group.events import (
     LaunchAbandoned,
     MemberLost,
     MemberReturned,
+    QuestionAnswered,
     RepetitionRefused,
     Said,
+    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
+    TaskDecision,
     TaskHeard,
     TimerFired,
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import ClosedTask, Ended, Gathering, GroupState
+from ioa.group.state import Awaiting, ClosedTask, Ended, Gathering, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -43,10 +47,12 @@ from ioa.protocol.messages import (
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskQuestion,
     TaskSpec,
     Thinking,
 )
 from ioa.protocol.policy import FormField
+from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
 
@@ -124,7 +130,15 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
     seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
-    make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
+    if isinstance(state.stage, Awaiting) and choose((True, False)):
+        return _any_answer(state, at, choose)
+    make = choose(
+        (
+            *(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2,
+            *(_any_return, _any_answer, _any_question_of_a_team),
+            seldom,
+        )
+    )
     return make(state, at, choose)
 
 
@@ -162,6 +176,24 @@ def _any_repetition(state: GroupState, at: datetime, choose: Choose) -> Event:
 def _any_opening_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Event:
     task_id, assignee, _ = _any_task(state, choose)
     return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
+
+
+def _any_answer(state: GroupState, at: datetime, choose: Choose) -> Event:
+    """An answer to who has asked out of the group, or to a task."""
+    task_id, answer = _any_task(state, choose)[0], choose(("yes", "yes", "maybe"))
+    number = getattr(state.task(task_id), "asked", 0)
+    events = (
+        QuestionAnswered(at=at, turn=choose((state.turn, state.turn, 0)), answer=answer, by="user"),
+        QuestionAnswered(at=at, task_id=task_id, number=number, answer=answer, by="user"),
+    )
+    return choose(events)
+
+
+def _any_question_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Event:
+    task_id, _, _ = _any_task(state, choose)
+    question = Question(text="Well?", options=("yes", "no"), default="no", until=at + timedelta(seconds=40))
+    number = getattr(state.task(task_id), "asked", 0) + choose((1, 1, 0))
+    return SubgroupAsked(at=at, task_id=task_id, subgroup=_subgroup(task_id, choose), number=max(1, number), question=question)
 
 
 def _any_heard(state: GroupState, at: datetime, choose: Choose) -> tuple[TaskHeard, ...]:
@@ -204,13 +236,26 @@ def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
             InformTaskProgress(task_id=task_id, number=number, usage=_any_usage(choose)),
             InformTaskResult(task_id=task_id, task_conclusion="…", usage=_any_usage(choose)),
         )
+        if choose((False,) * 5 + (True,)):
+            return _any_word_on_a_task(state, task_id, assignee, turn, at, choose)
         return said(assignee, choose(reports), turn, at)
     sender = choose((holder, holder, holder, _anybody(state, choose)))
     turn = choose((state.turn, state.turn, state.turn, state.turn, state.turn + 1, max(0, state.turn - 1)))
-    return said(sender, _any_speech(state, choose), turn, at, usage=_any_usage(choose))
+    return said(sender, _any_speech(state, at, choose), turn, at, usage=_any_usage(choose))
 
 
-def _any_speech(state: GroupState, choose: Choose) -> Payload:
+def _any_word_on_a_task(state: GroupState, task_id: TaskId, assignee: AgentId, turn: int, at: datetime, choose: Choose) -> Said:
+    """A task asks, or is answered."""
+    task = state.task(task_id)
+    number = getattr(task, "asked", 0) + choose((1, 1, 1, 0))
+    asked = TaskQuestion(
+        task_id=task_id, number=max(1, number), text="Well?", options=("yes", "no"), default="no", until=at + timedelta(seconds=40)
+    )
+    answer = Decision(task_id=task_id, choice=choose(("yes", "yes", "maybe")))
+    return choose((said(assignee, asked, turn, at), said(getattr(task, "assigner", assignee), answer, state.turn, at)))
+
+
+def _any_speech(state: GroupState, at: datetime, choose: Choose) -> Payload:
     all_tasks = choose((True, False, False))
     tasks = state.tasks if all_tasks else state.open_tasks
     triggers = tuple(task.task_id for task in tasks if choose((True, True, False))) or (UNKNOWN_TASK,)
@@ -221,6 +266,7 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
         Pass(cause=choose(tuple(PassCause))),
         Thinking(),
+        AskUser(text="Well?", options=choose(((), ("yes", "no"))), default="no", until=at + timedelta(seconds=choose((0, 5, 90)))),
     )
     rejects = _any_rejects(state, choose)
     speeches: tuple[Payload, ...] = (
@@ -336,10 +382,25 @@ def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Ki
         Conclusion: (Conclusion(content="Ten."),),
         Pass: (Pass(cause=PassCause.NOTHING_TO_ADD),),
         Thinking: (Thinking(),),
+        AskUser: (AskUser(text="Well?", default="no", until=at + timedelta(microseconds=1)),),
+        TaskDecision: tuple(
+            Decision(task_id=task.task_id, choice=task.question.default) for task in state.open_tasks if task.question is not None
+        ),
     }
     messages = {kind: tuple(said(agent_id, payload, state.turn, at) for payload in payloads) for kind, payloads in attempts.items()}
     messages[InformTaskProgress] = tuple(
         said(agent_id, InformTaskProgress(task_id=task.task_id, number=task.progress + 1), task.turn, at)
+        for task in state.open_tasks
+    )
+    messages[TaskQuestion] = tuple(
+        said(
+            agent_id,
+            TaskQuestion(
+                task_id=task.task_id, number=task.asked + 1, text="Well?", default="no", until=at + timedelta(microseconds=1)
+            ),
+            task.turn,
+            at,
+        )
         for task in state.open_tasks
     )
     messages[InformTaskResult] = tuple(
@@ -363,12 +424,15 @@ def talk_to_the_end(state: GroupState, at: datetime) -> GroupState:
     return state
 
 
-def _word_towards_the_end(state: GroupState, at: datetime) -> Said:
+def _word_towards_the_end(state: GroupState, at: datetime) -> Event:
     if state.open_tasks:
         task = state.open_tasks[0]
         return said(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at)
     if isinstance(state.stage, Gathering):
         return said(state.floor[0], Pass(cause=PassCause.NOTHING_TO_ADD), state.turn, at)
+    if isinstance(state.stage, Awaiting):
+        answer = QuestionAnswered(at=at, turn=state.turn, answer=state.stage.default, by="user")
+        return answer if at < state.stage.until else TimerFired(at=at)
     holder = state.floor_holder
     assert holder is not None, "no task is open and nobody has the floor"
     announced = state.phase == "concluding"

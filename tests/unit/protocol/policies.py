@@ -53,6 +53,21 @@ def any_scoped_policy(choose: Choose) -> Policy:
             return scoped
 
 
+def any_forked_policy(choose: Choose) -> Policy:
+    """Such a policy whose first node forks to two others, for which the last one waits."""
+    while True:
+        policy = _any(choose)
+        if len(policy.nodes) < 4:
+            continue
+        fork, one, other, last = policy.nodes
+        ways = [{"to": node.name, "by": "rule" if fork.turns.mode == "together" else "speaker"} for node in (one, other)]
+        changes: Sequence[Any] = ({"take": "all", "exits": ways}, *(({"exits": [{"to": last.name}]},) * 2), {"join": "all"})
+        nodes = [{**node.model_dump(), "max": 2, **more} for node, more in zip(policy.nodes, changes, strict=True)]
+        forked = Policy.model_validate({**policy.model_dump(), "nodes": nodes, "watchers": ()})
+        if not any(finding.kind == "error" for finding in check(forked)):
+            return forked
+
+
 def _heard(node: Node, heard_by: Any, peers: str) -> Node:
     if isinstance(heard_by, dict) and not heard_by.keys() <= {*node.roles}:
         heard_by = "node"
@@ -141,6 +156,9 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "review": choose(
             (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
         ),
+        "take": choose(("one", "one", "all")),
+        "join": choose(("any", "any", "all")),
+        "writes": choose(((), (), ("plot",), ("plot", "notes"))),
     }
 
 

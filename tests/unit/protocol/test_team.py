@@ -18,6 +18,8 @@ HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
 X = '[[nodes]]\nname = "x"\nroles = ["a", "b"]\n'
 DONE = 'form = { done = "yes/no" }\n'
 Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
+Z = Y.replace('"y"', '"z"')
+W = Y.replace('"y"', '"w"') + 'join = "all"\n'
 
 
 def _findings(text: str) -> list[str]:
@@ -188,6 +190,24 @@ def test_what_is_written_reads_back_to_the_same() -> None:
             HEAD + X + 'then = "end"\nexits = []',
             "node x: has both `then` and `exits`; `then` is short for exits without a condition",
         ),
+        (HEAD + X + 'writes = ["plot", "plot"]', "node x: writes 'plot' twice"),
+        (HEAD + X + 'take = "all"\nthen = "y"\n' + Y, "node x: take = 'all' needs exits to several nodes: give it more of them"),
+        (
+            HEAD
+            + X
+            + 'take = "all"\nform = { v = "member" }\nexits = [{ to = "y", remove = { field = "v" } }, { to = "z" }]\n'
+            + Y
+            + Z,
+            "node x: take = 'all', and `remove` goes with one way out: let the node before or behind it remove",
+        ),
+        (
+            HEAD + X + 'then = ["y", "z"]\nmax = 2\n' + Y + 'then = "w"\n' + Z + 'then = "w"\n' + W,
+            "node w: waits for y and z, and only one of them is ever done: let a node before them take = 'all'",
+        ),
+        (
+            HEAD + X + 'take = "all"\nthen = ["y", "z"]\n' + Y + Z + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "y"',
+            "watcher 1: cannot begin y anew, which is a branch of a fork: let it begin the node that forks",
+        ),
         ("version = 2\n" + HEAD + X, "version 2 of policies is not yet known; this release runs version 1"),
         ('team = "t"\n' + X, "`roles` is missing: it is a table with who plays which part"),
         (HEAD, "`nodes` is missing: it is a list of the stretches of the discussion"),
@@ -202,7 +222,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (X + 'writes = ["plot"]', "node x: `writes`"),
+        (X + "invites = true", "node x: `invites`"),
         (X + "tasks = true", "node x: `tasks`"),
         (X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: `says`"),
         ('c = { silent = "…", agent = "d" }\n' + X, "role c: `silent`"),
@@ -217,6 +237,7 @@ def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None
     ("text", "expected"),
     [
         (HEAD + Y, "role a: nobody who holds it ever has a turn"),
+        (HEAD + X + 'then = "w"\n' + W, "node w: join = 'all', and fewer than two nodes lead to it"),
         (
             HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
             "node x: only its speakers end it, besides max_turns",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 
 from ioa import InvalidInputError, TaskContext, TaskError
 from ioa.callbacks import ToolRefused
-from ioa.guards import Call, Guard, chain, deny, guarded, once, quorum, schema
+from ioa.guards import Call, Guard, chain, confirm, deny, guarded, once, quorum, schema
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import ReactTool, react_agent, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
@@ -176,3 +177,25 @@ async def test_a_guard_may_take_its_time(tmp_path: Path) -> None:
         return asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "not now"), loop).result(5)
 
     assert await _run(tmp_path, chain(slow), wants("bash", command="ls")) == ["Refused: not now"]
+
+
+async def test_what_is_to_be_confirmed_runs_once_somebody_has_approved_it(tmp_path: Path) -> None:
+    """The question shows the call as it is; it is refused if nobody answers, and nothing has run then."""
+    agent = react_agent("engineer", description="Builds", tools=guarded([bash], confirm("operator")))
+    asked = {'May bash run, with {"command":"make"}?': "approve"}
+    model = ScriptedModel([wants("bash", command="rm x"), wants("bash", command="make"), "Done."])
+    ctx = RecordingContext(tmp_path, model=model, answers=asked)
+    answer = agent.function("build", ctx)
+    assert inspect.isawaitable(answer)
+    await answer
+    told = [message.content for message in model.asked[-1].messages if message.role == "tool"]
+    assert (RAN, [one.role for one in ctx.inquiries]) == (["make"], ["operator", "operator"])
+    assert ["was not approved by the operator" in one for one in told] == [True, False]
+
+
+async def test_what_nobody_could_read_whole_is_not_confirmed(tmp_path: Path) -> None:
+    """A call that is longer than a question is refused, and nobody is asked; so is one where asking fails."""
+    told = await _run(tmp_path, confirm(), wants("bash", command="x" * 3_000))
+    assert (RAN, "Do it in parts" in told[0]) == ([], True)
+    told = await _run(tmp_path, confirm(within=timedelta(0)), wants("bash", command="make"))
+    assert RAN == []

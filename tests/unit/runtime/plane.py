@@ -23,6 +23,7 @@ from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
+from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
@@ -32,6 +33,7 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
@@ -39,6 +41,7 @@ from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
+from ioa_groups.teams import Teams
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.unit.group.scenario import card, charter, limits
@@ -78,7 +81,7 @@ class FoundAgents:
 class Plane:
     """Every part of the control plane, over stores that share one clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
@@ -87,7 +90,7 @@ class Plane:
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.ledgers = [
-            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock) for _ in range(2)
+            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota) for _ in range(2)
         ]
         self.progress, self.discovery = MemoryProgress(), FoundAgents()
         self.ended = MemoryEndedGoals()
@@ -123,6 +126,7 @@ class Plane:
             self.clock,
             QUOTAS,
         )
+        self.teams = Teams(MemoryTeams(), self.clock)
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
@@ -137,6 +141,7 @@ class Plane:
             tickets=self.tickets,
             clock=self.clock,
             shares=PoolShares(self.view, self.open_groups),
+            teams=self.teams,
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)

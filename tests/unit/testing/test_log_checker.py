@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,15 @@ from ioa.group.state import Ended, GroupState, OpenTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskResult,
+    Payload,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa.protocol.team import read_toml
 from ioa.testing.log_checker import (
     Absence,
@@ -25,12 +34,16 @@ from ioa.testing.log_checker import (
     check_answers,
     check_courses,
     check_failures,
+    check_hearing,
     check_losses,
+    check_reviews,
     check_uses,
+    check_watchers,
     recovery_after,
 )
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.scenario import COMM, launched, launched_under, rejected, specs
+from tests.unit.group.test_policy import REVIEWED, Told, X, group, watched
 from tests.unit.protocol.policies import SHIPPED
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
@@ -276,3 +289,62 @@ async def test_recovery_is_the_longest_wait_of_an_open_group() -> None:
     assert recovery_after(whole.logs, ended) == timedelta(0)
     assert recovery_after({**whole.logs}, second - timedelta(hours=1)) == timedelta(0)
     assert GoalId("goal-1") in whole.goals
+
+
+def _led(words: str, *nodes: Mapping[str, Any], **top: Any) -> Evidence:
+    """What three members left behind whom a policy led."""
+    told = Told(group(*nodes, **top))
+    for word in words.split():
+        told = told.word(word)
+    log = [StoredEntry(seq=one.seq, entry=one.entry) for one in sequenced(told.story)]
+    return Evidence(goals=[], results=[], logs={COMM: log})
+
+
+def _changed(evidence: Evidence, at: int, **fields: object) -> Evidence:
+    log = list(evidence.logs[COMM])
+    log[at] = replace(log[at], entry=log[at].entry.model_copy(update=fields))
+    return replace(evidence, logs={COMM: log})
+
+
+def _said_otherwise(evidence: Evidence, at: int, payload: Payload) -> Evidence:
+    event = evidence.logs[COMM][at].entry.event
+    assert isinstance(event, Said)
+    return _changed(evidence, at, event=event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})}))
+
+
+def test_each_wrong_review_is_found() -> None:
+    """Another message than the one that was passed, and a draft that strangers were told of; else nothing."""
+    whole = _led("says decides:reject says decides:pass again", REVIEWED)
+    last = len(whole.logs[COMM]) - 1
+    other = _said_otherwise(whole, last, Discussion(content="Quite another thing."))
+    leaked = _changed(whole, 1, audience=("ada", "bob", "eve"))
+    assert [list(check_reviews(one)) for one in (whole, other, leaked)] == [
+        [],
+        ["Turn 5 of room is another message than the draft that was passed."],
+        ["The draft in turn 1 of room was told to bob."],
+    ]
+
+
+def test_a_watcher_that_is_passed_over_is_found() -> None:
+    """Somebody else has the floor after a message that it watches."""
+    whole = _led("says decides:nothing says", {**X, "max": 9}, **watched("b"))
+    hasty = _with_state(whole, 1, lambda state: whole.logs[COMM][2].entry.state)
+    assert [list(check_watchers(one)) for one in (whole, hasty)] == [[], ["b was not asked about turn 1 of room."]]
+
+
+def test_each_wrong_hearing_is_found() -> None:
+    """Of somebody who was removed, of a form that is not filled in, and of a person who counts as lost."""
+    gone = _led("says decides:remove/eve says", {**X, "max": 9}, **watched("a"))
+    asked = _led("says{agrees=yes}", {**X, "form": {"agrees": "yes/no"}})
+    person = _led("says", {**X, "roles": ["a", "b"]}, roles={"b": {"human": "bob"}})
+    heard = _changed(gone, 3, audience=("ada", "bob", "eve"))
+    unfilled = _said_otherwise(asked, 1, Discussion(content="Yes."))
+    lost = MemberLost(at=asked.logs[COMM][0].entry.event.at, comm_id=COMM, agent_id=BOB)
+    assert [list(check_hearing(one)) for one in (gone, asked, person, heard, unfilled, _changed(person, 1, event=lost))] == [
+        [],
+        [],
+        [],
+        ["Entry 28 of room was told to eve, who had been removed."],
+        ["Turn 1 of room lacks agrees."],
+        ["bob, a person, counts as lost in room."],
+    ]

@@ -82,6 +82,16 @@ async def test_the_newsroom_of_the_page_prints_what_is_passed(ioa_system: System
     assert finished.transcript.count("reporter [discussion] It is 90 metres long.") == 1
 
 
+async def test_the_song_of_the_page_is_written_in_versions(ioa_system: System) -> None:
+    """Each member reads the last version when it speaks, and in the end the result holds both things."""
+    song = file("song.py")
+    finished = await ioa_system.run(team("song", "A song."), agents=[song["poet"], song["composer"]])
+    expected = "verse, version 2: The bridge is long and new.\ntune, version 1: C, in three-four time"
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, expected)
+    assert "I like version 1 by poet." in finished.transcript
+    assert "poet [writes] verse: The bridge is long and new." in finished.transcript
+
+
 async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
     """Whoever leads asks the others, and concludes with what they chose."""
     colours = file("colours.py")

@@ -11,7 +11,7 @@ import pytest
 
 from ioa import Agent
 from ioa.agent.rules.team_plan import team_of_needs
-from ioa.client.rehearsal import rehearse
+from ioa.client.rehearsal import read_script, rehearse
 from ioa.protocol.goal_order import order_of
 from ioa.protocol.policy_check import check
 from ioa.protocol.team import read_toml
@@ -36,6 +36,15 @@ def test_a_team_on_a_page_is_one(page: str, text: str) -> None:
     team = read_toml(text)
     assert check(team.policy) == ()
     assert list(islice(rehearse(team, {}), 100))[-1].node == ""
+
+
+def test_a_fork_on_the_page_takes_both_ways_in_the_order_that_is_chosen() -> None:
+    """And the report is written when both parts are done."""
+    [text] = [one for one in _blocks("teams.md", "toml") if 'team   = "report"' in one]
+    team = read_toml(text)
+    told = [[played.node for played in rehearse(team, read_script(script))] for script in ("", "editor -> cost: Money first.")]
+    assert check(team.policy) == ()
+    assert told == [["outline", "build", "cost", "report", ""], ["outline", "cost", "build", "report", ""]]
 
 
 def test_there_is_an_example_for_each_system() -> None:

@@ -15,6 +15,9 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
 from ioa.errors import UnavailableError
 
+_LAST_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+"""The header for which nats-py has no name."""
+
 
 def stream_of(bucket: str) -> str:
     """Return the stream that keeps a bucket (NATS ADR-8)."""
@@ -35,14 +38,23 @@ async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawSt
 
 
 async def publish_onto(
-    js: JetStreamContext, stream: str, subject: str, data: bytes, *, last: int = 0, headers: Mapping[str, str] | None = None
+    js: JetStreamContext,
+    stream: str,
+    subject: str,
+    data: bytes,
+    *,
+    last: int = 0,
+    last_of: str | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> bool:
     """Publish unless the subject's last message is another one than `last`; 0 says that there is none yet.
+
+    With `last_of`, which may hold wildcards, it is the last message of all those subjects.
 
     Returns:
         Whether it was published; if not, somebody else was first.
     """
-    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)}
+    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {_LAST_OF: last_of})
     try:
         await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})
     except APIError as error:

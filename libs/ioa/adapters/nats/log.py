@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -20,6 +21,8 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import CommId, MessageId
 
 _EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
+_LOG_BYTES = "Ioa-Log-Bytes"
+"""The header of an entry that says how much its group's log holds up to it: JetStream counts bytes by stream alone."""
 
 
 FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
@@ -47,9 +50,9 @@ class NatsGroupLog:
         """Read the head."""
         return await self._get(comm_id)
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if nobody else has; see the port."""
-        headers = {_EXPECTED_SEQUENCE: str(expected_seq)}
+        headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
         with unavailable_unless_stored(f"The log of {comm_id}"):
             try:
                 return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
@@ -75,7 +78,7 @@ class NatsGroupLog:
             found = await self._fetch(subjects.log(comm_id), from_seq=after + 1)
             if found is None:
                 return None
-            after, data = found
+            after, data, _ = found
             if message_id_of(data) == message_id:
                 return after
         return None
@@ -95,21 +98,21 @@ class NatsGroupLog:
         found = await self._fetch(subjects.log(comm_id), from_seq)
         if found is None:
             return None
-        seq, data = found
+        seq, data, log_bytes = found
         try:
-            return decoded_entry(comm_id, seq, data)
+            return replace(decoded_entry(comm_id, seq, data), log_bytes=log_bytes)
         except UnreadableEntryError as garbage:
             await self._found_garbage(garbage)
             raise
 
-    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes] | None:
+    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes, int] | None:
         with unavailable_unless_answered(f"The log {subject}"):
             try:
                 message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
             except NotFoundError:
                 return None
         assert message.seq is not None
-        return message.seq, message.data or b""
+        return message.seq, message.data or b"", int((message.headers or {}).get(_LOG_BYTES, 0))
 
 
 def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:

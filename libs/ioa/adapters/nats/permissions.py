@@ -28,10 +28,13 @@ from ioa.adapters.nats.topology import (
     CARDS,
     CONSUMERS,
     DEAD,
+    DELIVERING,
     ENDED,
     FILES,
+    GATEWAY,
     GOAL_RECORDS,
     GOALS,
+    HOOKS,
     INTAKE,
     KEYS,
     LAUNCH_KEY,
@@ -45,10 +48,14 @@ from ioa.adapters.nats.topology import (
     ROUTERS,
     SESSIONS,
     STREAMS,
+    TAIL,
+    TEAMS,
     TIMERS,
+    WEBHOOKS,
     WORK,
     pool_consumer,
 )
+from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId, TenantId, UserId
 
@@ -144,11 +151,12 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
 
 
 def of_user(user: UserId) -> Permissions:
-    """Return what somebody who launches goals may do: publish and cancel his own, and see what became of all and who there is."""
+    """Return what somebody who launches goals may do: publish, cancel and answer his own, and see what became of all."""
     publish = (
         subjects.goal_of(user),
         subjects.goal_to(user, AgentId(_ANY)),
         subjects.cancel(user),
+        subjects.answer(user),
         WHO_AM_I,
         *_looking(),
         subjects.standing_of(user),
@@ -157,15 +165,26 @@ def of_user(user: UserId) -> Permissions:
         *(_listing(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))),
         subjects.get_upload(user),
         subjects.put_upload(user),
+        subjects.put_team(user),
+        subjects.get_team(user),
+        subjects.list_teams(user),
     )
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_gateway() -> Permissions:
-    """Return what the gateway may do: what any user may, for whom it lets in, and know who that is."""
+    """Return what the gateway may do: what any user may, for whom it lets in, know who that is, and tell webhooks of goals."""
     anybody = of_user(UserId(_ANY))
     keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
-    return Permissions(USERS, (*anybody.publish, *keys), anybody.subscribe)
+    webhooks = (
+        *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
+        subject_of(WEBHOOKS, _ANY),
+        subject_of(GATEWAY, TAIL),
+        subjects.ANY_HOOK,
+        subjects.dead(DeadReason.WEBHOOK),
+        *_working_off(HOOKS, DELIVERING),
+    )
+    return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
 
 
 def of_observer() -> Permissions:
@@ -366,6 +385,7 @@ _SERVED = {
         subjects.GET_GROUP,
         subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
+        subjects.ANY_ANSWER,
         subjects.PRUNE,
         subjects.ANY_GET_FILE,
         subjects.ANY_PUT_FILE,
@@ -373,6 +393,9 @@ _SERVED = {
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
         subjects.ANY_STANDING,
+        subjects.ANY_PUT_TEAM,
+        subjects.ANY_GET_TEAM,
+        subjects.ANY_LIST_TEAMS,
         subjects.ANY_GOAL,
         subjects.ANY_ADDRESSED_GOAL,
     ),
@@ -409,6 +432,9 @@ _NEEDED = {
         *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
         *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
         *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        subject_of(TEAMS, "*.*.*"),
+        *_looking_up(TEAMS),
+        _removing(stream_of(TEAMS)),
         subject_of(KEYS, LAUNCH_KEY),
         _reading(stream_of(KEYS)),
         _reading(RESULTS),

@@ -26,11 +26,11 @@ from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.adapters.nats.whoami import ADMIN, ask_user
+from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError
 from ioa.group.events import GroupLaunched
-from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
 from ioa.ports.goal_client import ALL_GOALS, PAGE_GOALS, AnyGoal, GoalFilter, GoalList, GoalStatus
@@ -52,12 +52,14 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
+from ioa.protocol.team import TeamSpec
 
 _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
@@ -160,10 +162,17 @@ class NatsSystemClient:
 
     async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
         """Cancel a goal or a group of one's own; an admin says whose it is."""
+        await self._requester.request(subjects.cancel(await self._acting_for(user, "cancels it")), request, Acknowledged)
+
+    async def answer(self, request: AnswerQuestion, user: UserId | None = None) -> None:
+        """Answer what a group asks that works for a goal of one's own; an admin says whose it is."""
+        await self._requester.request(subjects.answer(await self._acting_for(user, "answers")), request, Acknowledged)
+
+    async def _acting_for(self, user: UserId | None, what: str) -> UserId:
         me = await self.user()
         if user not in (None, me) and me not in (ADMIN, LOCAL):
-            raise ForbiddenError(f"That goal is {user}'s, and this credential {me}'s.", hint="Its user cancels it, or an admin.")
-        await self._requester.request(subjects.cancel(user or me), request, Acknowledged)
+            raise ForbiddenError(f"That goal is {user}'s, and this credential {me}'s.", hint=f"Its user {what}, or an admin.")
+        return user or me
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, only: GoalFilter = ALL_GOALS) -> GoalList:
         """List goals on record, newest first, a page at a time; `before` is what the page before said."""
@@ -338,6 +347,23 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
+
+    async def put_team(self, team: TeamSpec) -> NamedTeam:
+        """Keep a team under its own name; see the port."""
+        user = await self.user()
+        if user == ADMIN:
+            whose = [row.user for row in await self.teams() if row.name == team.team]
+            user = next(iter(whose), user)
+        return await self._requester.request(subjects.put_team(user), PutTeam(team=team), NamedTeam)
+
+    async def team(self, reference: TeamReference) -> NamedTeam:
+        """Read a version of a team; see the port."""
+        asked = GetTeam(name=reference.name, version=reference.version)
+        return await self._requester.request(subjects.get_team(await self.user()), asked, NamedTeam)
+
+    async def teams(self) -> Sequence[TeamRow]:
+        """List all teams by name, each with its newest version."""
+        return (await self._requester.request(subjects.list_teams(await self.user()), ListTeams(), TeamList)).teams
 
     async def standing(self) -> StoreStanding:
         """Tell how JetStream stands. Whoever may do everything asks it; all others ask group setup, which bounds how often.

@@ -32,19 +32,21 @@ LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES, AUDIT = "IOA_OUTCOMES", "IOA_AUDIT"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
-API_KEYS = "IOA_API_KEYS"
+API_KEYS, TEAMS, WEBHOOKS, GATEWAY, HOOKS = "IOA_API_KEYS", "IOA_TEAMS", "IOA_WEBHOOKS", "IOA_GATEWAY", "IOA_HOOKS"
 BEAT = "registry.beat"
 """Where among the leases the registry shows that it is up: with a dot, which no agent's id can have."""
 LAUNCH_KEY = "launch"
 """Where among the keys that is which launch tickets are made with."""
+TAIL = "tail"
+"""Where in the bucket of gateways that is which of them tells others of results."""
 ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
 
-INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
+INTAKE, ROUTERS, ANY_AGENT, DELIVERING = "intake", "routers", "any", "hooks"
 
-_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS)
+_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS, API_KEYS, TEAMS, WEBHOOKS, GATEWAY)
 
 STREAMS = (
-    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT),
+    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT, HOOKS),
     *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
@@ -54,6 +56,7 @@ CONSUMERS = (
     (OLD_GOALS, INTAKE, ()),
     (WORK, ANY_AGENT, (subjects.WORK,)),
     (TIMERS, ROUTERS, (subjects.ANY_TIMER,)),
+    (HOOKS, DELIVERING, ()),
 )
 """Every shared consumer but those of users and pools: its stream, its name, and the subjects it is for."""
 
@@ -72,7 +75,10 @@ _USER_IDLE = timedelta(hours=1)
 """After how long without pulls the consumer of a user goes, who has no goals then."""
 _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
-_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS)
+_HOOKS_KEPT = timedelta(days=2)
+_HOOKS_WAITING, _HOOKS_PUT_OFF = 10_000, 1_000_000
+"""How many notices may wait for one webhook, and for all together: those of one that nobody answers hold up no others."""
+_LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS, WEBHOOKS, GATEWAY)
 """Buckets that are read by direct gets, by pages or by users."""
 
 
@@ -115,7 +121,8 @@ class Topology:
         for config in self.streams():
             await _ensure_stream(js, config)
         for stream, name, filters in CONSUMERS:
-            await _ensure_consumer(js, stream, name, *filters)
+            put_off = {"max_ack_pending": _HOOKS_PUT_OFF} if stream == HOOKS else {}
+            await _ensure_consumer(js, stream, name, *filters, **put_off)
         await ensure_intake(js, LOCAL, self.goals_open)
         for bucket in _BUCKETS:
             direct = True if bucket in _LISTED else None
@@ -176,6 +183,13 @@ class Topology:
                 retention=queue,
                 allow_msg_schedules=True,
                 discard=DiscardPolicy.OLD,
+            ),
+            stream(
+                *(HOOKS, subjects.ANY_HOOK),
+                retention=queue,
+                max_age=_HOOKS_KEPT.total_seconds(),
+                max_msgs_per_subject=_HOOKS_WAITING,
+                discard_new_per_subject=True,
             ),
             stream(
                 DEAD,

@@ -11,10 +11,7 @@ from ioa.adapters.nats.authorization import user_of
 from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import WHO_AM_I, tenant_of
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.protocol.ids import LOCAL, TenantId, UserId
-
-ADMIN = UserId("admin")
-"""Whose goals an admin launches, who has no name in the authorization."""
+from ioa.protocol.ids import ADMIN, LOCAL, TenantId, UserId
 
 _TIMEOUT = 5.0
 

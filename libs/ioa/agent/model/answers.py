@@ -168,10 +168,18 @@ class Discuss(BaseModel):
     fields: list[FilledField] = []
 
 
+class WrittenThing(BaseModel):
+    """What the speaker writes on the board; an empty `text` stands for all of `content`."""
+
+    name: Text
+    text: Text = ""
+
+
 class DiscussInPart(Discuss):
     """Say something under a policy, which chooses the next speaker unless one is named, and leads on unless `go` names a way."""
 
     go: Text = ""
+    writes: list[WrittenThing] = []
 
 
 class AssignedTask(BaseModel):

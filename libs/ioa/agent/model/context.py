@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from ioa.agent.conversation import board_lines
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
@@ -26,6 +27,7 @@ _REPEATED_WITHIN = 10
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
 _MAX_MEMORY_BYTES = 16_000
+_MAX_BOARD_BYTES = 48_000
 _MAX_SKILLS = 12
 _LEAST_LINE_BYTES = 120
 _LEAST_BYTES_WITH_EXAMPLES = 300
@@ -134,9 +136,10 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
 
 
 def standing_and_sight(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
-    """Where the group stands, what the agent remembers of what is not in the log, and what it alone sees."""
+    """Where the group stands, what is on its board, what the agent remembers of what is not in the log, and what it alone sees."""
     remembered = fenced("memory", cut(defused(view.memory), _MAX_MEMORY_BYTES))
-    return _below(standing(view, budget, prompt_tokens), remembered, fenced("observation", defused(view.observation)))
+    board = fenced("board", cut(defused("\n".join(board_lines(view))), _MAX_BOARD_BYTES))
+    return _below(standing(view, budget, prompt_tokens), remembered, board, fenced("observation", defused(view.observation)))
 
 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
@@ -224,6 +227,7 @@ def _part(prompts: Prompts, view: GroupView) -> str:
             asked = ", with a `question`" if offered.may_ask else ""
             choices.append(f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.")
         choices.append(_fields(offered))
+        choices += [f"`writes` puts {', '.join(offered.writes)} on the board." if offered.writes else ""]
         choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 

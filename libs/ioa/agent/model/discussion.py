@@ -8,7 +8,7 @@ from ioa.agent.model.answers import Discuss, DiscussInPart
 from ioa.errors import InvalidInputError
 from ioa.group.forms import check_fields
 from ioa.group.gathering import check_answer, check_names, check_question
-from ioa.group.policy.offer import check_discussion
+from ioa.group.policy.offer import check_discussion, check_writes
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Gathering
 from ioa.ports.brain import GroupView
@@ -37,6 +37,7 @@ def discussion_of(said: Discuss, view: GroupView) -> Discussion:
             "question": tuple([field_of(one.name, one.answer) for one in said.question]),
             "fields": fields,
             "go": (said.go or None) if isinstance(said, DiscussInPart) else None,
+            "writes": {one.name: one.text.strip() for one in said.writes} if isinstance(said, DiscussInPart) else {},
         },
     )
 
@@ -55,6 +56,8 @@ def objection_to_discussion(said: Discuss, view: GroupView) -> str | None:
         if isinstance(view.state.stage, Gathering):
             check_answer(payload)
             check_fields(view.offer.form if view.offer is not None else (), payload.fields)
+            if view.offer is not None:
+                check_writes(view.offer, payload)
         elif view.part is not None and view.offer is not None:
             check_discussion(view.offer, payload)
         else:

@@ -16,6 +16,7 @@ from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Decision,
@@ -26,6 +27,7 @@ from ioa.protocol.messages import (
     Pass,
     Pause,
     SyncTaskAssignment,
+    TaskQuestion,
     TaskSpec,
     Thinking,
     rejects_of,
@@ -92,10 +94,13 @@ def text_of(item: Message) -> str:
             return defused(payload.task_conclusion)
         case Thinking():
             return ""
-        case Discussion(question=question, fields=fields) if question or fields:
+        case AskUser(text=text) | TaskQuestion(text=text):
+            return defused(text)
+        case Discussion(question=question, fields=fields, writes=writes) if question or fields or writes:
             asks = [f"asks for {', '.join(one.name for one in question)}"] if question else []
             told = [f"{name}: {in_one_line(str(value))}" for name, value in fields.items()]
-            return "\n".join(filter(None, [*rejected, defused(payload.content), *asks, *told]))
+            on_board = [f"writes {', '.join(map(in_one_line, writes))} on the board"] if writes else []
+            return "\n".join(filter(None, [*rejected, defused(payload.content), *asks, *told, *on_board]))
         case _:
             return "\n".join(filter(None, [*rejected, defused(payload.content)]))
 

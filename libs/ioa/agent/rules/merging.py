@@ -160,9 +160,9 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
 
 
 def _report_first(reached: Sequence[Section]) -> list[Section]:
-    """Put a final report that builds on all the others in front of them."""
+    """Put a final report that builds on all the others in front of them, unless it is a file: its words only name that."""
     others, last = list(reached[:-1]), reached[-1] if reached else None
-    if last is None or not others or not is_document(last.title):
+    if last is None or not others or not is_document(last.title) or (last.record and last.record.artifacts):
         return list(reached)
     feeding = built_on(last.task_id, {section.task_id: section.uses for section in reached})
     return [last, *others] if feeding.issuperset(other.task_id for other in others) else list(reached)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 from ioa.group import forms
-from ioa.group.events import Entry, Event, GroupLaunched, MessageRefused, RepetitionRefused, Said, Unheard
+from ioa.group.events import Entry, Event, GroupLaunched, MessageRefused, QuestionAnswered, RepetitionRefused, Said, Unheard
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
 from ioa.group.policy.offer import offer_in
@@ -18,6 +18,7 @@ from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
+    Awaiting,
     Charter,
     Choices,
     Concluding,
@@ -38,7 +39,8 @@ from ioa.protocol.policy import Node, Policy
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
     """Return who is told of an event, in the order of joining: who is removed by it for the last time.
 
-    All hear the launch, timers, who is lost or returns, and the conclusion; a decision and what it was refused only who hears all.
+    All hear the launch, timers, who is lost or returns, and the conclusion; a decision and what it was refused only who hears all;
+    the answer to a question who has heard that.
 
     Args:
         policy: What leads the group.
@@ -52,6 +54,9 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
             return _told(policy, state, message)
         case MessageRefused(by=by) | RepetitionRefused(by=by):
             return _besides(policy, state, by)
+        case QuestionAnswered() if isinstance(state.stage, Awaiting):
+            asker = state.members[state.number_of(state.stage.asker)]
+            return tuple([one.agent_id for one in state.members if heard_beside(policy, state, one, asker)])
         case _:
             return state.hearing
 
@@ -125,8 +130,13 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Entry:
 def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
     """Return a key that is equal for members with an equal view of an entry."""
     state = entry.state
+    number, course = state.number_of(agent_id), state.course
+    member, apart = state.members[number], agent_id in sitting_apart(policy, state)
     own = agent_id in state.floor or policy.counts_totals or (state.tally is not None and state.tally.by == agent_id)
-    member, apart = state.members[state.number_of(agent_id)], agent_id in sitting_apart(policy, state)
+    if course is not None and not own:
+        hearers = policy.hearers(course.node, member.roles)  # who does not hear others of its roles knows of itself alone
+        has_drafted = course.draft is not None and course.draft.by == number
+        own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
     return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else ""
 
 
@@ -151,7 +161,8 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
         return state.model_copy(update={**shown, "course": None})
     by_id = {one.agent_id: one for one in state.members}
-    visible = [one for one in state.floor if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
+    speaking = (stage.asker,) if isinstance(stage, Awaiting) else state.floor
+    visible = [one for one in speaking if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
     if not visible:
         hidden = Elsewhere(until=state.next_deadline() or state.limits.deadline)
         return state.model_copy(update={**shown, "course": None, "turn": 0, "stage": hidden})
@@ -248,7 +259,7 @@ def _unanswered(state: GroupState) -> GroupState:
     """Return the state without what others have answered beside a member that is still to speak."""
     stage, course = state.stage, state.course
     assert isinstance(stage, Gathering) and course is not None
-    return state.model_copy(update={"stage": _blank(stage), "course": course.model_copy(update={"told": ()})})
+    return state.model_copy(update={"stage": _blank(stage), "course": course.model_copy(update={"told": (), "board": ()})})
 
 
 def _blank(stage: Gathering) -> Gathering:
@@ -266,7 +277,8 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
     if mine and offered is None:
         offer = offer_in(scene_of(policy, state, course), state, me.agent_id)
         offered = Choices(offer.next_speakers, offer.most_named, offer.go)
-    number = state.number_of(me.agent_id)
+    number, review = state.number_of(me.agent_id), policy.nodes[course.node].review
+    reviews = review is not None and policy.role_numbers[review.by] in me.roles
     shown: Mapping[str, object] = {
         "policy": "",
         "visits": tuple([visits if node == course.node else 0 for node, visits in enumerate(course.visits)]),
@@ -280,7 +292,10 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "offered": offered,
         "watch": None,
         "entered": (),
-        "draft": course.draft if course.draft is not None and course.draft.by == number else None,
+        "agenda": (),
+        "board": (),
+        "done": (),
+        "draft": course.draft if course.draft is not None and (course.draft.by == number or reviews) else None,
     }
     return course.model_copy(update=shown)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from ioa.group import floor, gathering, lacks
+from ioa.group.policy.agenda import left_by
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import removed_by
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.policy.ways_out import is_judged, judged, past, way_out
-from ioa.group.state import Ask, Asking, Course, GroupState, Votes
+from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
@@ -56,7 +58,7 @@ def proceed(
     """
     way = way_out(scene, go)
     if way is not None:
-        return leave(state, scene, way, at, changed, words)
+        return leave(state, scene, way, at, changed, words, chosen=go is not None)
     if scene.node.judge is not None and is_judged(scene, gathered=gathered):
         options = [way.to for way in judged(scene)]
         noted = scene if named is None else scene._replace(course=scene.course.model_copy(update={"nominated": named}))
@@ -95,6 +97,11 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     if draft.by in scene.present:
         return _grant(state, scene, draft.by, at, changed)
     return go_on(state, without_draft(scene), at, changed)
+
+
+def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
+    """Give the floor back to who has asked out of the group; None if that member is not present any more."""
+    return _grant(state, scene, number, at, {}) if number in scene.present else None
 
 
 def without_draft(scene: Scene) -> Scene:
@@ -191,12 +198,18 @@ def grant_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     return floor.grant(state, state.floor_holder, at, within)
 
 
-def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mapping[str, FieldValue] | None = None) -> Course:
-    """Count a turn of a member, spoken or silent, and note what it has filled in."""
+def counted(
+    state: GroupState,
+    policy: Policy,
+    agent_id: AgentId,
+    fields: Mapping[str, FieldValue] | None = None,
+    writes: Iterable[str] = (),
+) -> Course:
+    """Count a turn of a member, spoken or silent, and note what it has filled in and written."""
     course = state.course
     assert course is not None
     number = state.number_of(agent_id)
-    changed: dict[str, object] = {
+    changed: dict[str, Any] = {
         "turns": course.turns + 1,
         "taken": _one_more(course.taken, number),
         "last": number,
@@ -209,17 +222,29 @@ def counted(state: GroupState, policy: Policy, agent_id: AgentId, fields: Mappin
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
         changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
+    for name in writes:
+        known = {one.name: one for one in changed.get("board", course.board)}
+        version = known[name].version + 1 if name in known else 1
+        changed["board"] = tuple({**known, name: Version(name, version, number)}.values())
     return course.model_copy(update=changed)
 
 
 def leave(
-    state: GroupState, scene: Scene, way: Exit, at: datetime, changed: Mapping[str, object], words: str | None = None
+    state: GroupState,
+    scene: Scene,
+    way: Exit,
+    at: datetime,
+    changed: Mapping[str, object],
+    words: str | None = None,
+    *,
+    chosen: bool = False,
 ) -> GroupState:
-    """Take a way out: remove whom it removes, and enter where it leads."""
+    """Take a way out that somebody has chosen, or a rule: remove whom it removes, and enter where it leads."""
     gone = None if way.remove is None else removed_by(way.remove, scene)
     if gone is not None and scene.agent(gone) != state.owner:
         state = removed(state, (gone,))
-    return _enter(state, scene.policy, scene.course, way.to, at, changed, words)
+    course, to = left_by(scene, way, chosen=chosen)
+    return _enter(state, scene.policy, course, to, at, changed, words)
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
@@ -240,15 +265,26 @@ def begin_anew(state: GroupState, scene: Scene, to: str, at: datetime) -> GroupS
     kept = [one for one in course.struck if one[0] < first]
     if kept and kept[-1][1] >= first - 2:  # between them is the turn of the watcher that struck the former
         first = kept.pop()[0]
-    struck = course.model_copy(update={"struck": (*kept, (first, last))})
-    return _enter(state, scene.policy, struck, to, at, {}, None)
+    known: dict[str, object] = {"struck": (*kept, (first, last))}
+    if scene.policy.forks:  # none of its branches may be begun anew: what is on the agenda was forked since
+        known |= {"agenda": (), "done": tuple([one for one in course.done if course.entered[one] < course.entered[number]])}
+    return _enter(state, scene.policy, course.model_copy(update=known), to, at, {}, None)
 
 
 def _enter(
-    state: GroupState, policy: Policy, course: Course, to: str, at: datetime, changed: Mapping[str, object], words: str | None
+    state: GroupState,
+    policy: Policy,
+    course: Course,
+    to: str | None,
+    at: datetime,
+    changed: Mapping[str, object],
+    words: str | None,
 ) -> GroupState:
     """Enter a node, or the first one behind it in which somebody is present, or end the discussion."""
     for _ in range(len(policy.nodes) + 1):
+        if to is None:
+            why = "All that leads on waits for nodes to which nothing leads any more."
+            return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
         if to == END:
             return _end(state.model_copy(update={**changed, "course": course}), policy, at, words)
         course = _entered(policy, course, to, len(state.members), state.turn + 1)
@@ -256,7 +292,7 @@ def _enter(
         after = _next_floor(state, scene, at, changed, None)
         if after is not None:
             return after
-        to = past(scene).to
+        course, to = left_by(scene, past(scene))
     why = "Nobody is present who could speak in any node that is open."
     return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
 
@@ -280,9 +316,18 @@ def _entered(policy: Policy, course: Course, to: str, members: int, turn: int) -
             "told": (),
             "nominated": None,
             "watch": None,
+            **(_begun(course, number) if policy.forks else {}),
             **({"entered": (*course.entered[:number], turn, *course.entered[number + 1 :])} if course.entered else {}),
         }
     )
+
+
+def _begun(course: Course, number: int) -> Mapping[str, object]:
+    """Take a node off the agenda, and off what is done."""
+    return {
+        "agenda": tuple([one for one in course.agenda if one != number]),
+        "done": tuple([one for one in course.done if one != number]),
+    }
 
 
 def _next_floor(

@@ -9,16 +9,15 @@ from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
 from ioa.group.gathering import check_question
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.conditions import holds
 from ioa.group.policy.hearing import addressees
 from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
 from ioa.group.policy.turns import may_be_named, most_named
-from ioa.group.policy.ways_out import is_open
+from ioa.group.policy.ways_out import offered_ways
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
 from ioa.protocol.policy import END, Guard, Policy
 
 
@@ -42,6 +41,8 @@ class Offer(NamedTuple):
         guards: What its words must be like.
         reviewed: Whether what it says is a draft, which others hear once it is passed.
         members: Whom it may name when it steps in; the owner of the group is not to be removed.
+        asks: Whether it may ask out of the group, and have the floor again with the answer.
+        writes: What it may write on the board with what it says.
         again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
     """
 
@@ -61,6 +62,8 @@ class Offer(NamedTuple):
     reviewed: bool = False
     again: str = ""
     members: tuple[AgentId, ...] = ()
+    asks: bool = False
+    writes: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -69,7 +72,8 @@ class Offer(NamedTuple):
             return _DECIDING
         if self.concluding:
             return _CONCLUDING
-        return _ENDING if END in self.go and not self.reviewed else _TALKING
+        talking = _ENDING if END in self.go and not self.reviewed else _TALKING
+        return talking | {AskUser} if self.asks else talking
 
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
@@ -90,8 +94,9 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
         case Discussing():
             return offer_in(scene_of(policy, state, course), state, agent_id)
         case Gathering():
-            form = blanks_of(stage.form or policy.nodes[course.node].form, state, policy)
-            return Offer(form=form, addressees=addressees(policy, state, agent_id), guards=policy.nodes[course.node].guards)
+            node = policy.nodes[course.node]
+            form, able = blanks_of(stage.form or node.form, state, policy), addressees(policy, state, agent_id)
+            return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
         case Asking():
             members = state.hearing if stage.about == "watch" else ()
             return Offer(options=stage.options, default=stage.default, about=stage.about, members=members)
@@ -118,7 +123,9 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         may_ask=chosen.most_named > 1 and not form,
         addressees=addressees(scene.policy, state, agent_id),
         guards=scene.node.guards,
+        writes=scene.node.writes,
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
+        asks=scene.node.asks,
     )
 
 
@@ -143,7 +150,7 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         check_again(offered.again, said)
         return
     names = said.next_speakers or (() if said.next_speaker is None else (said.next_speaker,))
-    else_said = names or said.go is not None or said.fields or said.question or said.to
+    else_said = names or said.go is not None or said.fields or said.question or said.to or said.writes
     if offered.say is not None and (else_said or said.content != offered.say):
         raise IllegalEventError(RejectionCode.BAD_OPENING, f"The node opens with these words and nothing else: {offered.say}")
     if names and (why := _wrong_names(offered, said, names)):
@@ -159,9 +166,22 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
         check_question(said)
     check_addressees(offered, said)
     if offered.guards:
-        check_guards(offered.guards, said.content, offered.form, said.fields)
+        check_guards(offered.guards, said.content, offered.form, said.fields, said.writes.values())
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
+    check_writes(offered, said)
+
+
+def check_writes(offered: Offer, said: Discussion) -> None:
+    """Refuse to write what the node does not write.
+
+    Raises:
+        IllegalEventError: It says what it does.
+    """
+    wrong = [name for name in said.writes if name not in offered.writes]
+    if wrong:
+        there = f"there are {', '.join(offered.writes)}" if offered.writes else "nothing is written here"
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"This node does not write {', '.join(wrong)}; {there}.")
 
 
 def check_addressees(offered: Offer, said: Discussion) -> None:
@@ -218,5 +238,4 @@ def _ways(scene: Scene, speaker: int) -> tuple[str, ...]:
     turns = scene.node.turns
     if turns.mode == "hub" and turns.by is not None and scene.holders(turns.by)[:1] != (speaker,):
         return ()
-    ways = [way for way in scene.node.exits if way.by == "speaker" and is_open(scene, way)]
-    return tuple(dict.fromkeys([way.to for way in ways if way.when is None or holds(way.when, scene)]))
+    return tuple([way.to for way in offered_ways(scene, [way for way in scene.node.exits if way.by == "speaker"])])

@@ -56,7 +56,11 @@ def check_again(digest: str, said: Discussion) -> None:
 
 
 def check_guards(
-    guards: Iterable[Guard], content: str, form: Iterable[Blank] = (), fields: Mapping[str, FieldValue] | None = None
+    guards: Iterable[Guard],
+    content: str,
+    form: Iterable[Blank] = (),
+    fields: Mapping[str, FieldValue] | None = None,
+    written: Iterable[str] = (),
 ) -> None:
     """Refuse what a node does not let pass.
 
@@ -65,12 +69,13 @@ def check_guards(
         content: The words.
         form: What may be filled in. Only texts are held to the guards: options and names of members are not the speaker's words.
         fields: What is filled in.
+        written: What is written on the board.
 
     Raises:
         IllegalEventError: It says what is wrong, to who has said it.
     """
     filled = () if fields is None else [fields.get(one.name) for one in form if one.kind == "text"]
-    texts = [one for one in filled if isinstance(one, str)]
+    texts = [*(one for one in filled if isinstance(one, str)), *written]
     for guard in guards:
         if why := guard.objection(content, texts):
             raise IllegalEventError(RejectionCode.GUARDED, f"This cannot be said here: {why}.")

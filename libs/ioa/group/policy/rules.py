@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, forms, gathering, monologue, passing, tasks
-from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, RepetitionRefused, Said, TimerFired
+from ioa.group import floor, forms, gathering, monologue, passing, questions, tasks
+from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, QuestionAnswered, RepetitionRefused, Said, TimerFired
 from ioa.group.forms import check_fields
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
@@ -20,21 +20,22 @@ from ioa.group.policy.course import (
     grant_again,
     leave,
     let_answer,
+    let_go_on,
     let_speak,
     pass_over,
     proceed,
     removed,
 )
 from ioa.group.policy.hearing import is_scoped
-from ioa.group.policy.offer import check_addressees, check_discussion, check_end, offer, offer_in
+from ioa.group.policy.offer import check_addressees, check_discussion, check_end, check_writes, offer, offer_in
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
-from ioa.group.policy.ways_out import way_out
+from ioa.group.policy.ways_out import way_out, way_to
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Discussing, Gathering, GroupState, Next, Watch
+from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, Next, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
 from ioa.protocol.policy import NOTHING, STAY, Policy
 
 PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
@@ -50,10 +51,10 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     if offered.reviewed:
         return _drafted(state, said, scene)
     node = scene.node
-    is_free = offered.say is None and node.turns.mode != "hub" and not node.form and node.review is None
+    is_free = offered.say is None and node.turns.mode != "hub" and not node.form and not node.writes and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
     changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields))
+    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes))
     if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
         return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))
@@ -144,6 +145,40 @@ def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: M
     return proceed(state, scene.after(state, course), at, changed)
 
 
+def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Ask out of the group where the node asks; that is no turn of the node."""
+    payload = said.message.payload
+    assert isinstance(payload, AskUser)
+    offered = offer(policy, state, said.message.header.sender)
+    assert offered is not None, "the machine has asked whose floor it is"
+    if not offered.asks:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody asks out of the group here: the node lacks `asks`.")
+    check_guards(offered.guards, payload.text)
+    return questions.ask(state, said, payload)
+
+
+def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Policy) -> GroupState:
+    return _asker_goes_on(state, questions.asker_of(state, answered), answered.at, policy)
+
+
+def _awaiting_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
+    if fired.at >= state.limits.deadline:
+        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
+    assert isinstance(state.stage, Awaiting)
+    if fired.at < state.stage.until:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return _asker_goes_on(state, state.stage.asker, fired.at, policy)
+
+
+def _asker_goes_on(state: GroupState, asker: AgentId, at: datetime, policy: Policy) -> GroupState:
+    """Give the floor back to who has asked out of the group; the turn of who is not there any more passes as silent."""
+    assert state.course is not None
+    scene, number = scene_of(policy, state, state.course), state.number_of(asker)
+    if after := let_go_on(state, scene, number, at):
+        return after
+    return proceed(state, scene.after(state, counted(state, policy, asker)), at, {"silences": state.silences + 1})
+
+
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, ConcludeGroupDiscussion)
@@ -231,10 +266,11 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
-    check_guards(offered.guards, payload.content, offered.form, payload.fields)
+    check_guards(offered.guards, payload.content, offered.form, payload.fields, payload.writes.values())
     check_fields(offered.form, payload.fields)
+    check_writes(offered, payload)
     tasks.reject(state, payload.rejects)
-    course = counted(state, policy, sender, {} if stage.form else payload.fields)
+    course = counted(state, policy, sender, {} if stage.form else payload.fields, payload.writes)
     if policy.watchers:
         due = watching(policy, course, state.members[state.number_of(sender)], state.turns_taken + 1)
         known = due if course.watch is None else sorted({*course.watch.due, *due})
@@ -338,8 +374,8 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         return let_speak(state, scene, chosen, at)
     if choice == STAY:
         return go_on(state, scene, at, {}, named=course.nominated)
-    way = next(way for way in scene.node.exits if way.judge is not None and way.to == choice)
-    return leave(state, scene, way, at, {})
+    way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
+    return leave(state, scene, way, at, {}, chosen=True)
 
 
 def _decision_refused(state: GroupState, refused: MessageRefused, policy: Policy) -> GroupState:
@@ -414,6 +450,7 @@ def _returned(state: GroupState, returned: MemberReturned, _policy: Policy) -> G
 RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
     Phase.DISCUSSING: {
         Discussion: _discussion,
+        AskUser: _ask_user,
         ConcludeGroupDiscussion: _end,
         Pass: _pass,
         RepetitionRefused: _repetition_refused,
@@ -435,6 +472,10 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         TimerFired: _asked_timer_fired,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
+    },
+    Phase.PAUSED: {
+        QuestionAnswered: _question_answered,
+        TimerFired: _awaiting_timer_fired,
     },
 }
 """The rules that hold while a policy leads. What else a floor holder may say in a free group is off course; all other events mean

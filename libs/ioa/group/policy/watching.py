@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ioa.group.policy.agenda import has_visit
 from ioa.group.policy.casting import Scene
-from ioa.group.policy.ways_out import is_open
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Course, GroupState, Member
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision
-from ioa.protocol.policy import Exit, Policy, Watcher
+from ioa.protocol.policy import Policy, Watcher
 
 
 def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ..
     """Return what a watcher may choose besides nothing: of the nodes it goes back to those that were entered, and still may be."""
     others = any(one != state.owner for one in state.hearing)
     numbers = scene.policy.node_numbers
-    earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and is_open(scene, Exit(to=to))]
+    earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to)]
     return (*(verb for verb in watcher.may if verb != "go" and (others or verb != "remove")), *earlier)
 
 

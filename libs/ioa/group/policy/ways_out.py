@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ioa.group.policy.agenda import alternatives, has_visit, upcoming, waits
 from ioa.group.policy.casting import Scene
 from ioa.group.policy.conditions import has_had, holds
 from ioa.protocol.policy import END, Exit
@@ -18,7 +21,7 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
     """
     node = scene.node
     if go is not None:
-        return next(way for way in node.exits if way.by == "speaker" and way.to == go)
+        return way_to(scene, go, [way for way in node.exits if way.by == "speaker"])
     for way in node.exits:
         if way.by == "rule" and way.when is not None and is_open(scene, way) and holds(way.when, scene):
             return way
@@ -29,22 +32,37 @@ def way_out(scene: Scene, go: str | None) -> Exit | None:
     return None
 
 
+def way_to(scene: Scene, chosen: str, ways: Iterable[Exit]) -> Exit:
+    """Return the first of some exits by which what was chosen is reached."""
+    return next(one for way in ways for one in alternatives(scene, way) if one.to == chosen)
+
+
 def at_last(scene: Scene) -> Exit:
     """Return the exit of a node whose turns are over: the first bare one, else the first open one, else the end."""
     ways = [way for way in scene.node.exits if is_open(scene, way)]
-    return next((way for way in ways if way.is_bare), ways[0] if ways else _TO_THE_END)
+    return next((way for way in ways if way.is_bare), ways[0] if ways else _if_none_is_open(scene))
 
 
 def past(scene: Scene) -> Exit:
     """Return the exit of a node in which nobody is present: the first of a rule, else the first open one, else the end."""
     ways = [way for way in scene.node.exits if is_open(scene, way)]
-    return next((way for way in ways if way.by == "rule"), ways[0] if ways else _TO_THE_END)
+    return next((way for way in ways if way.by == "rule"), ways[0] if ways else _if_none_is_open(scene))
+
+
+def _if_none_is_open(scene: Scene) -> Exit:
+    """Return the end, unless an exit leads to a node that waits: the group does not end as if that had been entered."""
+    return next((way for way in scene.node.exits if has_visit(scene, way.to) and waits(scene, way.to)), _TO_THE_END)
 
 
 def judged(scene: Scene) -> tuple[Exit, ...]:
     """Return the exits that the judge of a node may choose now, one to each node."""
-    ways = [way for way in scene.node.exits if way.judge is not None and is_open(scene, way)]
-    return tuple({way.to: way for way in reversed(ways) if way.when is None or holds(way.when, scene)}.values())[::-1]
+    return offered_ways(scene, [way for way in scene.node.exits if way.judge is not None])
+
+
+def offered_ways(scene: Scene, ways: Iterable[Exit]) -> tuple[Exit, ...]:
+    """Return those of some exits that may be chosen now, one to each node."""
+    able = [way for way in ways if is_open(scene, way) and (way.when is None or holds(way.when, scene))]
+    return tuple({one.to: one for way in reversed(able) for one in reversed(alternatives(scene, way))}.values())[::-1]
 
 
 def is_judged(scene: Scene, *, gathered: bool) -> bool:
@@ -56,9 +74,5 @@ def is_judged(scene: Scene, *, gathered: bool) -> bool:
 
 
 def is_open(scene: Scene, way: Exit) -> bool:
-    """Whether the node that an exit leads to may be entered once more."""
-    if way.to == END:
-        return True
-    number = scene.policy.node_numbers[way.to]
-    visits = scene.policy.nodes[number].visits
-    return visits is None or scene.course.visits[number] < visits
+    """Whether an exit may be taken: its node may be entered once more, and if that still waits the agenda goes on."""
+    return has_visit(scene, way.to) and (not waits(scene, way.to) or bool(upcoming(scene)))

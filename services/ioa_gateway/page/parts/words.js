@@ -66,13 +66,13 @@ function hue(agent) {
 }
 
 const initials = (agent) => {
-  const words = agent.split(/[-_.\s]+/).filter(Boolean);
-  return (words.length > 1 ? words[0][0] + words[1][0] : agent.slice(0, 2)).toUpperCase();
+  const words = agent.replace(/^human-/, "").split(/[-_.\s]+/).filter(Boolean);
+  return (words.length > 1 ? words[0][0] + words[1][0] : (words[0] ?? agent).slice(0, 2)).toUpperCase();
 };
 
 /** @param {boolean|null} isOnline null if nobody knows */
 export const avatar = (agent, isOnline = null) =>
-  html`<span class="av a${hue(agent)}" aria-hidden="true">${initials(agent)}${isOnline === null ? nothing
+  html`<span class="av a${hue(agent)} ${agent.startsWith("human-") ? "human" : ""}" aria-hidden="true">${initials(agent)}${isOnline === null ? nothing
     : html`<span class="dot ${isOnline ? "" : "off"}"></span>`}</span>`;
 
 /** A bar of shares, 0 to 1; the second one is hatched. Widths are set by script, since the policy of the page allows no attribute. */

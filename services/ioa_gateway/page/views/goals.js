@@ -1,6 +1,6 @@
 // All goals: what there is to launch, and how each stands.
 import { ask, follow, query, token } from "../api.js";
-import { ago, avatar, banner, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, trouble } from "../parts/words.js";
+import { ago, avatar, banner, bytes, cost, count, empty, html, icon, loading, nothing, phasePill, pill, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 const AGAIN_MS = 3000;
@@ -9,16 +9,18 @@ let rows = null;
 let next = null;
 let problem = null;
 let openOnly = false;
+let teams = []; // that were put under a name
 let draft = freshDraft();
 
 function freshDraft() {
-  return { goal: "", files: [], agent: "", turns: "", minutes: "", key: token(), isSending: false, problem: null };
+  return { goal: "", files: [], agent: "", team: "", turns: "", minutes: "", key: token(), isSending: false, problem: null };
 }
 
 export const goals = {
   title: () => "Goals",
   searches: "Search goals",
   enter(app) {
+    if (!mayRead(app)) return () => {};
     let isOver = false;
     let end = () => {};
     const begin = async () => {
@@ -26,7 +28,10 @@ export const goals = {
       if (isOver) return;
       if (problem) return void (problem.status !== 401 && setTimeout(() => isOver || begin(), AGAIN_MS));
       end = follow(() => "/events?list=true", 0, {
-        goal: (row) => take(row, app),
+        goal: (row) => {
+          take(row, app);
+          app.turns?.moved(row.comm_id, row.floor);
+        },
         live: (isLive) => {
           app.isLive = isLive;
           app.changed();
@@ -38,19 +43,27 @@ export const goals = {
       });
     };
     begin();
+    ask("/teams").then((found) => {
+      teams = found.teams;
+      app.changed();
+    }, () => {});
     return () => {
       isOver = true;
       end();
     };
   },
-  draw: (app) => html`<main id="main" class="page" tabindex="-1"><header><h1>Goals</h1><span class="muted">${summary()}</span>
+  draw: (app) => (mayRead(app) ? html`<main id="main" class="page" tabindex="-1"><header><h1>Goals</h1><span class="muted">${summary(app)}</span>
     <button class="btn quiet end" type="button" aria-pressed=${openOnly} @click=${() => {
       openOnly = !openOnly;
       rows = null;
       read(app);
       app.changed();
-    }}>${icon("eye")}Only open ones</button></header>${launchBox(app)}${list(app)}</main>`,
+    }}>${icon("eye")}Only open ones</button></header>${launchBox(app)}${waiting(app)}${list(app)}</main>` : html`<main id="main" class="page" tabindex="-1"><header><h1>Your turns</h1></header>
+    ${app.turns?.list.length ? waiting(app) : empty("Nothing waits for you", "It shows here when a group asks you.")}</main>`),
 };
+
+/** Whether goals can be looked at; who only answers as a person sees what that person hears, and no list. */
+const mayRead = (app) => app.who.scopes.includes("goals:read");
 
 async function read(app) {
   try {
@@ -88,16 +101,29 @@ async function more(app) {
 const keyOf = (row) => `${row.user ?? ""}/${row.goal_id}`;
 const isOpen = (row) => row.result === null;
 
-function summary() {
+const isMine = (app, row) => app.turns?.isMine(row);
+const mineFirst = (app, some) => (app.turns?.list.length ? [...some.filter((row) => isMine(app, row)), ...some.filter((row) => !isMine(app, row))] : some);
+
+/** What waits for whoever looks, above all else. */
+const waiting = (app) => (app.turns?.list.length ? html`<section class="yours panel" aria-label="Waits for you"><h2>Waits for you</h2><ul>${app.turns.list.map((one) => html`<li>
+  <a href=${turnHref(one, app)}>${one.goal.length > 120 ? `${one.goal.slice(0, 120)} …` : one.goal}</a><small>${one.as} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(one.last.content)}”` : ""}</small></li>`)}</ul></section>` : nothing);
+
+const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion" };
+const turnHref = (one, app) => (mayRead(app) ? roomHref(one) : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
+const roomHref = (one) => `${hrefOf(one)}${one.user ? "&" : "?"}${new URLSearchParams({ room: one.comm_id })}`;
+
+function summary(app) {
   if (!rows?.length) return "";
   const open = rows.filter(isOpen).length;
-  return open ? `${open} ${open === 1 ? "runs" : "run"}` : "none runs now";
+  const number = app.turns?.list.length;
+  const mine = number ? `, ${number} ${number === 1 ? "waits" : "wait"} for you` : "";
+  return open ? `${open} ${open === 1 ? "runs" : "run"}${mine}` : "none runs now";
 }
 
 function list(app) {
   if (rows === null) return problem ? trouble(problem, () => read(app)) : loading("goals");
   const wanted = app.found.toLowerCase();
-  const found = wanted ? rows.filter((row) => `${row.goal} ${row.status} ${row.result?.content ?? ""} ${row.members.join(" ")}`.toLowerCase().includes(wanted)) : rows;
+  const found = mineFirst(app, wanted ? rows.filter((row) => `${row.goal} ${row.status} ${row.result?.content ?? ""} ${row.members.join(" ")}`.toLowerCase().includes(wanted)) : rows);
   if (!found.length) {
     return wanted ? empty("Nothing found", `No goal of those loaded holds “${app.found}”.`)
       : empty(openOnly ? "No goal runs now" : "No goals yet", "Say above what you want done. Agents that fit are found by what they say of themselves.");
@@ -108,7 +134,7 @@ function list(app) {
     ${next && !wanted ? html`<p class="more"><button class="btn" type="button" @click=${() => more(app)}>Show older goals</button></p>` : nothing}`;
 }
 
-const line = (row, app) => html`<tr><td class="what"><a href=${hrefOf(row)}>${cut(row.goal)}</a><small>${told(row)}</small></td><td>${phasePill(row.status)}</td>
+const line = (row, app) => html`<tr><td class="what"><a href=${hrefOf(row)}>${cut(row.goal)}</a><small>${told(row)}</small></td><td>${isMine(app, row) ? pill("wait", "waits for you") : phasePill(row.status)}</td>
   <td>${row.members.length ? html`<div class="stack" role="img" aria-label=${row.members.join(", ")}>${row.members.slice(0, 5).map((agent) => avatar(agent))}</div>` : html`<span class="muted">–</span>`}</td>
   <td class="num nowrap">${row.turns_taken} <span class="muted">of ${row.max_turns}</span></td><td class="num">${count(row.usage.tokens_in + row.usage.tokens_out)}</td>
   <td class="num">${cost(row.usage.cost_micros)}</td><td class="num nowrap" title=${row.accepted_at}>${ago(app.now() - Date.parse(row.accepted_at))}</td></tr>`;
@@ -147,6 +173,8 @@ function launchBox(app) {
     event.target.value = "";
     app.changed();
   }}></label>
+    ${teams.length ? html`<label class="field">as <select aria-label="Which team" @change=${set("team")}><option value="" ?selected=${!draft.team}>whoever fits</option>
+      ${teams.map((team) => html`<option value=${team.name} ?selected=${draft.team === team.name}>${team.name}</option>`)}</select></label>` : nothing}
     <label class="field">led by <select aria-label="Who leads" @change=${set("agent")}><option value="" ?selected=${!draft.agent}>any agent</option>
       ${[...app.agents.values()].filter((agent) => agent.online).slice(0, 500).map((agent) => html`<option value=${agent.agent_id} ?selected=${draft.agent === agent.agent_id}>${agent.agent_id}</option>`)}</select></label>
     <label class="field"><input type="number" min="1" max="10000" placeholder="40" aria-label="Turns at most" .value=${draft.turns} @input=${set("turns")}> turns</label>
@@ -168,6 +196,7 @@ async function launch(app) {
     const order = {
       goal: draft.goal,
       inputs: await Promise.all(draft.files.map(stored)),
+      ...(draft.team ? { team: draft.team } : {}),
       ...(draft.agent ? { agent: draft.agent } : {}),
       ...(draft.turns ? { max_turns: Number(draft.turns) } : {}),
       ...(draft.minutes ? { timeout: Number(draft.minutes) * 60 } : {}),

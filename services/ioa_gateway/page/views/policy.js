@@ -119,17 +119,21 @@ function walked(room) {
 
 const W = 132;
 const H = 74;
-const GAP = 92;
+const GAP = 92; // between two nodes, at least; what leads on from one to the next is written there in full
+const LINE = 20; // characters of a line there
 const END = 56; // how wide the end is
 
 /** Nodes in a row, in their order, the end behind them; ways to the next one are straight, ways back go above, others below. */
 function graph(drawn, here, { visits, taken }) {
   const names = [...drawn.nodes.map((node) => node.name), "end"];
   const at = (name) => names.indexOf(name);
-  const left = (place) => 20 + place * (W + GAP);
   const every = drawn.nodes.flatMap((node, from) => (node.exits.length ? node.exits : [{ to: "end", by: "rule", when: null }]).map((way) => ({ from, to: at(way.to), why: whyOf(node, way) })));
   const together = Map.groupBy(every, (way) => `${way.from}>${way.to}`);
   const ways = [...together.values()].map((some) => ({ ...some[0], why: [...new Set(some.map((way) => way.why))].join(", or ") }));
+  const lines = names.slice(1).map((_, place) => folded(ways.find((way) => way.from === place && way.to === place + 1)?.why ?? ""));
+  const gaps = lines.map((some) => Math.max(GAP, Math.max(...some.map((line) => line.length)) * 6.6 + 24));
+  const lefts = gaps.reduce((some, gap) => [...some, some.at(-1) + W + gap], [20]);
+  const left = (place) => lefts[place];
   const lifts = (some) => some.reduce((most, way) => Math.max(most, Math.abs(way.to - way.from)), 0);
   const back = ways.filter((way) => way.to <= way.from);
   const skips = ways.filter((way) => way.to > way.from + 1);
@@ -143,7 +147,9 @@ function graph(drawn, here, { visits, taken }) {
     const y = top + H / 2;
     if (way.to === way.from + 1) {
       const x = left(way.from) + W;
-      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${GAP - 6}`}></path>${label(way.why, x + GAP / 2, y - 8, kind, 14)}`;
+      const gap = gaps[way.from];
+      return svg`<path class="g-edge ${kind}" marker-end="url(#arrow)" d=${`M${x} ${y}h${gap - 6}`}></path>
+        ${lines[way.from].map((line, number, all) => label(line, x + gap / 2 - 4, y - 8 - 14 * (all.length - 1 - number), kind, LINE + 12))}`;
     }
     const isBack = way.to <= way.from;
     const from = left(way.from) + W / 2 + (isBack ? -14 : 14);
@@ -165,9 +171,19 @@ function graph(drawn, here, { visits, taken }) {
       <text class="g-s" x=${left(place) + 12} y=${top + 44}>${under}</text><text class="g-s" x=${left(place) + 12} y=${top + 62}>${times}</text>`;
   };
   const told = here === null ? "" : `; the group stands in ${names[here]}`;
-  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8"
+  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11"
     orient="auto-start-reverse"><path class="g-head" d="M0 0l8 4-8 4z"></path></marker></defs>${ways.map(edge)}${names.map(box)}`}</svg>
     <details class="ways"><summary>All ways in words</summary><ul class="says">${ways.map((way) => html`<li><b>${names[way.from]}</b> → <b>${names[way.to]}</b>: ${way.why}${isTaken(way) ? " (taken)" : ""}</li>`)}</ul></details>`;
+}
+
+/** The lines of a text, none of them cut. */
+function folded(text) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + word.length >= LINE) lines.push("");
+    lines.push(`${lines.pop()} ${word}`.trim());
+  }
+  return lines;
 }
 
 const label = (text, x, y, kind, most) => svg`<text class="g-s ${kind}" x=${x} y=${y} text-anchor="middle"><title>${text}</title>${short(text, most)}</text>`;

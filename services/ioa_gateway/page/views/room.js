@@ -7,7 +7,7 @@ import { fileLink, files } from "../parts/files.js";
 import { message } from "../parts/message.js";
 import { tasks as taskList } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
-import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { timeline } from "./timeline.js";
@@ -65,6 +65,9 @@ export const room = {
       event.preventDefault();
       step(app, event.key === "ArrowLeft" ? -1 : 1);
     } else if (event.key === "Escape") live(app);
+  },
+  moved(app, entry) {
+    app.turns?.moved(entry.comm_id, entry.floor);
   },
   before: remember,
   draw,
@@ -150,7 +153,7 @@ function draw(app) {
   const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
   const team = shown ? membersAt(withCharter(shown), at) : [];
   return html`${head(app, now)}
-    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", "Talk", ""], ["tasks", "Tasks", open], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", open], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
         if (name === "tasks" || name === "files") tab = name;
@@ -202,10 +205,10 @@ function head(app, now) {
   const end = at === Infinity && doc.result ? Date.parse(doc.result.finished_at) : now;
   const whole = (budget ? Date.parse(budget.deadline) : began + 3_600_000) - began;
   const used = budget ? budget.turns_taken + budget.nested_turns : 0;
-  return html`<section class="head" aria-label="Goal"><div><h1>${doc.goal}</h1>
-    <p class="meta">${phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
+  return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
+    <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
       <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
     <div class="acts">${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
       isCancelling = true;
       app.changed();
@@ -270,6 +273,7 @@ function conversation(app, shown, mark, list, now) {
     return html`<section class="talk" aria-label="Conversation"><div class="log" id="log">${goal.isLoaded ? (goal.doc.result ? empty("It ended before a group was opened", goal.doc.result.content)
       : empty("No team yet", "An agent that fits takes the goal and finds its team; this page shows it as it happens.")) : goal.problem ? trouble(goal.problem, () => goal.read()) : loading("what was said")}</div></section>`;
   }
+  const mine = at === Infinity && app.turns?.draw(shown.comm);
   const rows = rowsOf(app, shown);
   const [from, some] = windowOf(rows);
   const before = standingRows;
@@ -302,7 +306,7 @@ function conversation(app, shown, mark, list, now) {
       isAtEnd = true;
       app.changed();
     }}>Newest below</button>` : nothing}
-    ${floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+    ${mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
 }
 
 const keyOf = (row) => `${row.seq}.${row.n}`;

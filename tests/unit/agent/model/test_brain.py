@@ -106,6 +106,7 @@ async def test_says_why_tasks_are_given_out_and_waited_for() -> None:
     said = await ann.speak(group.view(ANN))
     assert isinstance(said, AsyncTaskAssignment)
     waited = await ann.speak(with_open_task(launched()).view(ANN))
+    assert isinstance(waited, Pause)
     assert (said.content, waited.content) == ("Both at once.", "For the sum.")
 
 
@@ -429,7 +430,7 @@ async def test_replaces_half_characters() -> None:
     """A lone surrogate, which cannot be encoded, does not get into a message."""
     ann, _ = brain('{"decision": {"type": "DISCUSSION", "next_speaker": "bob", "content": "a\\ud800b"}}')
     said = await ann.speak(launched().view(ANN))
-    assert said.content.encode() == b"a?b"
+    assert isinstance(said, Discussion) and said.content.encode() == b"a?b"
 
 
 async def test_reads_why_it_was_refused_and_keeps_every_choice() -> None:
@@ -438,7 +439,8 @@ async def test_reads_why_it_was_refused_and_keeps_every_choice() -> None:
     group.say(ANN, Discussion(content="Which month?", next_speaker=BOB))
     bob, model = brain(decision(type="DISCUSSION", next_speaker="ann", content="March."))
     refusal = "You said the same in turn 1."
-    assert (await bob.speak(replace(group.view(BOB), refusals=(refusal,)))).content == "March."
+    said = await bob.speak(replace(group.view(BOB), refusals=(refusal,)))
+    assert isinstance(said, Discussion) and said.content == "March."
     assert refusal in model.asked[0].prompt
 
 

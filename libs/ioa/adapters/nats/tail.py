@@ -1,0 +1,125 @@
+"""What has ended and what was said, in the order of the streams, for the one replica of the gateway that tells others of it.
+
+Which one that is says one record, written on top of the one expected. It holds how far its writer has come, too, so that whoever
+writes the next one goes on there; two that both take themselves for the one are told apart by their next write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nats.aio.client import Client
+from nats.js.api import Header
+from nats.js.errors import APIError
+
+from ioa.adapters.nats.keys import last_message, stream_of, subject_of
+from ioa.adapters.nats.log import decoded_entry
+from ioa.adapters.nats.reading import DirectReads
+from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
+from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
+from ioa.errors import IoaError
+from ioa.ports.group_log import StoredEntry, UnreadableEntryError
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.model import Model
+from ioa.protocol.results import decode_result
+
+_SUBJECT = subject_of(GATEWAY, TAIL)
+_PAGE, _PAGE_BYTES = 256, 2_000_000
+
+
+class TailRecord(Model):
+    """Who tells others, and how far it has come.
+
+    Attributes:
+        holder: Which replica; empty when it has stopped.
+        results: The last result of which everybody was told.
+        log: The same of entries; None where nobody asks for these.
+    """
+
+    holder: str
+    results: int
+    log: int | None = None
+
+
+@dataclass(frozen=True)
+class TailHeld:
+    """A record, and what the next one is to be written on top of."""
+
+    revision: int
+    record: TailRecord
+
+
+@dataclass(frozen=True)
+class TailPage:
+    """What is next in a stream, without what cannot be read, and how far that goes."""
+
+    results: Sequence[tuple[int, GoalResult]]
+    entries: Sequence[StoredEntry]
+    upto: int
+
+
+class NatsTail:
+    """The record in the bucket `IOA_GATEWAY`, and the streams behind it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = DirectReads(client)
+
+    async def read(self) -> TailHeld | None:
+        """Read the record; any replica answers, and a write on top of an old one fails.
+
+        Raises:
+            UnavailableError: The bucket does not answer.
+        """
+        with unavailable_unless_answered("The bucket of gateways"):
+            kept = await last_message(self._js, stream_of(GATEWAY), _SUBJECT)
+        return None if kept is None else TailHeld(kept.seq or 0, decode(TailRecord, kept.data or b""))
+
+    async def write(self, record: TailRecord, onto: int) -> int | None:
+        """Write the record on top of one, and return what the next is written onto; None if that is not the last one any more.
+
+        Raises:
+            UnavailableError: The bucket does not answer.
+        """
+        headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(onto)}
+        with unavailable_unless_answered("The bucket of gateways"):
+            try:
+                return (await self._js.publish(_SUBJECT, encode(record), stream=stream_of(GATEWAY), headers=headers)).seq
+            except APIError as error:
+                if lost_race(error):
+                    return None
+                raise
+
+    async def results(self, after: int) -> TailPage:
+        """Read the next results behind a sequence.
+
+        Raises:
+            UnavailableError: The stream does not answer.
+        """
+        page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
+        found = []
+        for message in page.messages:
+            try:
+                found.append((message.seq, decode_result(message.data)))
+            except IoaError:
+                continue  # of whoever wrote that nobody was told an end, either
+        return TailPage(found, (), page.messages[-1].seq if page.messages else after)
+
+    async def entries(self, after: int) -> TailPage:
+        """Read the next entries of all groups behind a sequence.
+
+        Raises:
+            UnavailableError: The stream does not answer.
+        """
+        page = await next_messages(self._client, LOG, subjects.ANY_LOG, after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
+        found = []
+        for message in page.messages:
+            try:
+                found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
+            except UnreadableEntryError:
+                continue  # the router puts it aside
+        return TailPage((), found, page.messages[-1].seq if page.messages else after)

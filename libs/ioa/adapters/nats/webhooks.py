@@ -1,0 +1,79 @@
+"""Webhooks in the bucket `IOA_WEBHOOKS`, and what they are to tell in the work queue `IOA_HOOKS`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from nats.aio.client import Client
+from nats.js.api import Header
+from nats.js.errors import APIError
+
+from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.keys import last_message, stream_of, subject_of
+from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.reading import DirectReads, ends_of
+from ioa.adapters.nats.streams import pages
+from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
+
+_STREAM = stream_of(WEBHOOKS)
+_WHAT = "The bucket of webhooks"
+_PAGE = 256
+_FULL = "maximum messages per subject"
+"""What JetStream says where as many notices of a webhook wait as may; the error's code says only that it was not stored."""
+_AT_ONCE = 32
+
+
+class NatsWebhooks:
+    """A `WebhookStore` over a connection. Any replica answers reads. What is forgotten leaves an empty value."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = DirectReads(client)
+
+    async def all(self) -> Sequence[Webhook]:
+        """Read all webhooks."""
+        found = pages(self._client, _STREAM, subject_of(WEBHOOKS, "*"), limit=_PAGE)
+        return [decode(Webhook, message.data) async for page in found for message in page.messages if message.data]
+
+    async def find(self, webhook_id: WebhookId) -> Webhook | None:
+        """Read one."""
+        with unavailable_unless_answered(_WHAT):
+            kept = await last_message(self._js, _STREAM, subject_of(WEBHOOKS, webhook_id))
+        return decode(Webhook, kept.data) if kept is not None and kept.data else None
+
+    async def put(self, hook: Webhook) -> None:
+        """Keep a webhook."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(subject_of(WEBHOOKS, hook.webhook_id), encode(hook), stream=_STREAM)
+
+    async def remove(self, webhook_id: WebhookId) -> None:
+        """Forget a webhook."""
+        with unavailable_unless_answered(_WHAT):
+            await self._js.publish(subject_of(WEBHOOKS, webhook_id), b"", stream=_STREAM)
+
+    async def ends(self) -> StreamEnds:
+        """Tell how far results and logs have come."""
+        (_, results), (_, log) = await ends_of(self._client, RESULTS), await ends_of(self._client, LOG)
+        return StreamEnds(results=results - 1, log=log - 1)
+
+    async def queue(self, notice: Notice) -> bool:
+        """Have something delivered."""
+        headers = {Header.MSG_ID.value: f"{notice.webhook_id}/{notice.user}/{notice.message_id}"}
+        with unavailable_unless_answered("The queue of webhooks"):
+            try:
+                await self._js.publish(subjects.hook(notice.webhook_id), encode(notice), stream=HOOKS, headers=headers)
+            except APIError as error:
+                if _FULL not in str(error.description):
+                    raise
+                return False
+        return True
+
+
+async def deliver_notices(client: Client, work: Callable[[Delivery], Awaitable[None]]) -> None:
+    """Do `work` for each notice in the queue, for ever, beside all others that do so."""
+    set_aside = into_dead_letters(NatsDeadLetters(client.jetstream()))
+    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE)

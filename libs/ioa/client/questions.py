@@ -1,0 +1,196 @@
+"""What waits for the user of a goal: questions of its groups and of their tasks, and the answers to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Self
+
+from ioa.client.documents import Instant
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
+from ioa.group.events import Event, QuestionAnswered, Said
+from ioa.group.requests import AnswerQuestion
+from ioa.group.state import Awaiting, GroupState
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.codec import validate
+from ioa.protocol.ids import ADMIN, AgentId, CommId, GoalId, GoalName, TaskId, UserId, is_token
+from ioa.protocol.messages import AskUser, Decision, TaskQuestion
+from ioa.protocol.model import Model
+
+_PAGE_ENTRIES = 32
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True)
+class OpenQuestion:
+    """A question that waits for the user of a goal.
+
+    Attributes:
+        item: By which it is answered: `GROUP.TURN`, or of a task `GROUP.TASK.NUMBER`.
+        asker: Who asks.
+        options: What may be answered; empty: any text of up to 2,000 characters.
+        default: What stands at `until`.
+        task_id: The task that asks; None: who has the floor does, and the discussion waits.
+        role: As whom the user is asked, such as an operator; None if a task does not say.
+    """
+
+    item: str
+    goal: GoalName
+    comm_id: CommId
+    asker: AgentId
+    text: str
+    options: tuple[str, ...]
+    default: str
+    until: datetime
+    task_id: TaskId | None = None
+    role: str | None = None
+
+
+def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
+    """Return what a group asks the user of its goal, by where it stands."""
+    goal, stage = GoalName(state.user, state.goal_id), state.stage
+    found: list[OpenQuestion] = []
+    if isinstance(stage, Awaiting) and stage.of == "user":
+        asked = (stage.asker, stage.text, stage.options, stage.default, stage.until)
+        found.append(OpenQuestion(f"{state.comm_id}.{state.turn}", goal, state.comm_id, *asked))
+    for task in state.open_tasks:
+        question = task.question
+        if question is not None and question.answer is None:
+            item = f"{state.comm_id}.{task.task_id}.{question.number}"
+            asked = (task.assignee, question.text, question.options, question.default, question.until)
+            found.append(OpenQuestion(item, goal, state.comm_id, *asked, task.task_id, question.role))
+    return tuple(found)
+
+
+class QuestionDocument(Model):
+    """A question, as programs are told it; see `OpenQuestion`."""
+
+    item: str
+    kind: Literal["question"] = "question"
+    goal_id: GoalId
+    user: UserId | None
+    comm_id: CommId
+    asker: AgentId
+    text: str
+    options: tuple[str, ...]
+    default: str
+    until: Instant
+    task_id: TaskId | None
+    role: str | None
+
+    @classmethod
+    def of(cls, asked: OpenQuestion) -> Self:
+        """Describe a question."""
+        fields = {name: getattr(asked, name) for name in cls.model_fields if name not in ("kind", "goal_id", "user")}
+        return cls(goal_id=asked.goal.goal_id, user=asked.goal.user, **fields)
+
+
+async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]:
+    """Yield what waits for the user that asks, in groups that are open; for an admin that of all users."""
+    owner = await _owner(system)
+    before, complete = None, False
+    while not complete:
+        page = await system.groups(before=before, open_only=True)
+        for group in page.groups:
+            for question in questions_of(group.state):
+                if owner is None or question.goal.owner == owner:
+                    yield question
+        before, complete = page.before, page.before is None
+
+
+async def is_question(system: SystemClient, item: str) -> bool:
+    """Whether an item is, or was, a question, and not a turn of a person.
+
+    Raises:
+        InvalidInputError: It is neither.
+        NotFoundError: There is no such group.
+    """
+    comm_id, turn, task_id = parse_item(item)
+    if task_id is not None:
+        return True
+    state = (await system.group(comm_id)).state
+    if not any(member.human for member in state.members):
+        return True
+    if state.turn == turn:
+        return isinstance(state.stage, Awaiting)
+    said = [one.entry.event.message for one in await system.entries(comm_id) if isinstance(one.entry.event, Said)]
+    return any(isinstance(message.payload, AskUser) and message.header.turn == turn for message in said)
+
+
+async def answer_question(system: SystemClient, item: str, text: str) -> None:
+    """Answer a question, once: the first answer counts, and the same answer again is that one.
+
+    Raises:
+        InvalidInputError: The item is none, or the answer none of the options.
+        NotFoundError: There is no such group.
+        ForbiddenError: The goal is somebody else's.
+        ConflictError: It is too late; the message says what counted.
+    """
+    comm_id, turn, task_id = parse_item(item)
+    state = (await system.group(comm_id)).state
+    asked = {"turn": turn} if task_id is None else {"task_id": task_id, "number": turn}
+    try:
+        request = validate(AnswerQuestion, {"comm_id": comm_id, **asked, "answer": text})
+        await system.answer(request, GoalName(state.user, state.goal_id).owner)
+    except ConflictError as error:
+        counted = await _counted(system, comm_id, turn, task_id)
+        if counted is None:
+            raise
+        answer, by = counted
+        if by is None or answer != text:
+            what = f"{by} has answered {answer!r}" if by else f"nobody answered in time, and {answer!r} stands"
+            raise ConflictError(f"It is too late to answer {item}: {what}.") from error
+
+
+def parse_item(item: str) -> tuple[CommId, int, TaskId | None]:
+    """Read what an item names: a group, the turn or the number of the question, and the task if one asks.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    comm_id, *task, number = item.split(".") if item.count(".") in (1, 2) else (item, "")
+    if not is_token(comm_id) or not _NUMBER.fullmatch(number) or not all(map(is_token, task)):
+        raise InvalidInputError(
+            f"{item!r} is nothing that `ioa waiting` shows.", hint="An item is GROUP.TURN, or GROUP.TASK.NUMBER."
+        )
+    return CommId(comm_id), int(number), TaskId(task[0]) if task else None
+
+
+async def _owner(system: SystemClient) -> str | None:
+    """Return whose questions are meant; None: everybody's."""
+    try:
+        user = await system.user()
+    except ForbiddenError:
+        return None
+    return None if user == ADMIN else user
+
+
+async def _counted(system: SystemClient, comm_id: CommId, number: int, task_id: TaskId | None) -> tuple[str, str | None] | None:
+    """Return the answer that counted and who gave it, None for a default; nothing if this was never asked, or waits."""
+    before = (await system.group(comm_id)).seq + 1
+    while entries := await system.entries_before(comm_id, before=before, limit=_PAGE_ENTRIES):
+        for stored in reversed(entries):
+            event = stored.entry.event
+            if (answer := _answer_in(event, number, task_id)) is not None:
+                return answer
+            if isinstance(event, Said):
+                said, turn = event.message.payload, event.message.header.turn
+                if task_id is None and isinstance(said, AskUser) and turn == number:
+                    return said.default, None
+                if isinstance(said, TaskQuestion) and (said.task_id, said.number) == (task_id, number):
+                    return said.default, None
+        before = entries[0].seq
+    return None
+
+
+def _answer_in(event: Event, number: int, task_id: TaskId | None) -> tuple[str, str] | None:
+    match event:
+        case QuestionAnswered() if event.task_id == task_id and number == (event.turn if task_id is None else event.number):
+            return event.answer, event.by
+        case Said(message=message):
+            said = message.payload
+            if isinstance(said, Decision) and task_id is not None and said.task_id == task_id and said.number in (0, number):
+                return said.choice or said.content, message.header.sender
+    return None

@@ -1,0 +1,128 @@
+"""Questions out of a group: of the floor holder, of a running task, of a nested team. Each is answered once, or by its default.
+
+A question of the floor holder has the discussion sleep, one of a task does not. Who answers needs no floor. The first answer
+counts, and one that comes at `until` or later is refused, whether a timer has fired by then or not.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ioa.group import floor, tasks
+from ioa.group.events import QuestionAnswered, Said, SubgroupAsked
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import Awaiting, GroupState, OfTask, OpenTask
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import AskUser, Decision, TaskQuestion
+from ioa.protocol.questions import Question
+
+
+def ask(state: GroupState, said: Said, payload: AskUser) -> GroupState:
+    """Have the discussion sleep until the question of its floor holder is answered; that takes a turn."""
+    _check(payload, said.at, state.limits.deadline)
+    stage = Awaiting(
+        **_asked(payload),
+        asker=said.message.header.sender,
+        of="user" if state.parent is None else "assigner",
+        since=said.at,
+    )
+    return floor.take_turn(state, stage=stage)
+
+
+def asker_of(state: GroupState, answered: QuestionAnswered) -> AgentId:
+    """Return who gets the floor by an answer to what was asked out of the group.
+
+    Raises:
+        IllegalEventError: It is no answer to what is asked now.
+    """
+    stage = state.stage
+    if not isinstance(stage, Awaiting) or answered.turn != state.turn:
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"Nothing that was asked in turn {answered.turn} waits for an answer.")
+    _check_answer(stage, answered.answer, answered.at)
+    return stage.asker
+
+
+def answer(state: GroupState, answered: QuestionAnswered) -> GroupState:
+    """Take an answer of who is no member, to a task or to who has asked out of the group."""
+    if answered.task_id is not None:
+        return _answer_task(state, answered.task_id, answered.number, answered.answer, answered.by, answered.at)
+    return floor.give_back(state, asker_of(state, answered), answered.at)
+
+
+def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion) -> GroupState:
+    """Note what a running task asks, and renew its lease."""
+    task = tasks.reported_task(state, said, payload.task_id)
+    if payload.number <= task.asked:
+        why = f"Question {payload.number} of task {task.task_id} came after question {task.asked}."
+        raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
+    if task.question is not None:
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"Task {task.task_id} asks one question at a time, and one waits.")
+    _check(payload, said.at, task.deadline or state.limits.deadline)
+    asked = OfTask(**_asked(payload), number=payload.number, role=payload.role)
+    return tasks.replaced(state, tasks.renewed(state, task, said.at).model_copy(update={"asked": asked.number, "question": asked}))
+
+
+def decide_for_task(state: GroupState, said: Said, payload: Decision) -> GroupState:
+    """Take the answer of who gave out a task; nobody answers what it asks itself."""
+    assert payload.task_id is not None, "the machine has looked"
+    task, sender = tasks.open_task(state, payload.task_id), said.message.header.sender
+    if sender != task.assigner or sender == task.assignee:
+        who = "the goal's user" if task.assigner == task.assignee else f"{task.assigner}, or the goal's user,"
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"What task {task.task_id} asks {who} answers, and not {sender}.")
+    number = payload.number or task.asked
+    return _answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
+
+
+def ask_of_team(state: GroupState, asked: SubgroupAsked) -> GroupState:
+    """Note what the nested team asks that serves a task."""
+    task = tasks.open_task(state, asked.task_id)
+    if task.subgroup != asked.subgroup:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {asked.task_id} is not served by {asked.subgroup}.")
+    if asked.number <= task.asked:
+        raise IllegalEventError(RejectionCode.NO_CHANGE, f"What {asked.subgroup} asked in turn {asked.number} is known.")
+    _check(asked.question, asked.at, state.limits.deadline)
+    question = OfTask(**_asked(asked.question), number=asked.number)
+    return tasks.replaced(state, task.model_copy(update={"asked": asked.number, "question": question}))
+
+
+def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
+    """Whether a task waits for an answer that a member may give at a time."""
+    asks = task.question is not None and task.question.answer is None and at < task.question.until
+    return asks and agent_id == task.assigner != task.assignee
+
+
+def expire(state: GroupState, at: datetime) -> GroupState:
+    """Let go of what tasks have asked and nobody has answered in time: its default stands."""
+    for task in state.open_tasks:
+        if task.question is not None and task.question.answer is None and task.question.until <= at:
+            state = tasks.replaced(state, task.model_copy(update={"question": None}))
+    return state
+
+
+def _answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
+    """Take an answer to what a task asks. That to a nested team stays in the state, from which the team is told."""
+    task = tasks.open_task(state, task_id)
+    question = task.question
+    if question is None or question.answer is not None or question.number != number:
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"Question {number} of task {task_id} does not wait for an answer.")
+    _check_answer(question, answer, at)
+    known = None if task.subgroup is None else question.model_copy(update={"answer": answer, "by": by})
+    return tasks.replaced(state, task.model_copy(update={"question": known}))
+
+
+def _check(question: Question, at: datetime, latest: datetime) -> None:
+    if fault := question.fault(at, latest):
+        raise IllegalEventError(RejectionCode.BAD_FORM, f"This cannot be asked: {fault}.")
+
+
+def _check_answer(question: Question, answer: str, at: datetime) -> None:
+    if at >= question.until:
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"The time to answer was up at {question.until:%Y-%m-%d %H:%M:%S} UTC.")
+    if not answer or not question.takes(answer):
+        why = f"{answer!r} is none of the options: {', '.join(question.options)}." if answer else "This answers nothing."
+        raise IllegalEventError(RejectionCode.BAD_DECISION, why)
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    return {"text": question.text, "options": question.options, "default": question.default, "until": question.until}

@@ -1,0 +1,67 @@
+"""What one group may take of the store that all groups share: so many tasks in all, and so many bytes of log.
+
+Routers refuse what goes beyond it, and not the machine: it is the operator's to say and may change while a group lasts, while logs
+are replayed by the machine's rules. Whoever is refused may still bring the group to its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.group.events import Said, name_of
+from ioa.group.machine import legal_kinds
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import GroupState
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    InformTaskResult,
+    Pass,
+    SyncTaskAssignment,
+)
+from ioa.protocol.policy import Policy
+
+_KEPT = 8
+"""One part of so many of the log is kept for the results of tasks."""
+_ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
+_CLOSES = (InformTaskResult, *_ENDS)
+
+
+@dataclass(frozen=True)
+class GroupQuota:
+    """How many tasks a group may give out in all, and how many bytes the entries of its log may have together."""
+
+    tasks: int = 256
+    log_bytes: int = 64_000_000
+
+    def check(self, said: Said, state: GroupState, log_bytes: int, policy: Policy | None) -> None:
+        """Refuse what the group has no room for; what leads to its end is always taken.
+
+        Args:
+            said: What a member says, which is legal.
+            state: Where the group stands.
+            log_bytes: What its log holds.
+            policy: What leads the group.
+
+        Raises:
+            IllegalEventError: There is no room for it. It says what would be legal.
+        """
+        payload = said.message.payload
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+            given = len(state.tasks) + sum([folded.total for folded in state.folded])
+            if given + len(payload.tasks) > self.tasks:
+                why = f"This group has given out {given} tasks, and a group may give out {self.tasks:,}"
+                raise self._refusal(RejectionCode.TOO_MANY_TASKS, f"{why}. Do without, or conclude.", said, state, policy)
+        room = self.log_bytes if isinstance(payload, InformTaskResult) else self.log_bytes - self.log_bytes // _KEPT
+        if log_bytes > room and not isinstance(payload, _ENDS):
+            why = f"This group's log holds {log_bytes / 1e6:,.1f} MB, and may hold {self.log_bytes / 1e6:,.1f}. Conclude."
+            raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
+
+    @staticmethod
+    def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:
+        legal = [kind for kind in legal_kinds(state, said.message.header.sender, said.at, policy) if kind in _CLOSES]
+        return IllegalEventError(code, why, legal=tuple(map(name_of, legal)))
+
+
+DEFAULT_GROUP_QUOTA = GroupQuota()

@@ -1,0 +1,45 @@
+"""Webhooks in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
+
+
+class MemoryWebhooks:
+    """A `WebhookStore` that forgets everything with the process, and delivers nothing by itself.
+
+    Attributes:
+        queued: What was queued.
+    """
+
+    def __init__(self) -> None:
+        self._hooks: dict[WebhookId, Webhook] = {}
+        self.queued: list[Notice] = []
+
+    async def all(self) -> Sequence[Webhook]:
+        """Read all webhooks."""
+        return list(self._hooks.values())
+
+    async def find(self, webhook_id: WebhookId) -> Webhook | None:
+        """Read one."""
+        return self._hooks.get(webhook_id)
+
+    async def put(self, hook: Webhook) -> None:
+        """Keep a webhook."""
+        self._hooks[hook.webhook_id] = hook
+
+    async def remove(self, webhook_id: WebhookId) -> None:
+        """Forget a webhook."""
+        self._hooks.pop(webhook_id, None)
+
+    async def ends(self) -> StreamEnds:
+        """Nothing is stored here."""
+        return StreamEnds(results=0, log=0)
+
+    async def queue(self, notice: Notice) -> bool:
+        """Keep what is to be delivered."""
+        if notice not in self.queued:
+            self.queued.append(notice)
+        return True

@@ -1,0 +1,1 @@
+"""What the gateway tells of its own accord: webhooks and traces of goals."""

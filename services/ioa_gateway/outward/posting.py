@@ -1,0 +1,133 @@
+"""Posting to URLs of strangers: to where a name leads when it is looked up, and nowhere inside of the network that is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+
+from ioa.errors import InvalidInputError, UnavailableError
+
+WITHIN = timedelta(seconds=10)
+_PORTS = {"http": 80, "https": 443}
+_MAX_URL_CHARS = 2_000
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where a URL leads.
+
+    Attributes:
+        url: The same URL with the address in place of the name.
+        host: The name, of which the certificate is to be.
+        named: The name and the port, as the URL has them.
+    """
+
+    url: str
+    host: str
+    named: str
+
+
+def check_url(url: str) -> SplitResult:
+    """See that a URL can be posted to, as far as it tells by itself.
+
+    Raises:
+        InvalidInputError: It cannot.
+    """
+    hint = "A webhook is like https://example.com/hook."
+    try:
+        parts = urlsplit(url)
+        parts.port  # noqa: B018 - it is read to see whether it is one
+    except ValueError:
+        raise InvalidInputError("The URL is none.", hint=hint) from None
+    if parts.scheme not in _PORTS or not parts.hostname or len(url) > _MAX_URL_CHARS or not url.isascii() or not url.isprintable():
+        raise InvalidInputError("The URL is none of HTTP.", hint=hint)
+    if parts.username is not None or parts.fragment:
+        raise InvalidInputError("The URL has a user or a fragment.", hint=hint)
+    return parts
+
+
+def is_public(address: str) -> bool:
+    """Whether an address lies outside of private networks, however it is written."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return is_public(str(inner))
+    return found.is_global and not found.is_multicast
+
+
+class Posting:
+    """Posts, each over a connection of its own.
+
+    Args:
+        http: Over which.
+        inside: Whether addresses of private networks and of this machine may be posted to.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, *, inside: bool) -> None:
+        self._http = http
+        self._inside = inside
+
+    async def find(self, url: str) -> Destination:
+        """Look up where a URL leads.
+
+        Raises:
+            InvalidInputError: To nowhere that may be posted to.
+            UnavailableError: The name is not known now.
+        """
+        parts = check_url(url)
+        host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
+        try:
+            async with asyncio.timeout(WITHIN.total_seconds()):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError, TimeoutError):
+            raise UnavailableError(f"The name {host} of the URL is not known.") from None
+        addresses = [str(one[4][0]) for one in found]
+        if not addresses or not (self._inside or all(map(is_public, addresses))):
+            hint = "IOA_WEBHOOKS_INSIDE=true lets webhooks lead there."
+            raise InvalidInputError(f"{host} lies in a private network or on this machine.", hint=hint)
+        address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
+        return Destination(parts._replace(netloc=f"{address}:{port}").geturl(), host, parts.netloc)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """Post JSON, and return the status; nothing of the answer is read, and no redirect followed.
+
+        Raises:
+            InvalidInputError: The URL leads to nowhere that may be posted to.
+            UnavailableError: Nobody has answered in time.
+        """
+        try:
+            async with asyncio.timeout(WITHIN.total_seconds()):
+                to = await self.find(url)
+                sent = {**headers, "Host": to.named, "Content-Type": "application/json"}
+                extensions = {"sni_hostname": to.host}
+                async with self._http.stream("POST", to.url, content=body, headers=sent, extensions=extensions) as answer:
+                    return answer.status_code
+        except TimeoutError:
+            raise UnavailableError(f"Nobody answered within {WITHIN.total_seconds():.0f} s.") from None
+        except httpx.HTTPError as error:
+            raise UnavailableError(f"Nobody answered ({type(error).__name__}).") from None
+
+
+@asynccontextmanager
+async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
+    """Post for as long as the block.
+
+    Args:
+        inside: Whether addresses of private networks and of this machine may be posted to.
+    """
+    # Connections are not kept: two names at one address would share one, whose certificate is that of the first.
+    limits = httpx.Limits(max_keepalive_connections=0)
+    async with httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=None) as http:  # noqa: S113
+        yield Posting(http, inside=inside)

@@ -1,0 +1,248 @@
+"""The one replica that tells others: it reads what has ended, and what was said if anybody asks, and queues who is told what.
+
+Which replica that is says a record (`ioa.adapters.nats.tail`) that its holder writes anew every few seconds. Who sees the same one
+for longer than that takes it over. For a moment two may read; what they queue twice is queued once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from ioa.adapters.nats.tail import NatsTail, TailHeld, TailPage, TailRecord
+from ioa.beside import beside
+from ioa.errors import IoaError, NotFoundError, UnavailableError
+from ioa.group.state import GroupState
+from ioa.ports.group_log import StoredEntry
+from ioa.ports.system_client import SystemClient
+from ioa.ports.webhook_store import WebhookStore
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.labels import Labels, bears
+from ioa.protocol.webhooks import HookEvent, Notice, Webhook
+
+HELD_FOR = timedelta(seconds=10)
+_WRITTEN_EVERY, _LOOK = timedelta(seconds=3), timedelta(seconds=1)
+_REMEMBERED = 10_000
+_IN_LOG = {HookEvent.PHASE, HookEvent.TURN}
+
+_log = structlog.get_logger(__name__)
+
+
+class _NotHeldError(Exception):
+    """Another replica holds it."""
+
+
+@dataclass(frozen=True)
+class _Stood:
+    """Where a group stood."""
+
+    phase: str
+    turn: int
+
+
+class Tail:
+    """One replica's part.
+
+    Args:
+        place: The record, and the streams.
+        store: Which webhooks there are.
+        system: Where goals and groups are looked up.
+        me: This replica.
+        clock: Seconds of a clock that never goes back.
+        ended: Told of each result that was read.
+    """
+
+    def __init__(
+        self,
+        place: NatsTail,
+        store: WebhookStore,
+        system: SystemClient,
+        me: str,
+        clock: Callable[[], float],
+        ended: Callable[[GoalResult], None],
+    ) -> None:
+        self._place = place
+        self._store = store
+        self._system = system
+        self._me = me
+        self._clock = clock
+        self._ended = ended
+        self._record = TailRecord(holder=me, results=0)
+        self._stood: OrderedDict[CommId, _Stood] = OrderedDict()
+
+    async def keep(self) -> None:
+        """Tell whenever nobody else does, for ever."""
+        seen: TailHeld | None = None
+        since = self._clock()
+        while True:
+            try:
+                held = await self._place.read()
+                if held is not None and (seen is None or held.revision != seen.revision):
+                    seen, since = held, self._clock()
+                if held is None or not held.record.holder or self._clock() - since > HELD_FOR.total_seconds():
+                    await self._take(held)
+            except IoaError as error:
+                _log.warning("tail_not_taken", error=error.message)
+            await asyncio.sleep(_WRITTEN_EVERY.total_seconds())
+
+    async def _take(self, held: TailHeld | None) -> None:
+        ends = await self._store.ends() if held is None else None
+        start = held.record if held is not None else TailRecord(holder="", results=ends.results if ends else 0)
+        self._record = start.model_copy(update={"holder": self._me})
+        revision = await self._place.write(self._record, held.revision if held is not None else 0)
+        if revision is None:
+            return
+        _log.info("tail_taken", results=self._record.results)
+        self._stood.clear()
+        written = _Written(self._place, revision)
+        try:
+            async with beside(self._read()):
+                await self._keep_writing(written)
+        except _NotHeldError:
+            _log.info("tail_lost")
+        finally:
+            with suppress(IoaError, TimeoutError):
+                async with asyncio.timeout(1):
+                    await written.write(self._record.model_copy(update={"holder": ""}))
+
+    async def _keep_writing(self, written: _Written) -> None:
+        """Say that this replica holds it and how far it is, until that is not so or cannot be said in time.
+
+        Raises:
+            _NotHeldError: It is not so.
+        """
+        last = self._clock()
+        while True:
+            await asyncio.sleep(_WRITTEN_EVERY.total_seconds())
+            try:
+                if not await written.write(self._record):
+                    raise _NotHeldError
+                last = self._clock()
+            except UnavailableError:
+                if self._clock() - last > HELD_FOR.total_seconds() / 2:
+                    raise _NotHeldError from None
+
+    async def _read(self) -> None:
+        while True:
+            try:
+                has_more = await self._look()
+            except UnavailableError as error:
+                _log.warning("tail_behind", error=error.message)
+                has_more = False
+            if not has_more:
+                await asyncio.sleep(_LOOK.total_seconds())
+
+    async def _look(self) -> bool:
+        """Tell of what is next; True if there is more."""
+        results = await self._place.results(self._record.results)
+        hooks = await self._store.all()  # behind the results: of what was stored since one was made, it is told
+        for seq, result in results.results:
+            await self._queue(await self._ends(seq, result, hooks))
+            self._ended(result)
+        log, entries = self._record.log, TailPage((), (), 0)
+        if asked := [hook for hook in hooks if _IN_LOG.intersection(hook.events)]:
+            entries = await self._place.entries(min(hook.since.log for hook in asked) if log is None else log)
+            for stored in entries.entries:
+                await self._queue(await self._steps(stored, asked))
+            log = entries.upto
+        else:
+            log = None
+        self._record = self._record.model_copy(update={"results": results.upto, "log": log})
+        return bool(results.results or entries.entries)
+
+    async def _queue(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
+            if not await self._store.queue(notice):
+                _log.warning("webhook_full", webhook_id=notice.webhook_id, message_id=notice.message_id)
+
+    async def _ends(self, seq: int, result: GoalResult, hooks: Sequence[Webhook]) -> Sequence[Notice]:
+        wanted = [hook for hook in hooks if seq > hook.since.results and hook.is_of(result.name) and HookEvent.ENDED in hook.events]
+        return [notice_of_end(hook, result) for hook in await self._bearing(wanted, result.name)]
+
+    async def _steps(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> Sequence[Notice]:
+        state, at = stored.entry.state, stored.entry.event.at
+        if state.parent is not None:
+            return ()
+        name = GoalName(state.user, state.goal_id)
+        wanted = [hook for hook in hooks if stored.seq > hook.since.log and hook.is_of(name)]
+        if not wanted:
+            return ()
+        before, now = await self._before(state, stored.seq), _Stood(state.phase, state.turn)
+        self._stood[state.comm_id] = now
+        self._stood.move_to_end(state.comm_id)
+        if len(self._stood) > _REMEMBERED:
+            self._stood.popitem(last=False)
+        changed = [event for event, is_new in _changes(before, now) if is_new]
+        return [
+            Notice(
+                webhook_id=hook.webhook_id,
+                message_id=f"{name.goal_id}-{event}-{stored.seq}",
+                event=event,
+                at=at,
+                user=name.owner,
+                goal_id=name.goal_id,
+                comm_id=state.comm_id,
+                seq=stored.seq,
+                phase=state.phase,
+                turn=state.turn,
+                floor=state.floor,
+            )
+            for hook in (await self._bearing(wanted, name) if changed else ())
+            for event in changed
+            if event in hook.events
+        ]
+
+    async def _before(self, state: GroupState, seq: int) -> _Stood:
+        """Return where a group stood before an entry."""
+        if state.comm_id in self._stood:
+            return self._stood[state.comm_id]
+        page = await self._system.entries_before(state.comm_id, before=seq, limit=1)
+        return _Stood(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Stood("", 0)
+
+    async def _bearing(self, hooks: Sequence[Webhook], name: GoalName) -> Sequence[Webhook]:
+        """Leave out webhooks whose labels a goal does not bear."""
+        if not any(hook.labels for hook in hooks):
+            return hooks
+        try:
+            labels: Labels = (await self._system.goal(name)).record.goal.labels
+        except NotFoundError:
+            labels = {}
+        return [hook for hook in hooks if bears(labels, hook.labels)]
+
+
+@dataclass
+class _Written:
+    """The record as this replica wrote it last."""
+
+    place: NatsTail
+    revision: int
+
+    async def write(self, record: TailRecord) -> bool:
+        """Write it anew; False if somebody else has."""
+        revision = await self.place.write(record, self.revision)
+        self.revision = revision or self.revision
+        return revision is not None
+
+
+def notice_of_end(hook: Webhook, result: GoalResult) -> Notice:
+    """Say that a webhook is to tell how a goal ended."""
+    return Notice(
+        webhook_id=hook.webhook_id,
+        message_id=f"{result.goal_id}-{HookEvent.ENDED}",
+        event=HookEvent.ENDED,
+        at=result.finished_at,
+        user=result.name.owner,
+        goal_id=result.goal_id,
+        comm_id=result.comm_id,
+    )
+
+
+def _changes(before: _Stood, now: _Stood) -> Sequence[tuple[HookEvent, bool]]:
+    return (HookEvent.PHASE, before.phase != now.phase), (HookEvent.TURN, before.turn != now.turn)

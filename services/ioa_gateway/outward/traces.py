@@ -1,0 +1,64 @@
+"""Handing the trace of each goal that ends to whatever understands OpenTelemetry."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+from prometheus_client import Counter
+
+from ioa.client.history import conversation
+from ioa.client.spans import GoalTrace
+from ioa.errors import IoaError
+from ioa.ports.group_client import GroupClient
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.trace import Span
+
+_MOST_WAITING = 1_000
+
+_log = structlog.get_logger(__name__)
+
+exported = Counter("ioa_gateway_traces_total", "Traces of goals that ended, by what became of them", ["outcome"])
+
+
+class TraceExport:
+    """Exports one trace at a time; whoever takes traces holds up nothing else. What it does not take is not tried again.
+
+    Args:
+        groups: Where logs are read.
+        hand_over: Hands over the spans of a trace, by its id. It blocks.
+    """
+
+    def __init__(self, groups: GroupClient, hand_over: Callable[[str, Sequence[Span]], None]) -> None:
+        self._groups = groups
+        self._hand_over = hand_over
+        self._waiting = asyncio.Queue[GoalResult](_MOST_WAITING)
+
+    def ended(self, result: GoalResult) -> None:
+        """Have the trace of a goal that has ended exported."""
+        try:
+            self._waiting.put_nowait(result)
+        except asyncio.QueueFull:
+            _tell("dropped", result, "as many wait as may")
+
+    async def keep(self) -> None:
+        """Export for ever."""
+        while True:
+            await self.export(await self._waiting.get())
+
+    async def export(self, result: GoalResult) -> None:
+        """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
+        try:
+            made = GoalTrace()
+            spans = made.of(await conversation(self._groups, result.comm_id))
+            if spans and made.is_sampled:
+                await asyncio.to_thread(self._hand_over, made.trace_id, spans)
+                exported.labels("exported").inc()
+        except IoaError as error:
+            _tell("failed", result, error.message)
+
+
+def _tell(outcome: str, result: GoalResult, why: str) -> None:
+    exported.labels(outcome).inc()
+    _log.warning("trace_not_exported", goal_id=result.goal_id, comm_id=result.comm_id, why=why, hint="`ioa trace export` does.")

@@ -1,0 +1,55 @@
+// What waits for whoever looks at the page, as a person in teams; loaded for who has a key of a seat. It is asked for when a goal that
+// is followed has moved, and now and then. What draws a turn is loaded when the first one waits.
+import { ask } from "./api.js";
+
+/** Know what waits. `look()` finds out, and `app.changed()` says so. */
+export function openTurns(app) {
+  const taken = new Set(); // items that were answered, until the list knows it
+  let drawn = null;
+  let isAsking = false;
+  let isStale = false;
+
+  const turns = {
+    list: [],
+    look,
+    /** Draw what waits in one group; null if nothing does. */
+    draw: (comm) => (drawn && turns.in(comm) ? drawn(app, turns.in(comm)) : null),
+    in: (comm) => turns.list.find((one) => one.comm_id === comm) ?? null,
+    isMine: (goal) => turns.list.some((one) => one.goal_id === goal.goal_id && (one.user ?? "") === (goal.user ?? "")),
+    /** Look again if a group that has moved asks people, or has asked whoever looks. */
+    moved: (comm, floor) => (floor.some((agent) => agent.startsWith("human-")) || turns.in(comm)) && look(),
+    /** What was answered does not wait any more. */
+    take(waits) {
+      taken.add(keyOf(waits));
+      turns.list = turns.list.filter((one) => one !== waits);
+      look();
+    },
+  };
+
+  /** Find out what waits; asked while that goes on, it is looked once more. */
+  async function look() {
+    isStale = true;
+    if (isAsking) return;
+    isAsking = true;
+    while (isStale && app.isIn) {
+      isStale = false;
+      try {
+        const { waiting } = await ask("/seats");
+        turns.list = waiting.filter((one) => !taken.has(keyOf(one)));
+      } catch (problem) {
+        if (problem.status === 401) app.failed(problem);
+      }
+    }
+    isAsking = false;
+    if (turns.list.length && !drawn) {
+      const [{ turn }] = await Promise.all([import("./views/turn.js"), app.sheet("turn")]);
+      drawn = turn;
+    }
+    app.changed();
+  }
+
+  look();
+  return turns;
+}
+
+export const keyOf = (waits) => `${waits.as}|${waits.item}`;

@@ -1,0 +1,105 @@
+// The trace of a goal: what took how long, and what waited for what, as spans made of the log.
+import { ask, query } from "../api.js";
+import { avatar, count, empty, html, loading, nothing, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+
+const AGAIN_MS = 3000;
+const MORE = 300;
+
+let id = "";
+let user = "";
+let doc = null;
+let rows = [];
+let problem = null;
+let most = MORE;
+let timer = 0;
+let closed = new Set(); // spans whose parts are not shown
+
+export const trace = {
+  title: () => "Trace",
+  searches: "Filter spans",
+  enter(app, { id: asked, query: more }) {
+    [id, user, doc, rows, problem, most, closed] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set()];
+    app.sheet("trace");
+    read(app);
+    return () => clearTimeout(timer);
+  },
+  draw,
+};
+
+async function read(app) {
+  const wanted = id;
+  try {
+    const found = await ask(`/goals/${encodeURIComponent(id)}/trace${query({ user })}`);
+    if (wanted !== id) return;
+    doc = found;
+    rows = ordered(found.spans);
+    problem = null;
+    if (!found.ended) timer = setTimeout(() => read(app), AGAIN_MS);
+  } catch (error) {
+    if (wanted === id) problem = app.failed(error);
+  }
+  app.changed();
+}
+
+/** Spans as rows, each before its parts. What encloses some that have ended may go on, and is no span yet. */
+export function ordered(spans) {
+  const known = new Set(spans.map((one) => one.span_id));
+  const below = new Map();
+  for (const one of spans) {
+    const above = known.has(one.parent_id) ? one.parent_id : "";
+    below.set(above, [...(below.get(above) ?? []), { ...one, began: Date.parse(one.start), over: Date.parse(one.end) }]);
+  }
+  const found = [];
+  const add = (above, depth, path) => {
+    const parts = (below.get(above) ?? []).sort((one, other) => one.began - other.began || other.over - one.over);
+    for (const one of parts) {
+      found.push({ ...one, depth, path, parts: below.get(one.span_id)?.length ?? 0 });
+      add(one.span_id, depth + 1, [...path, one.span_id]);
+    }
+  };
+  add("", 0, []);
+  return found;
+}
+
+function draw(app) {
+  const back = html`<a href=${`/goals/${encodeURIComponent(id)}${query({ user })}`}>the goal</a>`;
+  return html`<main id="main" class="page" tabindex="-1"><header><h1>Trace</h1><span class="muted">of ${back}${doc?.trace_id ? html` · <span class="mono">${doc.trace_id}</span>` : nothing}</span></header>
+    ${problem ? trouble(problem, () => read(app)) : doc ? table(app) : loading("the trace")}</main>`;
+}
+
+function table(app) {
+  if (!rows.length) return empty("Nothing has ended yet", "Spans come as soon as something is said or done.");
+  const wanted = app.found.toLowerCase();
+  const shown = wanted ? rows.filter((one) => `${one.name} ${who(one)} ${one.failure}`.toLowerCase().includes(wanted)) : rows.filter((one) => !one.path.some((above) => closed.has(above)));
+  if (!shown.length) return empty("Nothing is found", `No span is called like “${app.found}”.`);
+  const from = Math.min(...rows.map((one) => one.began));
+  const whole = Math.max(1, Math.max(...rows.map((one) => one.over)) - from);
+  return html`<div class="rows trace"><table><caption class="sr">${several(rows.length, "span")}, each before its parts</caption><thead><tr>
+    <th scope="col">what</th><th scope="col">who</th><th scope="col">took</th><th scope="col">tokens</th><th scope="col">when</th></tr></thead>
+    <tbody>${repeat(shown.slice(0, most), (one) => one.span_id, (one) => line(app, one, from, whole))}</tbody></table></div>
+    ${shown.length > most ? html`<p class="more"><button class="btn" type="button" @click=${() => {
+      most += MORE;
+      app.changed();
+    }}>Show more of ${several(shown.length, "span")}</button></p>` : nothing}`;
+}
+
+const who = (one) => one.attributes["gen_ai.agent.id"] ?? "";
+
+function line(app, one, from, whole) {
+  const used = (one.attributes["gen_ai.usage.input_tokens"] ?? 0) + (one.attributes["gen_ai.usage.output_tokens"] ?? 0);
+  const took = one.over - one.began;
+  return html`<tr><th scope="row"><span class="deep" .style=${`padding-left:${Math.min(one.depth, 12) * 18 + (one.parts ? 0 : 36)}px`}>${one.parts ? html`<button class="btn quiet icon" type="button"
+      aria-expanded=${!closed.has(one.span_id)} aria-label=${`Parts of ${one.name}`} @click=${() => {
+        if (!closed.delete(one.span_id)) closed.add(one.span_id);
+        app.changed();
+      }}>${closed.has(one.span_id) ? "▸" : "▾"}</button>` : nothing}<span>${named(one)}</span>${one.failure ? pill("bad", one.failure.replaceAll("_", " ")) : nothing}</span></th>
+    <td>${who(one) ? html`<span class="whose">${avatar(who(one))}${who(one)}</span>` : nothing}</td><td class="num">${took < 1000 ? `${took} ms` : span(took)}</td><td class="num">${used ? count(used) : ""}</td>
+    <td><span class="when" title=${`from ${timeOfDay(one.began)} on`}><i class=${one.failure ? "failed" : ""} .style=${`margin-left:${(100 * (one.began - from)) / whole}%;width:${(100 * took) / whole}%`}></i></span></td></tr>`;
+}
+
+function named(one) {
+  const [kind, ...rest] = one.name.split(" ");
+  const task = one.attributes["ioa.task_id"];
+  return html`<b>${kind}</b> ${rest.join(" ").toLowerCase().replaceAll("_", " ")}${task ? html` <span class="mono">${task}</span>` : nothing}`;
+}

@@ -1,0 +1,173 @@
+"""Goals for pages that speak AG-UI: a run is a goal, told as events.
+
+The agent that has the floor is a step, what is said a text message, and each task and nested team an activity. `runId` makes a run
+the same run however often it is sent, and each entry's last event has its sequence as `id`, behind which a torn run goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.client import Launched
+from ioa.errors import InvalidInputError, IoaError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.labels import MAX_LABEL_CHARS
+from ioa.protocol.model import Model
+from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.problems import problem_of
+from ioa_gateway.routes.chat import EARLIER, EVENTS, leader
+from ioa_gateway.routes.groups import last_event_id
+from ioa_gateway.streamed import StreamedAnswer
+from ioa_gateway.words import text_of
+
+THREAD = "agui-thread"
+"""The label that holds the thread of a run."""
+
+Event = dict[str, Any]
+
+
+class RunMessage(Model):
+    """What somebody said before, or asks now."""
+
+    role: str
+    content: Any = None
+
+    @property
+    def text(self) -> str:
+        """Its words; of what is no text none."""
+        if isinstance(self.content, str):
+            return self.content
+        parts = self.content if isinstance(self.content, list) else []
+        return "\n".join(str(part.get("text", "")) for part in parts if isinstance(part, dict) and part.get("type") == "text")
+
+
+class RunInput(Model):
+    """A run as AG-UI's clients ask for it (`RunAgentInput`)."""
+
+    threadId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815 - as it is written there
+    runId: Annotated[str, Field(min_length=1, max_length=MAX_LABEL_CHARS)]  # noqa: N815
+    messages: Annotated[tuple[RunMessage, ...], Field(max_length=1_000)]
+
+
+async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
+    """Launch the goal of a run, and tell what comes of it."""
+    call.caller.check(Scope.GOALS_READ)
+    call.limits.check_launch(call.caller.key_id)
+    after = last_event_id(call)
+    launched = await call.client.launch(call.labelled(_order(call, asked)))
+    return StreamedAnswer(call, _told(call, asked, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+
+
+def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
+    last = max((number for number, one in enumerate(asked.messages) if one.role == "user"), default=None)
+    if last is None or not asked.messages[last].text.strip():
+        raise InvalidInputError("No message of the user says what is wanted.")
+    pool = call.path["pool"]
+    earlier = "\n\n".join(f"{one.role}: {one.text}" for one in asked.messages[:last] if one.text)
+    return GoalOrder(
+        goal=asked.messages[last].text,
+        goal_id=call.caller.goal_id("u", pool, asked.threadId, asked.runId),
+        agent=leader(pool),
+        inputs=(InlineInput(name=EARLIER, text=earlier),) if earlier else (),
+        labels={THREAD: asked.threadId},
+        traceparent=call.headers.get("traceparent", "")[:200],
+    )
+
+
+async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
+    named = {"threadId": asked.threadId, "runId": asked.runId}
+    telling, is_behind = Telling(), after > 0
+    yield _event({"type": "RUN_STARTED", **named})
+    snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}
+    yield _event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
+    try:
+        # From the first entry on, whatever was seen: what comes behind is told by what was there before.
+        async with aclosing(call.rooms.documents(call.caller, launched.comm_id, 0)) as documents:
+            async for entry in documents:
+                standing = [*telling.standing()] if is_behind and entry["seq"] > after else []
+                events = [*standing, *telling.of(entry)]
+                if entry["seq"] > after and events:
+                    is_behind = False
+                    yield b"".join(_event(one, entry["seq"] if one is events[-1] else None) for one in events)
+        if not call.rooms.may_go_on(call.caller):
+            return
+        result = await call.while_let_in(call.client.result(launched.name, wait=True))
+    except IoaError as error:
+        told = problem_of(error)
+        yield _event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
+        return
+    for one in (*telling.end(), _ending(result, named)):
+        yield _event(one)
+
+
+def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
+    if not result.succeeded:
+        return {"type": "RUN_ERROR", "message": result.content or str(result.reason), "code": str(result.reason)}
+    files = [{"name": one.name, "media_type": one.media_type, "size_bytes": one.size_bytes} for one in result.artifacts]
+    return {"type": "RUN_FINISHED", **named, "result": {"content": result.content, "files": files}}
+
+
+@dataclass
+class Telling:
+    """Tells of one goal's entries, and remembers what was told."""
+
+    _step: str | None = None
+    _activities: dict[str, tuple[str, Event]] = field(default_factory=dict)
+
+    def of(self, entry: Mapping[str, Any]) -> Iterator[Event]:
+        """Tell of an entry."""
+        if entry["depth"] == 0:
+            yield from self._floor(entry["floor_holder"])
+        else:
+            team = {"comm_id": entry["comm_id"], "depth": entry["depth"], "phase": entry["phase"], "floor": entry["floor"]}
+            yield from self._activity(entry["comm_id"], "TEAM", team)
+        if text := text_of(entry):
+            message_id = f"{entry['comm_id']}-{entry['seq']}"
+            yield {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant", "name": entry["sender"]}
+            yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message_id, "delta": text}
+            yield {"type": "TEXT_MESSAGE_END", "messageId": message_id}
+        for task in entry["tasks"]:
+            yield from self._activity(f"{entry['comm_id']}/{task['task_id']}", "TASK", task)
+
+    def standing(self) -> Iterator[Event]:
+        """Tell where everything stands, to who begins to follow now."""
+        if self._step is not None:
+            yield {"type": "STEP_STARTED", "stepName": self._step}
+        for name, (kind, now) in self._activities.items():
+            yield {"type": "ACTIVITY_SNAPSHOT", "messageId": name, "activityType": kind, "content": now}
+
+    def end(self) -> Iterator[Event]:
+        """Tell that nobody speaks any more."""
+        yield from self._floor(None)
+
+    def _floor(self, holder: str | None) -> Iterator[Event]:
+        if holder == self._step:
+            return
+        if self._step is not None:
+            yield {"type": "STEP_FINISHED", "stepName": self._step}
+        self._step = holder
+        if holder is not None:
+            yield {"type": "STEP_STARTED", "stepName": holder}
+
+    def _activity(self, name: str, kind: str, now: Event) -> Iterator[Event]:
+        _, before = self._activities.get(name, (kind, None))
+        self._activities[name] = kind, dict(now)
+        about = {"messageId": name, "activityType": kind}
+        if before is None:
+            yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": dict(now)}
+        elif patch := [{"op": "replace", "path": f"/{one}", "value": now[one]} for one in now if before.get(one) != now[one]]:
+            yield {"type": "ACTIVITY_DELTA", **about, "patch": patch}
+
+
+def _event(event: Event, seq: int | None = None) -> bytes:
+    place = "" if seq is None else f"id: {seq}\n"
+    return f"{place}data: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

@@ -1,0 +1,236 @@
+"""Goals for programs that only know how to chat with a model: `/v1/chat/completions`, `/v1/models`, as OpenAI's clients ask.
+
+The last message of the user is the goal, what was said before it is an input of it, and the conclusion is the answer. A goal that
+fails is an error that clients do not try again by themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.client import Launched
+from ioa.client.documents import told
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.protocol.model import Model
+from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.problems import problem
+from ioa_gateway.rooms import HEARTBEAT, SILENCE
+from ioa_gateway.routes.goals import idempotency_key
+from ioa_gateway.streamed import StreamedAnswer
+
+NETWORK = "ioa"
+"""The model that is all agents together."""
+EVENTS = "text/event-stream"
+EARLIER = "conversation.txt"
+"""The input that holds what was said before."""
+
+
+class ChatPart(Model):
+    """A part of a message."""
+
+    type: str
+    text: str = ""
+
+
+class ChatMessage(Model):
+    """What somebody said."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | tuple[ChatPart, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its words.
+
+        Raises:
+            InvalidInputError: It has a part that is no text.
+        """
+        if isinstance(self.content, str) or self.content is None:
+            return self.content or ""
+        if other := next((part.type for part in self.content if part.type != "text"), None):
+            raise InvalidInputError(
+                f"A message has a part of type {other!r:.40}.", hint="Only text is taken; POST /v1/goals takes files."
+            )
+        return "\n".join(part.text for part in self.content)
+
+
+class ChatOrder(Model):
+    """What is asked of a model. Whatever else clients send, such as a temperature, says nothing to agents."""
+
+    model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that is to lead")]
+    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=1_000)]
+    stream: bool = False
+    n: Annotated[int, Field(ge=1, le=1)] = 1
+
+
+class SaidDocument(Model):
+    """What the model says."""
+
+    role: str = "assistant"
+    content: str
+
+
+class ChoiceDocument(Model):
+    """The one answer."""
+
+    index: int = 0
+    message: SaidDocument
+    logprobs: None = None
+    finish_reason: str = "stop"
+
+
+class TokensDocument(Model):
+    """What models of the team have read and written for the goal."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+
+
+class CompletionDocument(Model):
+    """A goal that was reached."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    choices: tuple[ChoiceDocument, ...]
+    usage: TokensDocument
+
+
+class ModelsDocument(Model):
+    """The models that there are: all agents together, and each pool."""
+
+    object: str = "list"
+    data: tuple[dict[str, Any], ...]
+
+
+async def models(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """List what may be named as a model."""
+    pools = sorted({one.card.pool for one in await call.client.agents(online_only=True)})
+    data = tuple({"id": one, "object": "model", "created": 0, "owned_by": NETWORK} for one in (NETWORK, *pools))
+    return document(told(ModelsDocument(data=data)))
+
+
+async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response:
+    """Launch the goal of a conversation, and answer with its conclusion."""
+    call.limits.check_launch(call.caller.key_id)
+    call.caller.check(Scope.GOALS_READ)  # the answer tells how the goal ends
+    launched = await call.client.launch(call.labelled(await _order(call, order)))
+    if order.stream:
+        return StreamedAnswer(call, _streamed(call, order, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    with call.limits.new_stream(call.caller.key_id):
+        result = await call.while_asked(call.client.result(launched.name, wait=True))
+    if not result.succeeded:
+        return _failure(result)
+    choice = ChoiceDocument(message=SaidDocument(content=result.content))
+    head = _head("chat.completion", order, launched, result)
+    return document(told(CompletionDocument(**head, choices=(choice,), usage=_tokens(result))))
+
+
+async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
+    """Write the goal of a conversation. The same one, sent again soon, is the same goal.
+
+    Raises:
+        InvalidInputError: Nobody asks for anything.
+        NotFoundError: There can be no such model.
+    """
+    last = max((number for number, one in enumerate(order.messages) if one.role == "user"), default=None)
+    if last is None or not order.messages[last].text.strip():
+        raise InvalidInputError("No message of the user says what is wanted.")
+    key = idempotency_key(call)
+    goal_id = (
+        await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
+        if key is None
+        else call.caller.goal_id("c", "key", key)
+    )
+    earlier = "\n\n".join(f"{one.role}: {one.text}" for number, one in enumerate(order.messages) if number != last)
+    return GoalOrder(
+        goal=order.messages[last].text,
+        goal_id=goal_id,
+        agent=leader(order.model),
+        inputs=(InlineInput(name=EARLIER, text=earlier),) if earlier else (),
+        traceparent=call.headers.get("traceparent", "")[:200],
+    )
+
+
+def leader(model: str) -> AgentId | None:
+    """Return the pool that a model is; None of all agents together.
+
+    Raises:
+        NotFoundError: None can be called so.
+    """
+    if model == NETWORK:
+        return None
+    try:
+        return AgentId(parse_agent_id(model))
+    except InvalidInputError:
+        raise NotFoundError(f"There is no model {model[:100]!r}.", hint="GET /v1/models lists them.") from None
+
+
+async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> AsyncGenerator[bytes, None]:
+    """Yield comments until there is a conclusion, and then that."""
+    yield HEARTBEAT
+    result: GoalResult | None = None
+    async for found in _waited(call, launched):
+        result = found
+        if result is None:
+            yield HEARTBEAT
+    assert result is not None, "it is waited for"
+    head = _head("chat.completion.chunk", order, launched, result)
+    if not result.succeeded:
+        failed = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+        yield _event({"error": failed})
+        return
+    for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
+        yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
+    yield _event({**head, "choices": [], "usage": told(_tokens(result))})
+    yield b"data: [DONE]\n\n"
+
+
+async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult | None]:
+    """Yield None while there is no result, now and then, and at last the result."""
+    while True:
+        result: GoalResult | None = None
+        try:
+            async with asyncio.timeout(SILENCE.total_seconds()):
+                result = await call.while_let_in(call.client.result(launched.name, wait=True))
+        except TimeoutError:
+            pass
+        yield result
+        if result is not None:
+            return
+
+
+def _failure(result: GoalResult) -> Response:
+    described = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
+    error = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
+    return document({**described, "error": error}, 422)
+
+
+def _told(result: GoalResult) -> str:
+    return f"The goal {result.goal_id} was not reached ({result.reason}): {result.content}"
+
+
+def _head(kind: str, order: ChatOrder, launched: Launched, result: GoalResult) -> Mapping[str, Any]:
+    created = int(result.finished_at.timestamp())
+    return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": order.model}
+
+
+def _tokens(result: GoalResult) -> TokensDocument:
+    usage = result.usage
+    return TokensDocument(prompt_tokens=usage.tokens_in, completion_tokens=usage.tokens_out, total_tokens=usage.tokens)
+
+
+def _event(data: Mapping[str, Any]) -> bytes:
+    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

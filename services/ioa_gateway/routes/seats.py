@@ -1,0 +1,159 @@
+"""Seats: what waits for people in teams, what they have heard, and their answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.documents import Instant, told
+from ioa.client.seat import Awaited, Reply
+from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
+from ioa.errors import InvalidInputError
+from ioa.group.requests import no_group
+from ioa.protocol.api_keys import ANYBODY
+from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, check_token
+from ioa.protocol.labels import bears
+from ioa.protocol.messages import Discussion, Message
+from ioa.protocol.model import Instruction, Model
+from ioa.protocol.policy import FieldValue
+from ioa_gateway.calls import ApiCall, Nothing, document
+
+_MAX_TURN = 999_999_999
+_MOST_HEARD = 500
+
+
+class WaitingDocument(Model):
+    """What waits for people."""
+
+    waiting: tuple[AwaitedDocument, ...]
+
+
+class SaidDocument(Model):
+    """What somebody has said: its words, and what it has filled in or chosen besides."""
+
+    sender: AgentId
+    type: str
+    turn: int
+    at: Instant
+    content: str
+    fields: dict[str, FieldValue]
+    choice: str
+
+    @classmethod
+    def of(cls, message: Message) -> Self:
+        """Describe a message."""
+        header, said = message.header, message.payload
+        return cls(
+            sender=header.sender,
+            type=said.type,
+            turn=header.turn,
+            at=header.sent_at,
+            content=getattr(said, "content", ""),
+            fields=dict(said.fields) if isinstance(said, Discussion) else {},
+            choice=getattr(said, "choice", ""),
+        )
+
+
+class HeardDocument(Model):
+    """A group as one of its people knows it; `heard` is the last that was said, and `waiting` what is up to that person."""
+
+    comm_id: CommId
+    goal_id: GoalId
+    user: UserId | None
+    goal: str
+    phase: str
+    turn: int
+    members: tuple[AgentId, ...]
+    heard: tuple[SaidDocument, ...]
+    waiting: AwaitedDocument | None
+
+
+class ReplyOrder(Instruction):
+    """An answer: words, what is chosen, and what is filled in, as it is written; or that there is none."""
+
+    text: Annotated[str, Field(max_length=100_000, description="taken as it is, byte for byte")] = ""
+    choose: Annotated[str, Field(max_length=2_000, description="an option, a way out, or who speaks next")] | None = None
+    fields: Annotated[dict[str, Annotated[str, Field(max_length=20_000)]], Field(max_length=64, default_factory=dict)]
+    passes: Annotated[bool, Field(description="say nothing, or leave a decision to its default")] = False
+
+
+class SayOrder(Instruction):
+    """Who answers in which turn, and what."""
+
+    seat: Annotated[str, Field(max_length=64, description="the person's name")]
+    turn: Annotated[int, Field(ge=0, le=_MAX_TURN)]
+    payload: ReplyOrder
+
+
+class SaidAt(Model):
+    """Where what was said stands in the log."""
+
+    seq: int
+
+
+async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Tell what waits for all people that the key is for."""
+    if ANYBODY in call.caller.people:
+        found = [one async for one in waiting_for_anybody(call.client.system)]
+    else:
+        found = [one for person in sorted(call.caller.people) for one in await _awaited(call, person)]
+    return _waiting(call, found)
+
+
+async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Tell what waits for one person."""
+    return _waiting(call, await _awaited(call, call.path["name"]))
+
+
+async def heard(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Tell what one person has heard in a group, and of no more than that."""
+    seat = await call.seat(call.path["name"])
+    comm_id = _group_of(call)
+    history = await seat.heard(comm_id)
+    state, charter = history.state, history.charter
+    assert state is not None and charter is not None, "whoever has heard of a group knows both"
+    if not bears(charter.labels, call.caller.labels):
+        raise no_group(comm_id)
+    waits = seat.awaited_in(history)
+    told_of = HeardDocument(
+        comm_id=comm_id,
+        goal_id=state.goal_id,
+        user=state.user,
+        goal=charter.goal,
+        phase=str(state.phase),
+        turn=state.turn,
+        members=tuple(member.agent_id for member in state.members),
+        heard=tuple(map(SaidDocument.of, history.messages()[-_MOST_HEARD:])),
+        waiting=None if waits is None else AwaitedDocument.of(waits),
+    )
+    return document(told(told_of))
+
+
+async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
+    """Answer as a person: the first answer counts, and the same one again is that one, by whichever gateway."""
+    seat = await call.seat(order.seat)
+    comm_id = _group_of(call)
+    if call.caller.labels:
+        charter = (await seat.heard(comm_id)).charter
+        if charter is None or not bears(charter.labels, call.caller.labels):
+            raise no_group(comm_id)
+    seq = await seat.answer(f"{comm_id}.{order.turn}", Reply(**dict(order.payload)))
+    return document(told(SaidAt(seq=seq)), 201)
+
+
+async def _awaited(call: ApiCall, person: str) -> list[Awaited]:
+    return [one async for one in (await call.seat(person)).awaited()]
+
+
+def _waiting(call: ApiCall, found: list[Awaited]) -> Response:
+    seen = [one for one in found if bears(one.charter.labels, call.caller.labels)]
+    return document(told(WaitingDocument(waiting=tuple(map(AwaitedDocument.of, seen)))))
+
+
+def _group_of(call: ApiCall) -> CommId:
+    try:
+        return CommId(check_token(call.path["comm_id"]))
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None

@@ -1,0 +1,70 @@
+"""Named teams: listing, showing and putting them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field, RootModel
+from starlette.responses import Response
+
+from ioa.client.documents import told
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import UserId
+from ioa.protocol.model import Instruction, Model, Time
+from ioa.protocol.named_teams import NamedTeam, TeamList, TeamName, TeamReference, TeamRow, VersionNumber, team_name
+from ioa.protocol.team import document_of, team_of
+from ioa_gateway.calls import ApiCall, Nothing, document, read_object
+
+
+class TeamQuery(Instruction):
+    """Which version of a team."""
+
+    version: Annotated[VersionNumber, Field(description="which one, if not the newest")] | None = None
+
+
+class TeamBody(RootModel[dict[str, Any]]):
+    """A team in the form of a team file, as JSON."""
+
+
+class TeamDocument(Model):
+    """One version of a team; `team` has the form of a team file."""
+
+    name: TeamName
+    version: int
+    user: UserId
+    at: Time
+    team: dict[str, Any]
+
+    @classmethod
+    def of(cls, named: NamedTeam) -> TeamDocument:
+        """Describe a team."""
+        return cls(name=named.name, version=named.version, user=named.user, at=named.at, team=document_of(named.team))
+
+
+def read_team(data: bytes) -> TeamBody:
+    """Read what is to be a team.
+
+    Raises:
+        InvalidInputError: It is no JSON object.
+    """
+    return TeamBody(read_object(data))
+
+
+async def list_teams(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """List teams."""
+    return document(told(TeamList(teams=tuple(await call.client.teams()))))
+
+
+async def show(call: ApiCall, query: TeamQuery, _body: Nothing) -> Response:
+    """Show a team."""
+    reference = TeamReference(team_name(call.path["name"]), query.version)
+    return document(told(TeamDocument.of(await call.client.team(str(reference)))))
+
+
+async def put(call: ApiCall, _query: Nothing, body: TeamBody) -> Response:
+    """Put a team under the name of the path, which is its own."""
+    team = team_of(body.root)
+    if team.team != call.path["name"]:
+        raise InvalidInputError(f"The team is called {team.team!r}, and is to be put as {call.path['name']!r}: give it one name.")
+    put = await call.client.put_team(team)
+    return document(told(TeamRow(name=put.name, version=put.version, user=put.user)))

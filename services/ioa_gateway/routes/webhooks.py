@@ -1,0 +1,122 @@
+"""Webhooks: making, listing and removing them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field
+from starlette.responses import Response
+
+from ioa.client.documents import told
+from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
+from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
+from ioa.protocol.labels import Labels, bears
+from ioa.protocol.model import Instruction, Model
+from ioa.protocol.webhooks import HookEvent, Webhook, WebhookId, written_secret
+from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.outward.tail import notice_of_end
+
+MOST = 100
+"""How many webhooks a user may have."""
+
+
+class WebhookOrder(Instruction):
+    """Where to, of which goals, and what of them: with neither goal nor labels of all the key's user launches."""
+
+    url: Annotated[str, Field(min_length=1, max_length=2_000)]
+    events: Annotated[tuple[HookEvent, ...], Field(min_length=1, max_length=len(HookEvent))] = (HookEvent.ENDED,)
+    goal_id: GoalIdField | None = None
+    labels: Labels = Field(default_factory=dict)
+
+
+class WebhookDocument(Model):
+    """A webhook, without its secret."""
+
+    webhook_id: WebhookId
+    user: UserIdField
+    url: str
+    events: tuple[str, ...]
+    goal_id: GoalIdField | None
+    labels: dict[str, str]
+    created_at: datetime
+
+
+class MadeDocument(WebhookDocument):
+    """A webhook that was just made. Its secret is told once."""
+
+    secret: str
+
+
+class WebhooksDocument(Model):
+    """The webhooks of the key's user, oldest first."""
+
+    webhooks: tuple[WebhookDocument, ...]
+
+
+async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
+    """Make a webhook. If its goal has ended already, that is told at once."""
+    caller, hooks = call.caller, call.hooks
+    if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
+        raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
+    name = None if order.goal_id is None else await call.goal(None, order.goal_id)
+    await hooks.posting.find(order.url)
+    if len([one for one in await hooks.store.all() if one.user == caller.user]) >= MOST:
+        raise OverQuotaError(f"{caller.user} has {MOST} webhooks already.", hint="Remove some.")
+    hook = Webhook(
+        webhook_id=WebhookId(hooks.draw(8).hex()),
+        user=caller.user,
+        key_id=call.caller.key_id,
+        url=order.url,
+        events=tuple(dict.fromkeys(order.events)),
+        goal_id=order.goal_id,
+        labels={**order.labels, **caller.labels},
+        secret=written_secret(hooks.draw(32)),
+        created_at=call.keyring.now(),
+        since=await hooks.store.ends(),
+    )
+    await hooks.store.put(hook)
+    await _tell_of_the_end(call, hook, name)
+    made = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
+    return document(told(made), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+
+
+async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """List the webhooks of the caller's user."""
+    mine = [hook for hook in await call.hooks.store.all() if _is_seen(call, hook)]
+    return document(told(WebhooksDocument(webhooks=tuple(map(_shown, mine)))))
+
+
+async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Show a webhook."""
+    return document(told(_shown(await _found(call))))
+
+
+async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
+    """Remove a webhook; what waits for it is dropped."""
+    await call.hooks.store.remove((await _found(call)).webhook_id)
+    return Response(status_code=204)
+
+
+async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:
+    if name is None or HookEvent.ENDED not in hook.events:
+        return
+    ended = await call.client.result(name)
+    if ended is not None and bears((await call.client.goal(name)).record.goal.labels, hook.labels):
+        await call.hooks.store.queue(notice_of_end(hook, ended))
+
+
+async def _found(call: ApiCall) -> Webhook:
+    webhook_id = call.path["webhook_id"]
+    found = next((hook for hook in await call.hooks.store.all() if hook.webhook_id == webhook_id), None)
+    if found is None or not _is_seen(call, found):
+        raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")
+    return found
+
+
+def _is_seen(call: ApiCall, hook: Webhook) -> bool:
+    return hook.user == call.caller.user and bears(hook.labels, call.caller.labels)
+
+
+def _shown(hook: Webhook) -> WebhookDocument:
+    return WebhookDocument(**{name: getattr(hook, name) for name in WebhookDocument.model_fields})

@@ -1,0 +1,33 @@
+"""Answers that go on for a while: each takes a place of its key for as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import ExitStack
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ioa.errors import RateLimitedError
+from ioa_gateway.calls import ApiCall
+from ioa_gateway.problems import answer_to
+
+
+class StreamedAnswer(StreamingResponse):
+    """A stream that begins only where its key has room for it, which is seen and taken in one step."""
+
+    def __init__(
+        self, call: ApiCall, content: AsyncIterator[bytes], status: int, headers: Mapping[str, str], media_type: str | None = None
+    ) -> None:
+        super().__init__(content, status, headers, media_type)
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer by the stream, or that there is no room for it."""
+        with ExitStack() as places:
+            try:
+                places.enter_context(self._call.limits.new_stream(self._call.caller.key_id))
+            except RateLimitedError as error:
+                await answer_to(error)(scope, receive, send)
+            else:
+                await super().__call__(scope, receive, send)

@@ -1,0 +1,129 @@
+"""Named teams: who may put them, and which one a goal means.
+
+A name is whose first version it bears: nobody else changes under others' goals what they name. Versions never change, and a goal's
+record holds its team whole, so that nothing that is put later changes a goal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.errors import ForbiddenError, IoaError, NotFoundError, OverQuotaError, PayloadTooLargeError, UnavailableError
+from ioa.ports.clock import Clock
+from ioa.ports.team_store import TeamStore
+from ioa.protocol.codec import encode
+from ioa.protocol.goal_order import MAX_GOAL_BYTES
+from ioa.protocol.ids import UserId
+from ioa.protocol.named_teams import (
+    GetTeam,
+    ListTeams,
+    NamedTeam,
+    PutTeam,
+    TeamList,
+    TeamName,
+    TeamReference,
+    TeamRow,
+    team_name,
+)
+from ioa.protocol.policy_check import nearest
+
+MAX_NAMES = 100
+"""How many teams one user has at the most."""
+VERSIONS_KEPT = 50
+"""How many versions are kept of a team: the newest."""
+_TRIES = 5
+
+
+class Teams:
+    """Answer what is asked about named teams.
+
+    Args:
+        store: Where they are kept.
+        clock: Stamps them.
+    """
+
+    def __init__(self, store: TeamStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def put(self, user: UserId, request: PutTeam) -> NamedTeam:
+        """Keep a team of a user as the next version of its name.
+
+        Raises:
+            InvalidInputError: Its name cannot be one.
+            PayloadTooLargeError: It is larger than a goal may be.
+            ForbiddenError: The name is another user's.
+            OverQuotaError: The user has as many teams as he may.
+            UnavailableError: Others put the same one again and again, or the store is out of reach.
+        """
+        name = team_name(request.team.team)
+        for _ in range(_TRIES):
+            newest = await self._store.newest(name)
+            if newest is None:
+                await self._check_room(user)
+            elif newest.user != user:
+                raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
+            elif newest.team == request.team:
+                return newest
+            version = 1 if newest is None else newest.version + 1
+            put = NamedTeam(name=name, version=version, user=user, at=self._clock.now(), team=request.team)
+            size = len(encode(put))
+            if size > MAX_GOAL_BYTES:
+                raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
+            if await self._store.put(put):
+                await self._forget_old(put)
+                return put
+        raise UnavailableError(f"The team {name} is being put by others.")
+
+    async def get(self, request: GetTeam) -> NamedTeam:
+        """Read a version of a team.
+
+        Raises:
+            NotFoundError: There is none; it names what may have been meant.
+        """
+        return await self.find(TeamReference(request.name, request.version))
+
+    async def find(self, reference: TeamReference) -> NamedTeam:
+        """Read the version that is meant.
+
+        Raises:
+            NotFoundError: There is none; it names what may have been meant.
+        """
+        name, version = reference
+        found = await (self._store.newest(name) if version is None else self._store.version(name, version))
+        if found is None:
+            raise await self._none(reference)
+        return found
+
+    async def listed(self, _request: ListTeams) -> TeamList:
+        """List all teams by name, each with its newest version."""
+        newest = dict[TeamName, TeamRow]()
+        for row in await self._store.rows():
+            if row.name not in newest or newest[row.name].version < row.version:
+                newest[row.name] = row
+        return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
+
+    async def _check_room(self, user: UserId) -> None:
+        names = {row.name for row in await self._store.rows() if row.user == user}
+        if len(names) >= MAX_NAMES:
+            raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")
+
+    async def _forget_old(self, put: NamedTeam) -> None:
+        if put.version > VERSIONS_KEPT:
+            await self._store.forget(TeamRow(name=put.name, version=put.version - VERSIONS_KEPT, user=put.user))
+
+    async def _none(self, reference: TeamReference) -> IoaError:
+        rows: Sequence[TeamRow] = await self._store.rows()
+        versions = sorted(row.version for row in rows if row.name == reference.name)
+        if versions:
+            return NotFoundError(f"The team {reference.name} has no version {reference.version}; {_span(versions)}.")
+        names = sorted({row.name for row in rows})
+        return NotFoundError(f"No team is called {reference.name}{nearest(reference.name, names)}.", hint=_WHERE)
+
+
+_WHERE = "`ioa team list` lists them; `ioa team put FILE` adds one."
+
+
+def _span(versions: Sequence[int]) -> str:
+    first, last = versions[0], versions[-1]
+    return f"there is {last}" if first == last else f"there are {first} to {last}"

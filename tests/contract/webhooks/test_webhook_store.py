@@ -1,0 +1,68 @@
+"""What both stores of webhooks keep to: the one in memory, and the one on a real nats-server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.webhooks import NatsWebhooks
+from ioa.ports.webhook_store import WebhookStore
+from ioa.protocol.api_keys import KeyId
+from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, Webhook, WebhookId, written_secret
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.memory_webhooks import MemoryWebhooks
+
+
+@pytest.fixture(params=["memory", "nats"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[WebhookStore]:
+    """A store without webhooks."""
+    if request.param == "memory":
+        yield MemoryWebhooks()
+        return
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        yield NatsWebhooks(client)
+
+
+def _hook(webhook_id: str, url: str = "https://example.com/hook") -> Webhook:
+    return Webhook(
+        webhook_id=WebhookId(webhook_id),
+        user=LOCAL,
+        key_id=KeyId("web"),
+        url=url,
+        events=("ended",),
+        secret=written_secret(b"secret"),
+        created_at=NEW_YEAR,
+        since=StreamEnds(results=0, log=0),
+    )
+
+
+async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> None:
+    """A webhook is there as it was put, the last one of an id counts, and one that was removed is gone, also twice."""
+    for hook in (_hook("one"), _hook("two"), _hook("two", "https://example.com/other")):
+        await store.put(hook)
+    for _ in range(2):
+        await store.remove(WebhookId("one"))
+    two = _hook("two", "https://example.com/other")
+    assert (list(await store.all()), await store.find(WebhookId("one")), await store.find(WebhookId("two"))) == ([two], None, two)
+
+
+async def test_what_is_to_be_told_is_queued_once(store: WebhookStore) -> None:
+    """Nothing has ended at first; whoever queues the same thing again is told that it waits."""
+    assert await store.ends() == StreamEnds(results=0, log=0)
+    notice = Notice(
+        webhook_id=WebhookId("one"),
+        message_id="goal-1-ended",
+        event=HookEvent.ENDED,
+        at=NEW_YEAR,
+        user=LOCAL,
+        goal_id=GoalId("goal-1"),
+        comm_id=CommId("room"),
+    )
+    assert [await store.queue(notice) for _ in range(2)] == [True, True]

@@ -1,0 +1,102 @@
+"""Goals as runs of AG-UI, whose events are read by its own package."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+from ag_ui.core import Event, RunAgentInput, UserMessage
+from pydantic import TypeAdapter
+
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import GoalId
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, BOB, TASK, Members
+
+EVENT: TypeAdapter[Any] = TypeAdapter(Event)
+ASKED = RunAgentInput(
+    thread_id="thread 1",
+    run_id="run 1",
+    state={},
+    messages=[UserMessage(id="m", role="user", content="Count.")],
+    tools=[],
+    context=[],
+)
+
+
+async def _run(http: httpx.AsyncClient, after: int | None = None) -> list[tuple[int | None, Any]]:
+    """Run, and return each event with its id."""
+    heads = {} if after is None else {"Last-Event-ID": str(after)}
+    seen, place = list[tuple[int | None, Any]](), None
+    body = ASKED.model_dump(mode="json", by_alias=True, exclude_none=True)
+    async with http.stream("POST", "/agui/ada", json=body, headers=heads) as response:
+        assert response.status_code == 200, await response.aread()
+        async for line in response.aiter_lines():
+            name, _, value = line.partition(": ")
+            if name == "id":
+                place = int(value)
+            elif name == "data":
+                seen.append((place, EVENT.validate_json(value)))
+                place = None
+    return seen
+
+
+def _kinds(seen: list[tuple[int | None, Any]]) -> list[str]:
+    return [event.type.value for _, event in seen]
+
+
+async def test_a_run_is_a_goal(http: httpx.AsyncClient, plane: Plane, members: Members) -> None:
+    """Each kind of event is one of AG-UI's; a torn run goes on behind what was seen, and is the same goal."""
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http))
+        goals: list[Any] = []
+        while not goals:
+            goals = (await http.get("/goals?label=agui-thread%3Dthread%201")).json()["goals"]
+        room = (await members.launch(GoalId(goals[0]["goal_id"]))).state.comm_id
+        await members.say(ADA, Discussion(content="You?", next_speaker=BOB), room)
+        await members.say(BOB, Discussion(content="You.", next_speaker=ADA), room)
+        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
+        await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."), room)
+        await members.conclude(ADA, "Ten.", room)
+    seen = run.result()
+    text = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]
+    kinds, step = _kinds(seen), ["STEP_FINISHED", "STEP_STARTED"]
+    assert kinds[:6] == ["RUN_STARTED", "STATE_SNAPSHOT", "STEP_STARTED", *step, text[0]]
+    assert (kinds.count("ACTIVITY_SNAPSHOT"), "ACTIVITY_DELTA" in kinds, kinds[-2:]) == (
+        1,
+        True,
+        ["TEXT_MESSAGE_END", "RUN_FINISHED"],
+    )
+    assert kinds.count("STEP_STARTED") == kinds.count("STEP_FINISHED")
+    assert [event.delta for _, event in seen if event.type == "TEXT_MESSAGE_CONTENT"][:2] == ["You?", "You."]
+    assert seen[-1][1].result["content"] == "Ten."
+    places = [place for place, _ in seen if place is not None]
+    assert places == sorted(set(places))
+    torn = await _run(http, after=places[1])
+    behind = next(number for number, (place, _) in enumerate(seen) if place == places[1]) + 1
+    assert _kinds(torn) == [*kinds[:2], "STEP_STARTED", *kinds[behind:]]
+    assert len((await http.get("/goals")).json()["goals"]) == 1
+
+
+async def test_a_goal_that_fails_is_an_error_of_the_run(http: httpx.AsyncClient, members: Members) -> None:
+    """With its reason as the code, however often the run is asked for."""
+    async with asyncio.TaskGroup() as group:
+        run = group.create_task(_run(http))
+        goals: list[Any] = []
+        while not goals:
+            goals = (await http.get("/goals")).json()["goals"]
+        room = (await members.launch(GoalId(goals[0]["goal_id"]))).state.comm_id
+        await members.say(ADA, ConcludeGroupDiscussion(), room)
+        await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
+    ends = [seen[-1][1] for seen in (run.result(), await _run(http))]
+    assert [(end.type.value, end.code, end.message) for end in ends] == [("RUN_ERROR", "failed", "Cannot.")] * 2

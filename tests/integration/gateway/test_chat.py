@@ -1,0 +1,121 @@
+"""Goals asked for as chats with a model, by OpenAI's own client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from openai import AsyncOpenAI, UnprocessableEntityError
+
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import ADA, Members
+from tests.integration.gateway.serving import SECRET, Door
+from tests.rig.deadline import eventually
+
+ASKED: Any = [
+    {"role": "system", "content": "Be short."},
+    {"role": "user", "content": "Hello."},
+    {"role": "assistant", "content": "What is it?"},
+    {"role": "user", "content": [{"type": "text", "text": "Count to ten."}]},
+]
+
+
+@asynccontextmanager
+async def chatting(http: httpx.AsyncClient) -> AsyncIterator[AsyncOpenAI]:
+    """A client that has never heard of agents."""
+    async with AsyncOpenAI(api_key=f"ioa_web_{SECRET}", base_url=str(http.base_url), max_retries=1) as client:
+        yield client
+
+
+async def _opened(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
+    """Have Ada take up the one goal that there is."""
+    [row] = await eventually(lambda: _rows(http), lambda rows: len(rows) == 1)
+    return row["goal_id"], (await members.launch(GoalId(row["goal_id"]))).state.comm_id
+
+
+async def _rows(http: httpx.AsyncClient) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = (await http.get("/goals")).json()["goals"]
+    return rows
+
+
+async def test_a_conversation_is_a_goal(http: httpx.AsyncClient, plane: Plane, members: Members, door: Door) -> None:
+    """Its last question is the goal and its answer the conclusion; who asks the same again, also by a stream, gets the same."""
+    async with chatting(http) as client:
+        async with asyncio.TaskGroup() as group:
+            answer = group.create_task(client.chat.completions.create(model="ada", messages=ASKED))
+            goal_id, room = await _opened(http, members)
+            await members.conclude(ADA, "Ten.", room)
+        stream = await client.chat.completions.create(model="ada", messages=ASKED, stream=True)
+        chunks = [chunk async for chunk in stream]
+        names = [model.id async for model in client.models.list()]
+    told = answer.result()
+    assert (told.id, told.choices[0].message.content, told.choices[0].finish_reason) == (f"chatcmpl-{goal_id}", "Ten.", "stop")
+    assert "".join(choice.delta.content or "" for chunk in chunks for choice in chunk.choices) == "Ten."
+    assert ({chunk.id for chunk in chunks}, names, told.usage is not None) == ({told.id}, ["ioa", "ada", "bob"], True)
+    goal = (await plane.client.goal(GoalId(goal_id))).record.goal
+    assert (goal.goal, goal.agent, [one.name for one in goal.inputs]) == ("Count to ten.", ADA, ["conversation.txt"])
+    read = b"".join([piece async for piece in plane.client.stream(goal.inputs[0])]).decode()
+    assert read == "system: Be short.\n\nuser: Hello.\n\nassistant: What is it?"
+    door.clock.advance(timedelta(hours=1))
+    async with chatting(http) as client, asyncio.timeout(10):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3):
+                await client.chat.completions.create(model="ada", messages=ASKED)
+    assert len(await _rows(http)) == 2
+
+
+async def test_a_goal_that_fails_is_an_error_that_is_not_tried_again(http: httpx.AsyncClient, members: Members) -> None:
+    """The reason is told, and neither the same question nor one by a stream begins anew."""
+    asked: Any = [{"role": "user", "content": "Count."}]
+    async with chatting(http) as client:
+        with pytest.raises(UnprocessableEntityError, match="Cannot") as refused:
+            async with asyncio.TaskGroup() as group:
+                answer = group.create_task(_error_of(client, asked))
+                _, room = await _opened(http, members)
+                await members.say(ADA, ConcludeGroupDiscussion(), room)
+                await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
+            raise answer.result()
+        with pytest.raises(Exception, match="Cannot"):
+            [chunk async for chunk in await client.chat.completions.create(model="ioa", messages=asked, stream=True)]
+    assert (refused.value.code, len(await _rows(http))) == ("failed", 1)
+
+
+async def _error_of(client: AsyncOpenAI, asked: Any) -> Exception:
+    try:
+        await client.chat.completions.create(model="ioa", messages=asked)
+    except UnprocessableEntityError as error:
+        return error
+    raise AssertionError("it was answered")
+
+
+async def test_what_cannot_be_asked_is_refused(http: httpx.AsyncClient) -> None:
+    """Where nobody asks, a picture is among it, or several answers are wanted, and where no pool can be called so."""
+    wrong: list[dict[str, Any]] = [
+        {"model": "ioa", "messages": [{"role": "system", "content": "x"}]},
+        {"model": "ioa", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+        {"model": "ioa", "messages": ASKED, "n": 2},
+        {"model": "a b", "messages": ASKED},
+    ]
+    assert [(await http.post("/chat/completions", json=one)).status_code for one in wrong] == [422, 422, 422, 404]
+
+
+async def test_who_gives_up_waiting_takes_up_nothing(
+    http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client whose patience ends leaves no stream behind, and its next question is answered."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    body = {"model": "ada", "messages": [{"role": "user", "content": "Count."}]}
+    for _ in range(2):
+        with pytest.raises(httpx.ReadTimeout):
+            await http.post("/chat/completions", json=body, timeout=0.3)
+    _, room = await _opened(http, members)
+    await members.conclude(ADA, "Ten.", room)
+    assert (await http.post("/chat/completions", json=body)).json()["choices"][0]["message"]["content"] == "Ten."

@@ -1,0 +1,94 @@
+"""People in teams by HTTP: what waits for them, and answers that count once."""
+
+from __future__ import annotations
+
+import httpx
+
+from ioa.client.watching import watch
+from ioa.group.events import Said
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import Conclusion, Discussion, Pass
+from ioa_testkit.planes import Plane
+from tests.contract.system_client.members import GOAL, Members
+from tests.integration.gateway.desk import QUESTION, open_desk
+from tests.integration.gateway.serving import Door, key, open_gateway
+from tests.integration.gateway.test_keys import bearer
+
+WORDS = "Yes:\n\n  three — “at most” \u200b\t"
+"""What a person may well write, and no part of which is anybody's to take away."""
+
+
+def say(turn: int, **payload: object) -> dict[str, object]:
+    """An answer of anna's."""
+    return {"seat": "anna", "turn": turn, "payload": payload}
+
+
+async def said(plane: Plane, room: CommId) -> list[str]:
+    """What anna has said, in the log of a group that has ended."""
+    async with watch(plane.client, room) as coming:
+        log = [one.entry.event async for one in coming if isinstance(one, StoredEntry)]
+    mine = [one.message.payload for one in log if isinstance(one, Said) and one.message.header.sender == "human-anna"]
+    return [one.content for one in mine if isinstance(one, Discussion | Pass | Conclusion)]
+
+
+async def test_a_person_answers_by_http(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """What waits is told with its form; the first answer counts, the same one again is that one by any gateway, another is late."""
+    room = await open_desk(plane, members)
+    [waits] = (await http.get("/seats/anna")).json()["waiting"]
+    assert (waits["item"], waits["kind"], waits["told"]) == (
+        f"{room}.{waits['turn']}",
+        "say",
+        ["You decide what is offered.", "Say what you think."],
+    )
+    assert (waits["go"], waits["last"], waits["goal_id"]) == (["ask"], {"sender": "ada", "content": QUESTION}, GOAL)
+    assert [(one["name"], one["kind"], one["required"], one["highest"]) for one in waits["form"]] == [
+        ("agrees", "yes_no", True, None),
+        ("amount", "number", False, 9),
+    ]
+    assert {one["act"]: one["why"] for one in waits["acts"]} == {"say": "", "conclude": "from here you lead on to ask", "pass": ""}
+    path, turn = f"/groups/{room}/messages", waits["turn"]
+    wrong = await http.post(path, json=say(turn, text=WORDS, fields={"agrees": "perhaps"}))
+    assert (wrong.status_code, wrong.json()["detail"]) == (422, "The field agrees cannot be what you say: it is true or false.")
+    order = say(turn, text=WORDS, fields={"agrees": "yes"})
+    async with open_gateway(plane, door) as other:
+        taken = [await one.post(path, json=order) for one in (http, other, http)]
+    assert {(one.status_code, one.json()["seq"]) for one in taken} == {(201, taken[0].json()["seq"])}
+    late = await http.post(path, json=say(turn, text="Something else.", fields={"agrees": "no"}))
+    assert (late.status_code, late.json()["type"], late.json()["legal"]) == (
+        409,
+        "urn:ioa:error:conflict",
+        ["DISCUSSION", "PASS"],
+    )
+    assert (await http.post(path, json=say(turn + 1, passes=True, text="Nothing more."))).status_code == 201
+    [ending] = (await http.get("/seats")).json()["waiting"]
+    assert (ending["kind"], [one["act"] for one in ending["acts"] if one["legal"]]) == ("conclude", ["conclude"])
+    assert (await http.post(path, json=say(ending["turn"], text="Three it is."))).status_code == 201
+    assert await said(plane, room) == [WORDS, "Nothing more.", "Three it is."]
+    over = await http.post(path, json=say(ending["turn"], text="Four!"))
+    assert (over.status_code, over.json()["legal"], (await http.get("/seats")).json()) == (409, [], {"waiting": []})
+
+
+async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """A key of one seat sees what that person hears and nothing else; one with labels no goal without them."""
+    room = await open_desk(plane, members, {"desk": "one"})
+    await door.keys.put(key("anna", "seats:anna"))
+    await door.keys.put(key("eve", "seats:eve"))
+    await door.keys.put(key("two", "seats:anna").model_copy(update={"labels": {"desk": "two"}}))
+    anna, eve, two = map(bearer, ("anna", "eve", "two"))
+    heard = (await http.get(f"/seats/anna/groups/{room}", headers=anna)).json()
+    assert [(one["sender"], one["content"]) for one in heard["heard"]] == [("ada", QUESTION)]
+    assert (heard["goal"], heard["members"], heard["waiting"]["kind"]) == ("Make an offer.", ["ada", "human-anna"], "say")
+    waits = [(await http.get("/seats", headers=one)).json()["waiting"] for one in (anna, eve, two)]
+    assert [len(one) for one in waits] == [1, 0, 0]
+    order = say(heard["turn"], text="Yes.", fields={"agrees": "yes"})
+    path = f"/groups/{room}/messages"
+    for headers, status in ((eve, 403), (two, 404)):
+        assert (await http.post(path, json=order, headers=headers)).status_code == status
+    asked = [f"/seats/anna/groups/{room}", "/seats/anna", "/goals", f"/groups/{room}"]
+    assert [(await http.get(one, headers=eve)).status_code for one in asked] == [403] * 4
+    assert (await http.get(f"/seats/eve/groups/{room}", headers=eve)).status_code == 404
+    assert (await http.get(f"/seats/anna/groups/{room}", headers=two)).status_code == 404
+    assert (await http.get("/goals", headers=anna)).status_code == 403
+    names = [(await http.get(f"/seats/{one}")).status_code for one in ("an na", "a" * 60)]
+    assert names == [422, 422]

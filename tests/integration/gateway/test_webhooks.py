@@ -1,0 +1,177 @@
+"""Webhooks: made by HTTP, and told from a nats-server by gateways that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from nats.aio.client import Client
+from standardwebhooks import Webhook
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.topology import Topology
+from ioa.beside import beside
+from ioa.group.events import Entry, Event
+from ioa.group.machine import step
+from ioa.group.state import GroupState
+from ioa.hosting.place import listens
+from ioa.protocol import subjects
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.runtime.process import StopSignal
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa_gateway.__main__ import serve
+from ioa_gateway.server import bound
+from ioa_gateway.settings import GatewaySettings
+from tests.contract.system_client.members import Members
+from tests.integration.gateway.serving import BEARER, Door, key
+from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
+from tests.unit.group.scenario import launched
+
+OUTSIDE = "https://93.184.215.14/hook"
+
+
+@dataclass
+class Served:
+    """Gateways on a nats-server, and how to call the first of them."""
+
+    nats: Client
+    http: httpx.AsyncClient
+
+
+@asynccontextmanager
+async def open_served(folder: Path, replicas: int) -> AsyncIterator[tuple[Served, Callable[[], GatewaySettings]]]:
+    """Serve gateways whose webhooks may lead inside, and yield what is needed to start more of them."""
+    async with open_nats_server(folder, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        await NatsApiKeys(client).put(key())
+
+        def settings() -> GatewaySettings:
+            with bound("127.0.0.1", 0) as free:
+                return GatewaySettings(nats_url=server.url, http_port=free.getsockname()[1], webhooks_inside=True)
+
+        started, stop = [settings() for _ in range(replicas)], StopSignal()
+        url = f"http://127.0.0.1:{started[0].http_port if started else 1}"
+        async with (
+            beside(*(serve(one, stop) for one in started), _until(stop), stop=stop.set),
+            httpx.AsyncClient(base_url=f"{url}/v1", headers=BEARER, verify=False) as http,
+        ):
+            if started:
+                await eventually(lambda: listens(url))
+            yield Served(client, http), settings
+
+
+async def _until(stop: StopSignal) -> None:
+    await stop.wait()
+
+
+def ended(goal_id: str) -> GoalResult:
+    """How a goal ended."""
+    return GoalResult(
+        goal_id=GoalId(goal_id),
+        user=LOCAL,
+        reason=Reason.CONCLUDED,
+        content="Ten.",
+        comm_id=CommId(f"g{goal_id}"),
+        turns=3,
+        finished_at=NEW_YEAR,
+    )
+
+
+async def say(client: Client, events: Sequence[Event]) -> None:
+    """Have what happened in a group stand in its log."""
+    state: GroupState | None = None
+    for event in events:
+        state = step(state, event).state
+        await client.jetstream().publish(subjects.log(state.comm_id), encode(Entry(event=event, audience=(), state=state)))
+
+
+async def test_a_webhook_is_made_listed_and_removed(http: httpx.AsyncClient, door: Door) -> None:
+    """Its secret is told once; nobody else's key sees it, and what leads inside is refused."""
+    inside = await http.post("/webhooks", json={"url": "http://169.254.169.254/latest/meta-data"})
+    assert (inside.status_code, inside.json()["type"]) == (422, "urn:ioa:error:invalid_input")
+    made = await http.post("/webhooks", json={"url": OUTSIDE, "labels": {"team": "x"}, "events": ["ended", "turn"]})
+    assert (made.status_code, made.json()["secret"][:6]) == (201, "whsec_")
+    told = {name: value for name, value in made.json().items() if name != "secret"}
+    path = f"/webhooks/{told['webhook_id']}"
+    assert (await http.get("/webhooks")).json() == {"webhooks": [told]}
+    assert (await http.get(path)).json() == told
+    await door.keys.put(key("other").model_copy(update={"user": "eve"}))
+    door.clock.advance(timedelta(seconds=2))
+    eve = {"Authorization": BEARER["Authorization"].replace("web", "other")}
+    assert [(await http.request(method, path, headers=eve)).status_code for method in ("GET", "DELETE")] == [404, 404]
+    assert [(await http.delete(path)).status_code for _ in range(2)] == [204, 404]
+
+
+async def test_of_a_goal_that_has_ended_is_told_at_once(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Whoever makes a webhook for a goal hears of its end, also if that was faster."""
+    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
+    await members.launch(goal_id)
+    await http.post(f"/goals/{goal_id}/cancel", json={})
+    await http.get(f"/goals/{goal_id}/result?wait=5")
+    assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": goal_id})).status_code == 201
+    assert [(notice.goal_id, notice.message_id) for notice in door.hooks.queued] == [(goal_id, f"{goal_id}-ended")]
+    assert (await http.post("/webhooks", json={"url": OUTSIDE, "goal_id": "none"})).status_code == 201
+
+
+async def test_each_webhook_is_told_what_it_asked_for(tmp_path: Path) -> None:
+    """By two gateways, once each, in a form that the public library verifies; a failure is made good, and 410 ends it."""
+    async with open_receiver(500) as receiver, open_receiver(410) as gone, open_served(tmp_path, replicas=2) as (served, _):
+        await NatsResults(served.nats.jetstream()).publish(ended("before"))
+        made = (await served.http.post("/webhooks", json={"url": receiver.url})).json()
+        steps = await served.http.post("/webhooks", json={"url": receiver.url, "goal_id": "goal-1", "events": ["phase", "turn"]})
+        left = (await served.http.post("/webhooks", json={"url": gone.url})).json()
+        assert steps.status_code == 201
+        await say(served.nats, launched("ada", "bob").says("ada", to="bob").announces("bob").log)
+        await NatsResults(served.nats.jetstream()).publish(ended("goal-1"))
+        expected = sorted(["goal.phase"] * 2 + ["goal.turn"] * 3)
+        await eventually(lambda: len(receiver.taken) >= 7)
+        first, *_ = [one for one in receiver.taken if one[0]["webhook-id"] == "goal-1-ended"]
+        data: dict[str, Any] = Webhook(made["secret"]).verify(first[1], first[0])["data"]
+        assert (data["goal_id"], data["result"]["content"], "before" in str(receiver.taken)) == ("goal-1", "Ten.", False)
+        ids = [headers["webhook-id"] for headers, _ in receiver.taken]
+        assert len(ids) - len(set(ids)) == 1, "one was refused, and came again"
+        kinds = {headers["webhook-id"]: json.loads(body)["type"] for headers, body in receiver.taken}
+        assert sorted(kinds.values()) == sorted([*expected, "goal.ended"])
+        await eventually(lambda: served.http.get(f"/webhooks/{left['webhook_id']}"), lambda answer: answer.status_code == 404)
+        assert len(gone.taken) == 1
+
+
+@pytest.mark.faults
+async def test_killed_gateways_lose_nothing(tmp_path: Path) -> None:
+    """A gateway dies while it tells of an end, and before it has seen the next one: another tells of both, each by its one id."""
+    async with open_receiver(0) as receiver, open_served(tmp_path, replicas=0) as (served, settings):
+        first = settings()
+        env = {"IOA_NATS_URL": first.nats_url, "IOA_HTTP_PORT": str(first.http_port), "IOA_WEBHOOKS_INSIDE": "true"}
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ioa_gateway", env={**os.environ, **env})
+        base = f"http://127.0.0.1:{first.http_port}"
+        await eventually(lambda: listens(base), within=timedelta(seconds=30))
+        async with httpx.AsyncClient(base_url=f"{base}/v1", headers=BEARER, verify=False) as http:
+            assert (await http.post("/webhooks", json={"url": receiver.url})).status_code == 201
+        results = NatsResults(served.nats.jetstream())
+        await results.publish(ended("one"))
+        await eventually(lambda: len(receiver.taken) == 1)
+        process.kill()
+        await process.wait()
+        await results.publish(ended("two"))
+        stop = StopSignal()
+        async with beside(serve(settings(), stop), stop=stop.set):
+            await eventually(lambda: len(receiver.taken) == 3, within=timedelta(seconds=40))
+        ids = [headers["webhook-id"] for headers, _ in receiver.taken]
+        assert sorted(ids) == ["one-ended"] * 2 + ["two-ended"]
+        assert len({body for headers, body in receiver.taken if headers["webhook-id"] == "one-ended"}) == 1

@@ -1,0 +1,87 @@
+"""Tasks that ask: who gave them out or the goal's user answers, once, whatever is restarted meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from ioa.agent.definition import TaskContext
+from ioa.client.questions import OpenQuestion, questions_of
+from ioa.group.requests import AnswerQuestion
+from ioa.protocol.ids import LOCAL, comm_id_of_goal
+from ioa.protocol.messages import TaskOutcome
+from tests.rig.deadline import eventually
+from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, working
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+CHOICE: dict[str, Any] = {"options": ("red", "blue"), "default": "red"}
+
+
+async def _give_task(company: Company, function: Callable[..., Any]) -> None:
+    await company.start(working(function))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+
+
+async def _question(company: Company, number: int = 1) -> OpenQuestion:
+    """What the task asks, as soon as it does."""
+
+    async def asked() -> list[OpenQuestion]:
+        head = await company.network.plane.log.last(ROOM)
+        return [] if head is None else [one for one in questions_of(head.entry.state) if one.item.endswith(f".{number}")]
+
+    (question,) = await eventually(asked, lambda found: len(found) == 1)
+    return question
+
+
+async def _answer(company: Company, answer: str, number: int = 1) -> None:
+    request = AnswerQuestion(comm_id=ROOM, task_id=T1, number=number, answer=answer)
+    await company.network.plane.setup.answer(LOCAL, request)
+
+
+async def test_a_task_asks_and_goes_on_with_the_answer(company: Company) -> None:
+    """One question after the other, each answered by the goal's user; the same one again is answered at once."""
+
+    async def work(words: str, ctx: TaskContext) -> str:
+        colour = await ctx.ask("Which colour?", **CHOICE)
+        name = await ctx.ask("Whose?", default="nobody's", role="operator")
+        return f"{colour}, {name}, {await ctx.ask('Which colour?', **CHOICE)}"
+
+    await _give_task(company, work)
+    asked = await _question(company)
+    assert (asked.text, asked.asker, asked.options, asked.role) == ("Which colour?", "worker", ("red", "blue"), None)
+    await _answer(company, "blue")
+    assert (await _question(company, 2)).role == "operator"
+    await _answer(company, "Ann's", 2)
+    assert (await company.task_result(ROOM)).task_conclusion == "blue, Ann's, blue"
+
+
+async def test_a_task_that_is_run_again_is_not_asked_twice(company: Company) -> None:
+    """An agent that dies while its question waits finds it again, with the answer that came meanwhile."""
+    attempts: list[int] = []
+
+    def work(words: str, ctx: TaskContext) -> str:
+        attempts.append(ctx.attempt)
+        return ctx.ask("Which colour?", **CHOICE).result()
+
+    await _give_task(company, work)
+    await _question(company)
+    await company.crash("worker")
+    await _answer(company, "blue")
+    await company.restart("worker")
+    assert ((await company.task_result(ROOM)).task_conclusion, attempts) == ("blue", [1, 2])
+    entries = await company.network.plane.log.read(ROOM, after=0, limit=100)
+    kinds = [getattr(stored.entry.event, "message", None) for stored in entries]
+    assert sum(one is not None and one.payload.type == "TASK_QUESTION" for one in kinds) == 1
+
+
+async def test_what_cannot_be_asked_fails_the_task_with_its_reason(company: Company) -> None:
+    """A default that is no option is the author's mistake, and is told where it was made."""
+
+    async def work(words: str, ctx: TaskContext) -> str:
+        return await ctx.ask("Which colour?", options=("red",), default="blue", within=timedelta(minutes=1))
+
+    await _give_task(company, work)
+    result = await company.task_result(ROOM)
+    assert (result.outcome, "none of its options" in result.task_conclusion) == (TaskOutcome.FAILED, True)

@@ -1,0 +1,106 @@
+"""Teams under names: who may put them, how many are kept, and what becomes of goals that name one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder, parse_goal
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import LOCAL, UserId
+from ioa.protocol.levels import LEVEL
+from ioa.protocol.named_teams import GetTeam, PutTeam, TeamName, TeamReference
+from ioa.testing.memory_teams import MemoryTeams
+from ioa_groups.teams import MAX_NAMES, VERSIONS_KEPT, Teams
+from tests.contract.system_client.test_named_teams import debate
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+
+ANNA, EVE = UserId("anna"), UserId("eve")
+
+
+async def test_a_name_is_whose_first_version_it_bears() -> None:
+    """Nobody changes what others' goals name."""
+    teams = Plane().teams
+    await teams.put(ANNA, PutTeam(team=debate()))
+    with pytest.raises(ForbiddenError, match="is anna's"):
+        await teams.put(EVE, PutTeam(team=debate(most=3)))
+    assert (await teams.get(GetTeam(name=TeamName("debate")))).team == debate()
+
+
+async def test_the_newest_versions_are_kept() -> None:
+    """Old ones go, so that no user fills the store; what goes is told by what there is."""
+    store = MemoryTeams()
+    teams = Teams(store, Plane().clock)
+    for most in range(1, VERSIONS_KEPT + 3):
+        await teams.put(ANNA, PutTeam(team=debate(most=most)))
+    assert sorted(row.version for row in await store.rows()) == list(range(3, VERSIONS_KEPT + 3))
+    for number in range(1, MAX_NAMES):
+        await teams.put(ANNA, PutTeam(team=debate(f"team-{number}")))
+    with pytest.raises(OverQuotaError, match="100 teams"):
+        await teams.put(ANNA, PutTeam(team=debate("one-more")))
+    await teams.put(EVE, PutTeam(team=debate("one-more")))
+    await teams.put(ANNA, PutTeam(team=debate()))
+
+
+async def test_what_no_name_can_be_is_refused() -> None:
+    """A name stands in references and keys; a team that no goal could hold is not kept."""
+    teams = Plane().teams
+    with pytest.raises(InvalidInputError, match="No team can be called so: 'two sides'"):
+        await teams.put(ANNA, PutTeam(team=debate("two sides")))
+    large = debate().model_copy(update={"goal": "ü" * 130_000})
+    with pytest.raises(PayloadTooLargeError, match="256,000 are the most"):
+        await teams.put(ANNA, PutTeam(team=large))
+
+
+@pytest.mark.parametrize("written", ["", "a b", "a@", "a@0", "a@x", "a@1@2", "@1", "a" * 65])
+def test_what_names_no_team_is_refused(written: str) -> None:
+    """Where it is written, with what may be written instead."""
+    with pytest.raises(InvalidInputError):
+        GoalOrder(goal="x", team=written)
+
+
+def test_a_reference_is_read_as_it_is_written() -> None:
+    """The name alone means every version, in which the newest is taken; with a version it means that one."""
+    for written in ("debate", "debate@12"):
+        assert str(TeamReference.parse(written)) == written
+    assert TeamReference.parse("debate").means(TeamReference.parse("debate@2"))
+    assert not TeamReference.parse("debate@1").means(TeamReference.parse("debate@2"))
+
+
+@pytest.mark.parametrize(("said", "turns"), [({}, 9), ({"max_turns": 40}, 40)])
+async def test_a_goal_has_the_turns_of_the_team_that_it_names(said: dict[str, int], turns: int) -> None:
+    """Unless it says how many, on whatever way it comes."""
+    plane = Plane()
+    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.teams.put(ANNA, PutTeam(team=debate()))
+    order = GoalOrder.model_validate({"goal": "Talk.", "goal_id": GOAL, "team": "debate", **said})
+    order = parse_goal(order.model_dump_json(exclude_none=True).encode())
+    await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json(exclude_none=True).encode(), "1")
+    record = await plane.goals.find(ROOM)
+    assert record is not None and (record.goal.max_turns, record.goal.team) == (turns, debate())
+
+
+async def test_a_goal_that_names_no_team_there_is_ends() -> None:
+    """As a dead letter and a result, which say what may have been meant; nobody waits for it."""
+    plane = Plane()
+    await plane.teams.put(ANNA, PutTeam(team=debate()))
+    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "x", "goal_id": GOAL, "team": "debat"}).encode(), "1")
+    [letter] = plane.dead.letters
+    assert "did you mean `debate`?" in letter.why
+    assert (await plane.reason(), plane.goals.all()) == (Reason.FAILED, [])
+
+
+async def test_another_version_is_another_goal() -> None:
+    """A goal on record keeps the version it began with, which its name alone means too; another one is a conflict."""
+    plane = Plane()
+    await plane.join(ADA, BOB, level=LEVEL)
+    for most in (2, 3):
+        await plane.teams.put(ANNA, PutTeam(team=debate(most=most)))
+    for number, name in enumerate(("debate@1", "debate", "debate@1", "debate@2")):
+        published = json.dumps({"goal": "x", "goal_id": GOAL, "team": name}).encode()
+        await plane.intake.accept(subjects.goal_of(LOCAL), published, str(number))
+    [record] = plane.goals.all()
+    assert (record.goal.team_name, [letter.reason for letter in plane.dead.letters]) == ("debate@1", ["conflict"])
