@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.group.state import GroupState, Task
-from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value, plain
+from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value
 from ioa.protocol.ids import CommId
 
 _MAX_REMEMBERED = 8_192
@@ -53,7 +53,7 @@ class _EncodedLasting:
         # equal, so they are the ones to compare with from then on.
         fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
         known = self._known.get(state.comm_id)
-        data = known[1] if known is not None and known[0] == fields else encode_items(plain(state, include=_LASTING))
+        data = known[1] if known and known[0] == fields else encode_items(state.model_dump(mode="json", include=_LASTING))
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
         self._known[state.comm_id] = fields, data
@@ -65,6 +65,6 @@ _lasting = _EncodedLasting()
 
 def encode_state(state: GroupState) -> bytes:
     """Encode a state, so that it decodes to the same."""
-    changing = {**plain(state, exclude=_APART), "tasks": None}
+    changing = {**state.model_dump(mode="json", exclude=_APART), "tasks": None}
     head = encode_map_head(len(_LASTING) + len(changing))
     return head + _lasting.encode(state) + encode_items(changing)[:-1] + encode_list(_tasks.encode(state.tasks))

@@ -14,7 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
-from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, plain, read_field
+from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
@@ -340,7 +340,7 @@ def encode_entry(entry: Entry) -> EncodedEntry:
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    fields = plain(entry, exclude={"state"} if entry.chain else _UNLESS_SCOPED)
+    fields = entry.model_dump(mode="json", exclude={"state"} if entry.chain else _UNLESS_SCOPED)
     data = encode_around({**fields, "state": None}, encode_state(entry.state))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
     return EncodedEntry(entry, data)

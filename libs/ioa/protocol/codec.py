@@ -33,19 +33,13 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
     """
     try:
         if isinstance(model, Carrier):
-            fields = plain(model, exclude={"data"})
+            fields = model.model_dump(mode="json", exclude={"data"})
             data = encode_around({**fields, "data": None}, encode_value(model.data))
         else:
-            data = msgpack.packb(plain(model))
+            data = msgpack.packb(model.model_dump(mode="json"))
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A text of this {type(model).__name__} cannot be written in UTF-8: {error.reason}.") from None
     check_size(data, max_payload_bytes, type(model).__name__)
-    return data
-
-
-def plain(model: Model, *, include: set[str] | None = None, exclude: set[str] | None = None) -> dict[str, Any]:
-    """Return a model as plain data, as `model_dump(mode="json")` does: that takes up to 3 µs longer to hand its options on."""
-    data: dict[str, Any] = model.__pydantic_serializer__.to_python(model, mode="json", include=include, exclude=exclude)
     return data
 
 
