@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
@@ -47,7 +48,7 @@ def answer(question: Question, table: Table) -> Answer:
         value = getattr(cells["figure"], figure.operation)()
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
         return Answer(f"{title}{where(question)}: {show(value)} ({reading}).{row}", reading)
-    groups = cells["figure"].groupby([cells[str(at)].to_numpy() for at in range(len(question.keys))])
+    groups = cells.groupby([str(at) for at in range(len(question.keys))], observed=True)["figure"]
     figures, ties, rank = getattr(groups, figure.operation)(), "", ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
@@ -158,9 +159,10 @@ def _labels(key: Key) -> pd.Series:
         return cells.astype("Int64").astype(object).where(cells.notna(), None) if is_whole else cells
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
         return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
-    codes, unique = pd.factorize(dates.dt.to_period(GRAINS[key.grain or "day"]))
-    labels = pd.Series(pd.PeriodIndex(unique).strftime(_WRITTEN[key.grain or "day"]), dtype=object)
-    return pd.Series(labels.array.take(codes, allow_fill=True))
+    codes, unique = pd.factorize(dates)
+    written = pd.DatetimeIndex(unique).to_period(GRAINS[key.grain or "day"]).strftime(_WRITTEN[key.grain or "day"])
+    spans, labels = pd.factorize(written, sort=True)
+    return pd.Series(pd.Categorical.from_codes(np.append(spans, -1)[codes], labels))
 
 
 def show(value: object) -> str:

@@ -60,7 +60,7 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
     if len(files) > 1:
         said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
         raise DeclinedError(said, hint="Ask about each file in a sentence of its own that names it.")
-    return read_table(files[0].path)
+    return read_table(files[0].path, task)
 
 
 if __name__ == "__main__":

@@ -10,22 +10,25 @@ import io
 import json
 import re
 import warnings
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import fold, read_text
+from request import decode, fold, read_text
 
-_SAMPLE_ROWS = 1_000
+_SAMPLE_ROWS, _HEAD_BYTES = 1_000, 65_536
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = rf"^(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<number>[-+]?[\d.,]+)\s*(?P<after>{_SIGN})?$"
+_AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
@@ -40,11 +43,16 @@ _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(self, name: str, cells: pd.Series, has_decimal_commas: bool = False) -> None:
-        self.name, self.cells, self._has_decimal_commas = name, cells, has_decimal_commas
+    def __init__(self, name: str, read: Callable[[], pd.Series], has_decimal_commas: bool = False, is_of_time: bool = True) -> None:
+        self.name, self._read, self._has_decimal_commas, self.is_of_time = name, read, has_decimal_commas, is_of_time
 
     def __str__(self) -> str:
         return self.name
+
+    @cached_property
+    def cells(self) -> pd.Series:
+        """Its cells; different words are stored once."""
+        return self._read()
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
@@ -70,11 +78,10 @@ class Column:
         codes, texts = self._different
         if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
             return None, ""
-        parts = texts.str.extract(_AMOUNT)
-        written = parts["minus"].fillna("") + parts["number"].fillna("")
-        points = pd.to_numeric(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""), errors="coerce").astype(float)
-        german = written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."})
-        commas = pd.to_numeric(german, errors="coerce").astype(float)
+        parts = _lines_of(_AMOUNT, texts)
+        written = [minus + number for minus, _, number, _ in parts]
+        points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
+        commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
             said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
@@ -83,7 +90,7 @@ class Column:
         spread = _spread(values, codes)
         if spread.count() * 2 <= self.cells.count():
             return None, ""
-        signs = parts["before"].fillna(parts["after"]).fillna("")[values.notna()].unique()
+        signs = list({before or after for (_, before, _, after), read in zip(parts, values.notna(), strict=True) if read})
         if len(signs) > 1:
             kinds = " and ".join(sorted(repr(sign) if sign else "no sign" for sign in signs))
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
@@ -96,7 +103,7 @@ class Column:
         Raises:
             InvalidInputError: Day and month cannot be told apart.
         """
-        if self.is_numeric:
+        if not self.is_of_time or self.is_numeric:
             return None
         codes, texts = self._different
         if not texts[:_SAMPLE_ROWS].str.match(_LIKE_A_DATE).any():
@@ -118,11 +125,14 @@ class Column:
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):  # of figures only whole ones can be said as a value, such as a year
             cells = cells[cells % 1 == 0].astype("int64")
-        unique = pd.unique(cells)
+        unique = np.asarray(pd.unique(cells), dtype=object).tolist()
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
+        words = [" ".join(one.split()) for one in folded] if any(" " in one for one in folded) else folded
+        if len(set(words)) == len(unique):
+            return {one: [value] for one, value in zip(words, unique, strict=True)}
         found: dict[str, list[object]] = {}
-        for words, value in zip(folded if len(unique) else (), unique, strict=True):
-            found.setdefault(" ".join(words.split()), []).append(value)
+        for one, value in zip(words if unique else (), unique, strict=True):
+            found.setdefault(one, []).append(value)
         return found
 
     @property
@@ -150,13 +160,25 @@ class Column:
     @property
     def _different(self) -> tuple[Any, pd.Series]:
         """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
-        codes, unique = pd.factorize(self.cells)
-        return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
+        if isinstance(self.cells.dtype, pd.CategoricalDtype):
+            codes, unique = self.cells.cat.codes.to_numpy(), self.cells.cat.categories
+        else:
+            codes, unique = pd.factorize(self.cells)
+        return codes, pd.Series([str(value).strip() for value in np.asarray(unique, dtype=object).tolist()], dtype=object)
 
 
 def name_words(name: str) -> list[str]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
     return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
+
+
+def _lines_of(pattern: str, texts: Iterable[str]) -> list[Any]:
+    """What the groups of a pattern find in each text, at once for all; they are empty if it does not fit the whole of one."""
+    return re.findall(rf"^(?:{pattern}|.*)$", "\n".join(text.replace("\n", " ") for text in texts), re.MULTILINE)
+
+
+def _floats(lines: str) -> pd.Series:
+    return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
 
 
 def _spread(values: pd.Series, codes: Any) -> pd.Series:
@@ -191,35 +213,91 @@ class Table:
         return found
 
 
-def read_table(path: Path) -> Table:
-    """Read a delimited file with a header, or a list of records.
+def read_table(path: Path, question: str = "") -> Table:
+    """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for after all.
 
     Raises:
         InvalidInputError: The file is empty, has no rows, or is not a table.
     """
-    name, text = path.name, read_text(path)
-    if name.lower().endswith(".json"):
-        return _read_records(name, text)
-    head = text[:65_536]
-    delimiter = _delimiter(head)
-    titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
-    options: dict[str, Any] = {
-        "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True,
-    }  # fmt: skip
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            sample = pd.read_csv(io.StringIO(text), dtype=str, nrows=_SAMPLE_ROWS, **options)
-            codes = {column: str for column in sample if sample[column].str.fullmatch(r"0\d+").any()}
-            # a decimal comma is told from a point by all of a column's cells, which must not have become numbers before
-            frame = pd.read_csv(io.StringIO(text), dtype=codes if delimiter == "," else str, low_memory=False, **options)
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
-    if frame.empty:
-        raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    kept = [at for at, title in enumerate(titles) if title or frame[at].notna().any()]
-    columns = (Column(titles[at] or f"column {at + 1}", frame[at], delimiter != ",") for at in kept)
-    return Table(name, tuple(columns), len(frame))
+    if path.name.lower().endswith(".json"):
+        return _read_records(path.name, read_text(path))
+    file = _File(path)
+    titles, sample = file.titles, file.read(dtype=str, nrows=_SAMPLE_ROWS)
+    if sample.empty:
+        raise InvalidInputError(f"{path.name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    of_time = [not (held := sample[at].dropna()).size or held.str.match(_LIKE_A_DATE_OR_YEAR).any() for at in sample]
+    names = [title or f"column {at + 1}" for at, title in enumerate(titles)]
+    commas = file.delimiter != ","
+    columns = [Column(name, partial(file.cells, at), commas, bool(of_time[at])) for at, name in enumerate(names)]
+    said, file.types = fold(question), {at: _type(sample[at], file.delimiter) for at in range(len(titles))}
+    file.load(at for at, one in enumerate(columns) if of_time[at] or any(name.search(said) for name in one.patterns))
+    kept = [one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()]
+    return Table(path.name, tuple(kept), file.rows)
+
+
+class _File:
+    """A delimited file with a header. However few of its columns are read, all its rows are checked for their length."""
+
+    def __init__(self, path: Path) -> None:
+        data = path.read_bytes()
+        if b"\0" in data:
+            raise InvalidInputError(f"{path.name} is not a text file.")
+        whole_lines = None if len(data) < _HEAD_BYTES else data.rfind(b"\n", 0, _HEAD_BYTES) + 1
+        head = decode(data[: whole_lines or None]).replace("\r\n", "\n").replace("\r", "\n")
+        if not head.strip():
+            raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
+        self._path, self.delimiter = path, _delimiter(head)
+        rows = csv.reader(io.StringIO(head), delimiter=self.delimiter)
+        self.titles = [title.strip() for title in next(row for row in rows if any(row))]
+        self.types: dict[int, str | None] = {}
+        self.rows = 0
+        self._cells: dict[int, pd.Series] = {}
+
+    def cells(self, at: int) -> pd.Series:
+        """The cells of a column. If it is not read yet, all of them are."""
+        if at not in self._cells:
+            self.load(self.types)
+        return self._cells[at]
+
+    def load(self, wanted: Iterable[int]) -> None:
+        """Read some columns. Of the others only a byte a cell is kept: they are parsed, but become no text and no numbers."""
+        new = {at for at in wanted if at not in self._cells}
+        frame = self.read(dtype={at: kind if at in new else "S1" for at, kind in self.types.items() if kind or at not in new})
+        self._cells |= {at: frame[at] for at in new}
+        self.rows = len(frame)
+
+    def read(self, encoding: str = "utf-8", **options: Any) -> pd.DataFrame:
+        """Read the file; what is no UTF-8 is Windows-1252.
+
+        Raises:
+            InvalidInputError: It is no table.
+        """
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", pd.errors.ParserWarning)
+                frame: pd.DataFrame = pd.read_csv(
+                    self._path, sep=self.delimiter, header=0, names=range(len(self.titles)), index_col=False, skipinitialspace=True,
+                    low_memory=False, decimal="." if self.delimiter == "," else ",", encoding=encoding,
+                    encoding_errors="strict" if encoding == "utf-8" else "replace", **options,
+                )  # fmt: skip
+                return frame
+        except UnicodeDecodeError:
+            return self.read("cp1252", **options)
+        except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+            raise InvalidInputError(f"{self._path.name} cannot be read as a table: {error}".strip()) from None
+
+
+def _type(sample: pd.Series, delimiter: str) -> str | None:
+    """How a column is read: as numbers, where pandas finds them, as words that are stored once, or, if all differ, as text.
+
+    A leading zero marks a code. A comma that is surely a decimal one is read as such; else all cells tell it from a point.
+    """
+    held = sample.dropna()
+    is_comma = held.str.fullmatch(r"-?\d+(?:,\d+)?").all() and not held.str.fullmatch(_POINT).all()
+    is_number = pd.to_numeric(held, errors="coerce").notna().all() if delimiter == "," else is_comma
+    if is_number and not held.str.fullmatch(r"0\d+").any():
+        return None
+    return "category" if held.duplicated().any() else "str"
 
 
 def _read_records(name: str, text: str) -> Table:
@@ -231,7 +309,7 @@ def _read_records(name: str, text: str) -> Table:
     if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     frame = pd.DataFrame(records)
-    return Table(name, tuple(Column(str(title), frame[title]) for title in frame), len(frame))
+    return Table(name, tuple(Column(str(title), partial(pd.Series, frame[title])) for title in frame), len(frame))
 
 
 def _delimiter(head: str) -> str:

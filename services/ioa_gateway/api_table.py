@@ -22,7 +22,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
-from ioa_gateway.routes import agents, agui, chat, files, goals, groups, seats, session, teams, webhooks
+from ioa_gateway.routes import agents, agui, chat, files, goals, groups, questions, seats, session, teams, webhooks
 
 PREFIX = "/v1"
 
@@ -177,6 +177,18 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("DELETE", "/webhooks/{webhook_id}", Scope.WEBHOOKS_WRITE, "Remove a webhook of one's own", webhooks.remove),
         *(Nothing, Nothing, {204: "It is gone."}, _nothing),
         (NotFoundError,),
+    ),
+    ApiRow(
+        *("GET", "/questions", Scope.GOALS_READ, "List what groups and tasks ask the user of the key", questions.waiting),
+        *(questions.QuestionsQuery, Nothing, {200: "What waits, each with what stands if nobody answers."}, _nothing),
+        (InvalidInputError, NotFoundError),
+        told={200: questions.QuestionsDocument},
+    ),
+    ApiRow(
+        *("POST", "/groups/{comm_id}/answer", Scope.GOALS_WRITE, "Answer what a group or a task asks its user", questions.answer),
+        *(Nothing, questions.AnswerOrder, {200: "It counts, now or since it was sent before."}, json_reader(questions.AnswerOrder)),
+        (InvalidInputError, NotFoundError, ForbiddenError, ConflictError),
+        told={200: questions.AnsweredDocument},
     ),
     ApiRow(
         *("GET", "/seats", Scope.SEATS, "Tell what waits for people: a turn, something to decide, a conclusion", seats.anybody),

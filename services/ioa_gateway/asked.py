@@ -1,15 +1,18 @@
-"""What a goal asks of whoever looks at it: turns of people that a caller answers for."""
+"""What a goal asks of whoever looks at it: turns of people that a caller answers for, and questions to the user of the goal."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from typing import Any
 
 from ioa.beside import beside
+from ioa.client.questions import OpenQuestion, questions_of
 from ioa.client.seat import Awaited, awaited_of, people_in
 from ioa.errors import NotFoundError
 from ioa.ports.goal_client import GoalStatus
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.team import person_of
 from ioa_gateway.callers import Caller
@@ -26,6 +29,24 @@ def asked_of(caller: Caller, status: GoalStatus) -> list[Awaited]:
     return [one for one in found if one is not None]
 
 
+def questions_to(caller: Caller, status: GoalStatus) -> tuple[OpenQuestion, ...]:
+    """Say what a goal's group and its tasks ask a caller as the user of the goal."""
+    standing = status.standing
+    if status.result is not None or standing is None or not is_user(caller, status.record.goal):
+        return ()
+    return questions_of(standing.state)
+
+
+def is_user(caller: Caller, goal: Goal) -> bool:
+    """Whether a caller may answer what a goal asks its user."""
+    return Scope.GOALS_WRITE in caller.scopes and goal.name.owner == caller.user
+
+
+def may_ask(caller: Caller, goal: Goal, entry: Mapping[str, Any]) -> bool:
+    """Whether a goal asks a caller something since an entry, as that is told."""
+    return caller.answers_for_any(entry["floor"]) or (not entry["depth"] and bool(entry["questions"]) and is_user(caller, goal))
+
+
 async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]] | None = None) -> None:
     """Wait until a goal has ended or asks the caller something, or until `left` returns: nobody waits any more."""
     over = asyncio.Event()
@@ -35,7 +56,7 @@ async def settled(call: ApiCall, goal: Goal, left: Callable[[], Awaitable[None]]
         over.set()
 
     async def ask() -> None:
-        if call.caller.people and await _is_asked(call, goal):
+        if (call.caller.people or is_user(call.caller, goal)) and await _is_asked(call, goal):
             over.set()
 
     async def leave() -> None:
@@ -54,11 +75,13 @@ async def _is_asked(call: ApiCall, goal: Goal) -> bool:
     except NotFoundError:
         seq = 0  # others of its user have to end first
     else:
-        if asked_of(call.caller, status):
+        if asked_of(call.caller, status) or questions_to(call.caller, status):
             return True
         seq = status.standing.seq if status.standing else 0
     async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq)) as documents:
         async for entry in documents:
-            if call.caller.answers_for_any(entry["floor"]) and asked_of(call.caller, await call.client.goal(goal.name)):
-                return True
+            if may_ask(call.caller, goal, entry):
+                status = await call.client.goal(goal.name)
+                if asked_of(call.caller, status) or questions_to(call.caller, status):
+                    return True
     return False

@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parent / "page"
 VIEWS = ("/", "/goals/{goal_id}", "/traces/{goal_id}", "/turns/{person}/{comm_id}", "/agents", "/policies", "/policies/{goal_id}")
 """Where the page shows something; it reads the address by itself."""
 
+_QUOTES = frozenset("\"'`")
 _TIGHT = re.compile(r" ?([{};,]) ?|(?<=:) ")
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
@@ -87,4 +88,7 @@ def _read(path: Path) -> PageFile:
 def _served(line: str) -> str:
     """Return a line of a script as it travels."""
     bare = line.strip()
-    return "" if bare.startswith(("//", "/**", "* ", "*/")) else bare
+    if bare.startswith(("//", "/**", "* ", "*/")):
+        return ""
+    done, mark, told = bare.rpartition(" // ")
+    return done if mark and done.endswith((";", ",", "{", "}")) and not _QUOTES.intersection(told) else bare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import NamedTuple
 
 from ioa.errors import InvalidInputError, NoAgentError
 from ioa.ports.registry_store import RegistryView
@@ -17,8 +18,8 @@ from ioa.protocol.team import Filling, TeamSpec
 def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:
     """Return who holds each role, in the order of the roles.
 
-    A role that names a pool is given to replicas that are online: to the owner first, then to who plays nothing yet and is least
-    busy. Roles that speak in one node are given to different replicas.
+    A role that names a pool is given to replicas that are online and know the policy, of which some may be of an older release: to
+    the owner first, then to who plays nothing yet and is least busy. Roles that speak in one node are given to different replicas.
 
     Args:
         team: What is cast.
@@ -33,6 +34,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
     needs = {one.role: one.members for one in found}
     if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
         raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
+    able = _Able(registry, team.policy.level)
     people = {role.name: role.human for role in team.policy.roles}
     apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
     for filling in team.fillings:
@@ -43,9 +45,7 @@ def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registr
         elif people[filling.role]:
             members = tuple([seat for seat in filling.agents if seat not in taken])
         else:
-            members = tuple(
-                [agent for name in filling.agents for agent in _of_name(name, filling.count, owner, taken, busy, registry)]
-            )
+            members = tuple([agent for name in filling.agents for agent in _of_name(name, filling.count, owner, taken, busy, able)])
         if len(members) < max(filling.count, len(filling.agents), 1):
             raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
         cast[filling.role] = tuple(dict.fromkeys(members))
@@ -94,10 +94,16 @@ def _apart(policy: Policy) -> Mapping[str, set[str]]:
     return beside
 
 
-def _of_name(
-    name: AgentId, count: int, owner: AgentId, taken: set[AgentId], busy: set[AgentId], registry: RegistryView
-) -> Sequence[AgentId]:
+class _Able(NamedTuple):
+    """Who lives, and from which level on it knows all that a policy holds."""
+
+    registry: RegistryView
+    level: int
+
+
+def _of_name(name: AgentId, count: int, owner: AgentId, taken: set[AgentId], busy: set[AgentId], able: _Able) -> Sequence[AgentId]:
     """Return the agent of this name, or as many replicas of the pool as are free; `taken` are not, since they play beside it."""
+    registry = able.registry
     known = registry.card(name)
     if known is not None and count == 1:
         return [] if name in taken else [name]  # whether it is there is asked of all members alike
@@ -109,6 +115,7 @@ def _of_name(
         if one.card.pool == PoolId(name)
         and registry.is_online(one.card.agent_id)
         and one.card.agent_id not in taken
+        and one.card.level >= able.level
         and may_draft(drafter, one.card)
     ]
 
@@ -123,4 +130,5 @@ def _why(filling: Filling, there: int) -> str:
     if filling.need:
         return f"discovery knows nobody for “{filling.need}”"
     wanted = f"{filling.count} replicas" if filling.count > 1 else "an agent or a free replica"
-    return f"{wanted} of {', '.join(filling.agents)} must be online and play in no node beside it, and there are {there}"
+    must = "must be online, know the policy and play in no node beside it"
+    return f"{wanted} of {', '.join(filling.agents)} {must}, and there are {there}"

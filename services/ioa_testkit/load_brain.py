@@ -90,7 +90,23 @@ _REVIEWED: TeamSpec = team_of(
 """Each number is a draft first, which the judge passes or not, and it chooses who speaks; it steps in with a hint, or has all begin
 anew. A person is asked, and only the judge hears it and the votes."""
 
-TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED}
+_FORKED: TeamSpec = team_of(
+    {
+        "team": "forked",
+        "leader": "judge",
+        "roles": {"first": POOL, "second": POOL, "judge": POOL},
+        "nodes": [
+            {"name": "begin", "roles": ["judge"], "opens": {"role": "judge", "say": "Let us tell."}, "max": 1,
+             "take": "all", "then": ["left", "right"]},
+            {"name": "left", "roles": ["first"], "max": 2, "writes": ["figures"], "then": "join"},
+            {"name": "right", "roles": ["second"], "max": 2, "writes": ["figures"], "then": "join"},
+            {"name": "join", "roles": ["judge"], "join": "all", "max": 1, "then": "end"},
+        ],
+    }
+)  # fmt: skip
+"""Two tell numbers one after the other, and write them down; the judge has the floor again when both are done."""
+
+TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED, "forked": _FORKED}
 """Who works at goals that a policy leads, by their kind."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
@@ -233,7 +249,8 @@ async def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discus
         past = [node for node in offered.go if node != "tell"]
         is_over = told >= puzzle.sights or "tell" not in offered.go
         return Discussion(content=_words(chance), go=past[0] if past and is_over else "tell")
-    return Discussion(content=now.observation if told < puzzle.sights and now.observation else _words(chance))
+    content = now.observation if told < puzzle.sights and now.observation else _words(chance)
+    return Discussion(content=content, writes=dict.fromkeys(offered.writes, content))
 
 
 def _chosen(offered: Offer, chance: random.Random) -> Decision:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from playwright.async_api import Page, Route, expect
 
 from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, written_key
 from ioa.protocol.ids import CommId
-from ioa.protocol.messages import Discussion
+from ioa.protocol.messages import AskUser, Discussion
 from ioa.protocol.team import team_of
 from ioa_testkit.planes import Plane
 from tests.browser.looking import LOOKS, PHONE, Looking
-from tests.browser.staging import DECIDED, OFFER, WRITER, Stage
+from tests.browser.staging import DECIDED, DESK, OFFER, WRITER, Stage
 from tests.integration.gateway.serving import SECRET, Door, key
 
 WORDS = "Yes, but two:\n\n  not three — “half” is enough. "
@@ -102,6 +104,30 @@ async def test_an_answer_lands_once_however_often_it_is_sent(looking: Looking, s
     await expect(page.locator(".floor-bar")).to_contain_text("has the floor")
     assert (lost, await _said(plane, room)) == ([201, 201], ["Yes."])
     assert [one for one in looking.complaints if "net::ERR" not in one] == []
+
+
+async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
+    """Who launched a goal is asked first in the list and in the room, sees what stands if nothing is said, and answers there."""
+    goal_id = await stage.launched()
+    room = await stage.opened(goal_id, WRITER)
+    until = datetime.now(UTC) + timedelta(minutes=30)
+    await stage.say(room, DESK, AskUser(text="In which language?", options=("English", "Danish"), default="English", until=until))
+    page = await looking.signed_in(url)
+    await page.goto(url)
+    mine = page.get_by_role("region", name="Waits for you")
+    await expect(mine).to_contain_text("analyst-desk asks you")
+    await mine.get_by_role("link", name="In which language?").click()
+    form = page.get_by_role("form", name="A question for you")
+    await expect(form).to_contain_text("then “English” stands")
+    await page.wait_for_timeout(200)
+    await looking.keep(page, "turn-question")
+    assert await looking.findings(page) == []
+    await form.get_by_role("radio", name="Danish").focus()
+    await page.keyboard.press("Space")
+    await page.keyboard.press("Control+Enter")
+    await expect(page.locator("#log")).to_contain_text("Danish")
+    await expect(page.locator(".floor-bar")).to_contain_text("analyst-desk has the floor")
+    assert looking.complaints == []
 
 
 async def _answer(page: Page, address: str) -> None:

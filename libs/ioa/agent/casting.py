@@ -14,6 +14,8 @@ _CONSIDERED = 10
 async def cast_needs(team: TeamSpec, tools: TeamTools) -> TeamLaunch | NobodyFits:
     """Ask discovery, once, who fits; each role gets agents that play in no other one, as long as there are such.
 
+    Who is of an older release than the policy plays in none.
+
     Raises:
         UnavailableError: Discovery does not answer.
     """
@@ -24,7 +26,7 @@ async def cast_needs(team: TeamSpec, tools: TeamTools) -> TeamLaunch | NobodyFit
     taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
     cast: list[Casting] = []
     for filling, hits in zip(wanted, found.by_need, strict=True):
-        fitting = [hit.card.agent_id for hit in hits.hits]
+        fitting = [hit.card.agent_id for hit in hits.hits if hit.card.level >= team.policy.level]
         chosen = sorted(fitting, key=lambda agent: agent in taken)[: filling.count]
         if len(chosen) < filling.count:
             return NobodyFits((filling.need,))

@@ -83,6 +83,8 @@ class ClientOptions:
     """How long a task's function may run whose author did not say."""
     grace: timedelta = timedelta(seconds=5)
     """How long a function that was told to stop keeps its slot; after that it is left behind."""
+    plans: bool = False
+    """Whether the agent plans a team, with a policy, for a goal that it leads and that was given none."""
     keep: timedelta = timedelta(days=1)
     """How long the agent's own memory keeps groups that have ended. Their logs are the record."""
     takeover: timedelta = timedelta(seconds=15)
@@ -118,7 +120,7 @@ class AgentClient:
         hooks, timeout = Hooks(agent, ports.store, self._hooked, ports.chat), options.task_timeout
         self._listening = hooks.listeners
         self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
-        self._leader = Leader(card, ports, session.session, options.reform_after)
+        self._leader = Leader(card, ports, session.session, options.reform_after, plans=options.plans)
         self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()

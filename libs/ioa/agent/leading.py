@@ -23,12 +23,13 @@ from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import AsksModel, Mission, NobodyFits, TeamLaunch, UndecidedError
+from ioa.ports.brain import AsksModel, Mission, NobodyFits, Plans, TeamLaunch, UndecidedError
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId, GoalName, SessionId
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Usage
 from ioa.telemetry import log_context
 
@@ -58,6 +59,8 @@ class _Leadership:
 
     meter: Meter = field(default_factory=Meter)
     team: TeamLaunch | None = None
+    planned: TeamSpec | None = None
+    is_planned: bool = False
     nobody: NobodyFits | None = None
     formations: int = 0
     failures: int = 0
@@ -75,6 +78,7 @@ class Leader:
         ports: Who forms the teams, where groups are launched, whom the agent has met, and when a goal's time is over.
         session: The process that leads.
         reform_after: How long to wait before a team is formed anew, since a member went away (longer each time) or agents are new.
+        plans: Whether it plans teams, with a policy, for goals that were given none.
     """
 
     def __init__(
@@ -83,12 +87,15 @@ class Leader:
         ports: AgentPorts,
         session: SessionId,
         reform_after: timedelta,
+        *,
+        plans: bool = False,
     ) -> None:
         self._card = card
         self._session = session
         self._brain, self._network = ports.brain, ports.network
         self._store, self._clock = ports.store, ports.clock
         self._reform_after = reform_after
+        self._planner = ports.brain if plans and isinstance(ports.brain, Plans) else None
         self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
         self._since = ports.clock.now()
         self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
@@ -208,6 +215,9 @@ class Leader:
             leadership.formations += 1
             return await cast_needs(goal.team, tools)
         mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
+        if (cast := await self._cast_planned(mission, tools, leadership)) is not None:
+            leadership.formations += 1
+            return cast
         try:
             with timed_decision("form_team"):
                 formed = await self._brain.form_team(mission, tools)
@@ -220,6 +230,24 @@ class Leader:
         leadership.nobody = formed if isinstance(formed, NobodyFits) else None
         count_decision("form_team", leadership.meter.decided_by)
         return formed
+
+    async def _cast_planned(self, mission: Mission, tools: BoundedTeamTools, leadership: _Leadership) -> TeamLaunch | None:
+        """Plan a team, once for each goal, and find who plays in it; None if there is no plan, or nobody for it."""
+        if self._planner is None:
+            return None
+        if not leadership.is_planned:
+            with timed_decision("plan"):
+                leadership.planned = await self._planner.plan(mission, tools)
+            leadership.is_planned = True
+            count_decision("plan", leadership.meter.decided_by)
+        if leadership.planned is None:
+            return None
+        cast = await cast_needs(leadership.planned, tools)
+        if isinstance(cast, TeamLaunch):
+            return cast
+        _log.info("plan_dropped", agent_id=self._card.agent_id, why=_nobody(cast))
+        leadership.planned = None
+        return None
 
     async def _launch(self, goal: Goal, team: TeamLaunch, leadership: _Leadership) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
@@ -240,7 +268,8 @@ class Leader:
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
             "cast": team.cast,
-            "policy": goal.policy,
+            "policy": goal.policy if leadership.planned is None else leadership.planned.policy.digest,
+            "team": leadership.planned,
         }
         request = validate(LaunchGroup, fields)
         try:

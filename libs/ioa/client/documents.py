@@ -5,7 +5,7 @@ The command line writes them as JSON, and so do services in front of the system.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -19,6 +19,7 @@ from ioa.group.requests import GroupSnapshot
 from ioa.group.state import (
     Asking,
     Assigned,
+    Awaiting,
     AwaitingAcks,
     ClosedTask,
     Ended,
@@ -40,6 +41,7 @@ from ioa.protocol.load import Load
 from ioa.protocol.model import Model
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.outcomes import Record
+from ioa.protocol.questions import Question
 from ioa.protocol.search import Hit, NeedHits, SearchResult, Why
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -128,6 +130,23 @@ class EndDocument(Model):
         )
 
 
+class AskedDocument(Model):
+    """A question that waits for an answer: of who has the floor, or of a task; `default` stands at `until`."""
+
+    task_id: TaskId | None
+    asker: AgentId
+    text: str
+    options: tuple[str, ...]
+    default: str
+    until: Instant
+
+    @classmethod
+    def of(cls, question: Question, asker: AgentId, task_id: TaskId | None) -> Self:
+        """Describe a question."""
+        asked = {name: getattr(question, name) for name in ("text", "options", "default", "until")}
+        return cls(task_id=task_id, asker=asker, **asked)
+
+
 class EntryDocument(Model):
     """An entry: what happened, and where its group stands since.
 
@@ -144,6 +163,7 @@ class EntryDocument(Model):
         forced: The limit that cut the discussion short, while its conclusion is to be stated.
         node: The number of the node of its policy in which the group stands; None in a free group.
         ended: How the group ended, if it has.
+        questions: What it asks out of the group, and what its tasks ask.
     """
 
     seq: int
@@ -167,6 +187,7 @@ class EntryDocument(Model):
     forced: ForcedReason | None
     node: int | None
     ended: EndDocument | None
+    questions: tuple[AskedDocument, ...]
 
     @classmethod
     def of(cls, stored: StoredEntry) -> Self:
@@ -197,7 +218,16 @@ class EntryDocument(Model):
             forced=state.forced,
             node=None if state.course is None else state.course.node,
             ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,
+            questions=tuple(_asked(state)),
         )
+
+
+def _asked(state: GroupState) -> Iterator[AskedDocument]:
+    if isinstance(state.stage, Awaiting):
+        yield AskedDocument.of(state.stage, state.stage.asker, None)
+    for task in state.open_tasks:
+        if task.question is not None:
+            yield AskedDocument.of(task.question, task.assignee, task.task_id)
 
 
 def _waits_for(stage: Stage) -> tuple[TaskId, ...]:

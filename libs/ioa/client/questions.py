@@ -87,6 +87,14 @@ class QuestionDocument(Model):
         return cls(goal_id=asked.goal.goal_id, user=asked.goal.user, **fields)
 
 
+def question_in_words(asked: OpenQuestion) -> str:
+    """Say what is asked, for who reads no form."""
+    who = f"Task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
+    lines = [f"{who} asks{f' the {asked.role}' if asked.role else ''}: {asked.text}"]
+    lines += [f"Answer one of {', '.join(asked.options)}."] if asked.options else []
+    return "\n".join((*lines, f"Until {asked.until:%Y-%m-%d %H:%M} UTC, then {asked.default}."))
+
+
 async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]:
     """Yield what waits for the user that asks, in groups that are open; for an admin that of all users."""
     owner = await _owner(system)

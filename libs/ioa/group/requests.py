@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ioa.errors import NotFoundError
-from ioa.group.events import EncodedEntry, Entry
+from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
@@ -18,8 +18,9 @@ from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, Goa
 from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.policy import MAX_ROLES, Casting
+from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.questions import Answer
+from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
@@ -56,14 +57,34 @@ class LaunchGroup(Instruction):
     ticket: ShownTicket = None
     """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
     policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
-    """The digest of the policy that the owner has read in its goal; group setup of a release without policies refuses it."""
+    """The digest of the policy that the owner has read in its goal, or planned; a release without policies refuses it."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
-    """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
+    """Who was found for the roles of the team that name a need; group setup fills the others."""
+    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+    """The team that the owner has planned for a goal that was given none."""
 
     @property
     def name(self) -> GoalName:
         """The goal."""
         return GoalName(self.user, self.goal_id)
+
+
+class InviteMember(Instruction):
+    """Have an agent join a group, as a member that has the floor wants. Asking again for the same is answered as the first time."""
+
+    comm_id: CommIdField
+    by: AgentIdField
+    """Who invites."""
+    turn: Annotated[int, Field(ge=1)]
+    """The turn for which it has the floor."""
+    agent_id: AgentIdField
+    """Who is to join."""
+    role: Name | None = None
+    """What it is to play under a policy."""
+    why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
+    """What it is to do."""
+    session: SessionIdField | None = None
+    """Which process asks; one that another process has taken the id from is refused."""
 
 
 class AbandonGoal(Instruction):

@@ -252,6 +252,7 @@ class Crew:
             settings.goals_at_once,
             settings.drain,
             task_timeout=settings.task_timeout,
+            plans=settings.plan_teams,
             keep=settings.agent_keep,
         )
 

@@ -36,6 +36,10 @@ class WorkerSettings(ProcessSettings):
         gt=timedelta(0),
         description="how long a task's function may run whose author did not say; for ever by default",
     )
+    plan_teams: bool = Field(
+        default=False,
+        description="plan a team with a policy for goals that an agent leads and that were given none, instead of a free group",
+    )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
     )

@@ -47,9 +47,9 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId, GoalName, PoolId
 from ioa.protocol.team import person_of
-from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message, reply_of
+from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, state_of
-from ioa_gateway.asked import asked_of, settled
+from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 
 _HISTORY = 500
@@ -219,7 +219,9 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
 
 
 async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
-    """Say what a person answers, once however often it is sent: the id of the message names it, in whichever turn it comes again.
+    """Say what a person, or the user of the goal, answers.
+
+    Of a person it is said once however often it is sent: the id of the message names it, in whichever turn it comes again.
 
     Raises:
         UnsupportedOperationError: Nothing in the task waits for its sender.
@@ -232,6 +234,9 @@ async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
         if await (await call.seat(person)).has_said(comm_id, key):
             return
     waiting = asked_of(call.caller, status)
+    if not waiting and (questions := questions_to(call.caller, status)):
+        await call.client.answer(questions[0].item, text_of_message(message))
+        return
     if not waiting:
         raise UnsupportedOperationError("The task waits for no message of yours.")
     seat = await call.seat(person_of(waiting[0].me))

@@ -75,7 +75,7 @@ def reply_of(message: Message, waits: Awaited) -> Reply:
     Raises:
         InvalidInputError: It is no answer.
     """
-    text = "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
+    text = text_of_message(message)
     given: dict[str, object] = {}
     for part in message.parts:
         if part.WhichOneof("content") == "data":
@@ -87,6 +87,11 @@ def reply_of(message: Message, waits: Awaited) -> Reply:
         return Reply(choose=text.strip())
     given.pop("seat", None)
     return Reply(**dict(validate(ReplyOrder, {"text": text, **given})))
+
+
+def text_of_message(message: Message) -> str:
+    """Return the texts of a message, as they are."""
+    return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
 
 
 def _as_written(value: object) -> object:

@@ -21,14 +21,16 @@ from a2a.types.a2a_pb2 import (
 )
 from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
+from pydantic import BaseModel
 
 from ioa.client.documents import told
+from ioa.client.questions import QuestionDocument, question_in_words
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import CommId
 from ioa_gateway.a2a.orders import CONTEXT
-from ioa_gateway.asked import asked_of
+from ioa_gateway.asked import asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
 from ioa_gateway.words import text_of
 
@@ -56,7 +58,7 @@ def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
     """Return where a goal stands, for a caller who may be asked something in it."""
     if status.result is not None:
         return _ENDED.get(status.result.reason, _FAILED)
-    if caller is not None and asked_of(caller, status):
+    if caller is not None and (asked_of(caller, status) or questions_to(caller, status)):
         return TaskState.TASK_STATE_INPUT_REQUIRED
     return TaskState.TASK_STATE_SUBMITTED if status.standing is None else TaskState.TASK_STATE_WORKING
 
@@ -103,7 +105,7 @@ class Telling:
 
     def updates(self, entry: Document) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
         """Tell of an entry, and of the files that it tells of."""
-        is_asked = self.caller is not None and self.caller.answers_for_any(entry["floor"])
+        is_asked = self.caller is not None and may_ask(self.caller, self.goal, entry)
         (self._asking.add if is_asked else self._asking.discard)(entry["comm_id"])
         state = TaskState.TASK_STATE_INPUT_REQUIRED if self._asking else TaskState.TASK_STATE_WORKING
         status = self._status(state, entry["at"], self.message(entry))
@@ -154,11 +156,14 @@ class Telling:
 
     def _standing(self, status: GoalStatus, at: str) -> TaskStatus:
         """Tell how a goal goes on: with what is asked of the caller, in words and as `GET /v1/seats` tells it."""
-        waits = [AwaitedDocument.of(one) for one in asked_of(self.caller, status)] if self.caller is not None else []
-        said = None
+        waits, said = list[tuple[str, BaseModel]](), None
+        if self.caller is not None:
+            waiting = map(AwaitedDocument.of, asked_of(self.caller, status))
+            waits += [(asked_in_words(one), one) for one in waiting]
+            waits += [(question_in_words(one), QuestionDocument.of(one)) for one in questions_to(self.caller, status)]
         if waits:
-            parts = [part for one in waits for part in (Part(text=asked_in_words(one)), Part(data=ParseDict(told(one), Value())))]
-            said = Message(**self._ids(), message_id=f"asked-{waits[0].item}", role=Role.ROLE_AGENT, parts=parts)
+            parts = [part for words, one in waits for part in (Part(text=words), Part(data=ParseDict(told(one), Value())))]
+            said = Message(**self._ids(), message_id=f"{self.goal.goal_id}-asks", role=Role.ROLE_AGENT, parts=parts)
         return self._status(state_of(status, self.caller), at, said)
 
     def _ending(self, result: GoalResult) -> TaskStatus:

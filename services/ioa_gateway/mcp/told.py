@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic import Field
 
+from ioa.client.questions import OpenQuestion, question_in_words
 from ioa.client.seat import Awaited
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
@@ -85,10 +86,10 @@ class Ended(Model):
 
 
 class Asks(Model):
-    """Something that is up to a person."""
+    """Something that is up to a person, or to the user of the goal."""
 
-    seat: Annotated[str, Field(description="whose answer it is; hand it to post")]
-    turn: Annotated[int, Field(description="hand it to post")]
+    item: Annotated[str, Field(description="what is asked; hand it to post")]
+    seat: Annotated[str | None, Field(description="the person who is asked, for post; null: the user of the goal is")]
     told: Annotated[str, Field(description="what is asked, in words")]
     options: tuple[str, ...]
     fields: Annotated[dict[str, str], Field(description="what goes into each field of the form")]
@@ -100,7 +101,13 @@ class Asks(Model):
         waits = AwaitedDocument.of(awaited)
         until = None if waits.until is None else waits.until.isoformat()
         told = asked_in_words(waits)
-        return cls(seat=waits.person, turn=waits.turn, told=told, options=waits.options, fields=waits.fields, until=until)
+        return cls(item=waits.item, seat=waits.person, told=told, options=waits.options, fields=waits.fields, until=until)
+
+    @classmethod
+    def of_user(cls, asked: OpenQuestion) -> Self:
+        """Describe what the user of a goal is asked."""
+        until = asked.until.isoformat()
+        return cls(item=asked.item, seat=None, told=question_in_words(asked), options=asked.options, fields={}, until=until)
 
 
 class Progress(Model):
@@ -111,7 +118,7 @@ class Progress(Model):
     lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
     after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
     result: Annotated[Ended | None, Field(description="how it ended; null while it has not")] = None
-    asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for")] = ()
+    asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for, or the user")] = ()
     next: str = ""
 
     @classmethod
@@ -121,7 +128,7 @@ class Progress(Model):
         entries: Sequence[StoredEntry],
         after: int,
         before: Mapping[CommId, GroupState],
-        asks: Sequence[Awaited],
+        asks: Sequence[Asks],
     ) -> Self:
         """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
 
@@ -138,7 +145,6 @@ class Progress(Model):
             lines += said
             after = stored.seq
         ended = None if status.result is None else Ended.of(status.result)
-        waiting = tuple(map(Asks.of, asks))
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
             goal_id=status.record.goal.goal_id,
@@ -146,8 +152,8 @@ class Progress(Model):
             lines=tuple(lines),
             after=after,
             result=ended,
-            asks=waiting,
-            next=_ANSWER if waiting and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
+            asks=tuple(asks),
+            next=_ANSWER if asks and not has_more else goes_on and f"{goes_on} Call wait again, with this `after`.",
         )
 
 

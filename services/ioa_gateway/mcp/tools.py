@@ -14,14 +14,14 @@ from pydantic import BaseModel, Field
 
 from ioa.client.seat import Reply
 from ioa.distribution import installed_version
-from ioa.errors import IoaError, NotFoundError
+from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
-from ioa_gateway.asked import asked_of, settled
+from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
-from ioa_gateway.mcp.told import MOST_ENTRIES, FoundAgent, FoundAgents, Progress, Started, Status
+from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, Progress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE
 from ioa_gateway.routes.seats import ReplyOrder
 
@@ -137,8 +137,8 @@ async def get_status(context: Context, goal_id: GoalIdArgument) -> Status:
 async def post(
     context: Context,
     goal_id: GoalIdArgument,
-    seat: Annotated[str, Field(description="whose answer it is, as wait says")],
-    turn: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="in which turn, as wait says")],
+    item: Annotated[str, Field(description="what is answered, as wait says")],
+    seat: Annotated[str | None, Field(description="whose answer it is, as wait says; null is the user of the goal")] = None,
     text: Annotated[str, Field(description="the words of that person, as they are")] = "",
     choose: Annotated[str | None, Field(description="one of the options")] = None,
     fields: Annotated[dict[str, str] | None, Field(description="what is filled in")] = None,
@@ -146,10 +146,15 @@ async def post(
 ) -> Progress:
     """Answer in a group in the name of a person who was asked and has told you what. Sent again, it is the same answer."""
     with _told():
-        call = _call(context, Scope.GOALS_READ, Scope.SEATS)
+        call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE if seat is None else Scope.SEATS)
         name = await call.goal(None, goal_id)
+        if item.partition(".")[0] != name.comm_id:
+            raise InvalidInputError(f"{item!r} is nothing that this goal asks.", hint="Call wait, and hand on `item`.")
+        if seat is None:
+            await call.client.answer(item, choose or text)
+            return await _progress(call, name, 0, 0)
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-        await (await call.seat(seat)).answer(f"{name.comm_id}.{turn}", Reply(**dict(reply)))
+        await (await call.seat(seat)).answer(item, Reply(**dict(reply)))
         return await _progress(call, name, 0, 0)
 
 
@@ -216,6 +221,7 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     status = await call.client.goal(name)
     entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
     before = await call.client.state(name, at=after) if after and entries else {}
-    progress = Progress.of(status, entries, after, before, asked_of(call.caller, status))
+    asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
+    progress = Progress.of(status, entries, after, before, asks)
     call.keyring.check(call.caller)
     return progress

@@ -19,7 +19,7 @@ from ioa.adapters.nats.tail import NatsTail, TailHeld, TailPage, TailRecord
 from ioa.beside import beside
 from ioa.errors import IoaError, NotFoundError, UnavailableError
 from ioa.group.state import GroupState
-from ioa.ports.group_log import StoredEntry
+from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.ports.system_client import SystemClient
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.goals import GoalResult
@@ -203,7 +203,10 @@ class Tail:
         """Return where a group stood before an entry."""
         if state.comm_id in self._stood:
             return self._stood[state.comm_id]
-        page = await self._system.entries_before(state.comm_id, before=seq, limit=1)
+        try:
+            page = await self._system.entries_before(state.comm_id, before=seq, limit=1)
+        except UnreadableEntryError:
+            page = []
         return _Stood(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Stood("", 0)
 
     async def _bearing(self, hooks: Sequence[Webhook], name: GoalName) -> Sequence[Webhook]:

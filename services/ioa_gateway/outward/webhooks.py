@@ -31,7 +31,7 @@ _AT_ONCE = 4
 _SOON = timedelta(seconds=1)
 _GONE, _OK = 410, range(200, 300)
 _NEW = timedelta(seconds=10)
-"""How young a notice is whose webhook a lagging replica of the store may not know yet."""
+"""How young a notice is whose webhook, or result, a lagging replica of a stream may not know yet."""
 
 _log = structlog.get_logger(__name__)
 
@@ -85,7 +85,7 @@ class Webhooks:
             raise NotYetError("This webhook is being told other things.", retry_after=_SOON)
         self._busy[hook.webhook_id] += 1
         try:
-            why = await self._tell(hook, notice)
+            why = await self._tell(hook, notice, age)
         finally:
             self._busy[hook.webhook_id] -= 1
             if not self._busy[hook.webhook_id]:
@@ -100,9 +100,9 @@ class Webhooks:
             return
         raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
 
-    async def _tell(self, hook: Webhook, notice: Notice) -> str:
+    async def _tell(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
         """Post, and return why it failed; empty if it did not."""
-        body = await self._body(notice)
+        body = await self._body(notice, age)
         now = self._now()
         headers = {
             "webhook-id": notice.message_id,
@@ -122,12 +122,14 @@ class Webhooks:
         posts.labels("delivered" if status in _OK else "failed").inc()
         return "" if status in _OK else f"The answer was {status}."
 
-    async def _body(self, notice: Notice) -> bytes:
+    async def _body(self, notice: Notice, age: timedelta) -> bytes:
         data: dict[str, Any] = told(notice)
         for one in ("webhook_id", "message_id", "event", "at"):
             del data[one]
         if notice.event is HookEvent.ENDED:
             result = await self._goals.result(GoalName(notice.user, notice.goal_id))
+            if result is None and age < _NEW:
+                raise NotYetError("The result is not known here yet.", retry_after=_SOON)
             del data["seq"]
             data["result"] = None if result is None else told(ResultDocument.of(result))
         message = {"type": f"goal.{notice.event}", "timestamp": notice.at.isoformat().replace("+00:00", "Z"), "data": data}

@@ -121,7 +121,7 @@ async function begin() {
   denied = null;
   app.isIn = app.who !== null;
   if (!app.isIn) return draw();
-  if (app.who.scopes.some((scope) => scope.startsWith("seats:"))) app.turns ??= (await import("./turns.js")).openTurns(app);
+  if (app.who.scopes.some((scope) => /^seats:|^goals:write/.test(scope))) app.turns ??= (await import("./turns.js")).openTurns(app);
   route(false);
   lookAround();
 }

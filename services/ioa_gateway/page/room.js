@@ -46,8 +46,25 @@ function said(entry, add, turn) {
         go: body.go ?? "",
         fields: body.fields ?? {},
       });
+      for (const [name, text] of Object.entries(body.writes ?? {})) say("writes", text ? `${name}: ${text}` : name);
       break;
+    case "ASK_USER":
+      say("question", body.text, "plain", { choices: body.options, stands: body.default, by: minute(body.until) });
+      break;
+    case "TASK_QUESTION":
+      say("question", body.text, "plain", { task: body.task_id, choices: body.options, stands: body.default, by: minute(body.until) });
+      break;
+    case "question_answered":
+      add(body.by, "answer", body.answer, "plain", { task: body.task_id ?? "" });
+      return;
+    case "subgroup_asked":
+      add(NOBODY, "question", `${body.subgroup} asks: ${body.question.text}`, "plain", { task: body.task_id });
+      return;
     case "DECISION":
+      if (body.task_id) {
+        say("answer", body.choice + (body.content ? `: ${body.content}` : ""), "plain", { task: body.task_id });
+        break;
+      }
       say("decision", body.content, "plain", { go: [body.choice, ...(body.members ?? [])].join(" ") });
       break;
     case "SYNC_TASK_ASSIGNMENT":
@@ -97,6 +114,9 @@ function said(entry, add, turn) {
       return;
     case "member_lost":
       add(NOBODY, "lost", `${body.agent_id} is gone: its lease ran out`, "bad");
+      return;
+    case "member_joined":
+      add(NOBODY, "joined", `${body.by} invites ${body.card.agent_id}${body.role ? ` as ${body.role}` : ""}${body.why ? `: ${body.why}` : ""}`, "good");
       return;
     case "member_returned":
       add(NOBODY, "returned", `${body.agent_id} is back`, "good");
@@ -171,7 +191,10 @@ function followed(before, entry, add) {
 
 function afterTimer(before, after, add) {
   const floor = after.floor;
-  if (floor.length && before.floor.length && floor.join() !== before.floor.join()) {
+  const waits = (entry, task) => (entry.questions ?? []).find((one) => one.task_id === task);
+  if (waits(before, null) && !waits(after, null)) {
+    add(NOBODY, "timer", `nobody answered in time: ${waits(before, null).default} stands`, "bad");
+  } else if (floor.length && before.floor.length && floor.join() !== before.floor.join()) {
     const gone = before.floor.filter((agent) => !floor.includes(agent));
     const silent = gone.length ? gone : before.floor;
     const have = floor.length === 1 ? "has" : "have";
@@ -181,11 +204,18 @@ function afterTimer(before, after, add) {
   }
   for (const task of after.tasks) {
     const earlier = before.tasks.find((one) => one.task_id === task.task_id);
+    const asked = waits(before, task.task_id);
+    if (asked && !waits(after, task.task_id) && task.status === "open") {
+      add(NOBODY, "timer", `${task.task_id}: nobody answered in time: ${asked.default} stands`, "bad", { task: task.task_id });
+    }
     if (task.suspect && earlier?.status === "open" && !earlier.suspect) {
       add(NOBODY, "timer", `${task.task_id} of ${task.assignee}: no sign of life`, "quiet", { task: task.task_id });
     }
   }
 }
+
+/** A time in UTC, to the minute. */
+const minute = (at) => new Date(at).toISOString().slice(0, 16).replace("T", " ");
 
 const were = (agents) => (agents.length === 1 ? "was" : "were");
 
@@ -215,6 +245,12 @@ function textsOf(row) {
       const filled = Object.entries(row.fields).map(([name, value]) => `${name} = ${written(value)}`).join(", ");
       return [to + row.text + (filled ? ` [${filled}]` : "")];
     }
+    case "question": {
+      const chosen = row.choices?.length ? ` (${row.choices.join(" | ")})` : "";
+      return [`${row.task ? `${row.task}: ` : ""}${row.text}${chosen}${row.stands ? `; ${row.stands} stands from ${row.by} UTC on` : ""}`];
+    }
+    case "answer":
+      return [row.task ? `${row.task}: ${row.text}` : row.text];
     case "decision":
     case "pass":
       return [row.text ? `${row.go}: ${row.text}` : row.go];
@@ -361,6 +397,7 @@ const markOf = (entry, rows) => ({
   waits: entry.waits_for,
   node: entry.node,
   budget: entry.budget,
+  questions: entry.questions ?? [],
 });
 
 function noteTasks(room, entry) {

@@ -1,4 +1,4 @@
-// What waits for whoever looks at the page, as a person in teams; loaded for who has a key of a seat. It is asked for when a goal that
+// What waits for whoever looks at the page, as a person in teams or as the user of goals; loaded for who may answer. It is asked for when a goal that
 // is followed has moved, and now and then. What draws a turn is loaded when the first one waits.
 import { ask } from "./api.js";
 
@@ -16,8 +16,8 @@ export function openTurns(app) {
     draw: (comm) => (drawn && turns.in(comm) ? drawn(app, turns.in(comm)) : null),
     in: (comm) => turns.list.find((one) => one.comm_id === comm) ?? null,
     isMine: (goal) => turns.list.some((one) => one.goal_id === goal.goal_id && (one.user ?? "") === (goal.user ?? "")),
-    /** Look again if a group that has moved asks people, or has asked whoever looks. */
-    moved: (comm, floor) => (floor.some((agent) => agent.startsWith("human-")) || turns.in(comm)) && look(),
+    /** Look again if a group that has moved asks people or its user, or has asked whoever looks. */
+    moved: (comm, floor, isAsking) => (isAsking || floor.some((agent) => agent.startsWith("human-")) || turns.in(comm)) && look(),
     /** What was answered does not wait any more. */
     take(waits) {
       taken.add(keyOf(waits));
@@ -34,8 +34,12 @@ export function openTurns(app) {
     while (isStale && app.isIn) {
       isStale = false;
       try {
-        const { waiting } = await ask("/seats");
-        turns.list = waiting.filter((one) => !taken.has(keyOf(one)));
+        const may = (scope) => app.who.scopes.some((one) => one.startsWith(scope));
+        const [{ waiting }, { questions }] = await Promise.all([
+          may("seats:") ? ask("/seats") : { waiting: [] },
+          may("goals:write") && may("goals:read") ? ask("/questions") : { questions: [] },
+        ]);
+        turns.list = [...waiting, ...questions].filter((one) => !taken.has(keyOf(one)));
       } catch (problem) {
         if (problem.status === 401) app.failed(problem);
       }
@@ -52,4 +56,4 @@ export function openTurns(app) {
   return turns;
 }
 
-export const keyOf = (waits) => `${waits.as}|${waits.item}`;
+export const keyOf = (waits) => `${waits.as ?? ""}|${waits.item}`;

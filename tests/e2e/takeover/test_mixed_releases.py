@@ -1,4 +1,4 @@
-"""Releases beside each other, in the middle of an upgrade: a goal with a team waits for who knows its policy."""
+"""Releases beside each other, in the middle of an upgrade: goals with teams wait for who knows their policies, and none is lost."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import asyncio
 import os
 import sys
 import tarfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from nats.aio.client import Client
 
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
@@ -23,17 +24,19 @@ from ioa_testkit.load_worker import environment_of
 from ioa_testkit.oracle import answer_to
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
-from tests.rig.fleet import WORKERS, agents_of, open_fleet
+from tests.rig.evidence import without_result
+from tests.rig.fleet import ROSTER, WORKERS, agents_of, open_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_BEFORE_POLICIES = Path(__file__).parents[2] / "data" / "takeover" / "ioa-c14225c.tar.xz"
+_ARCHIVES = Path(__file__).parents[2] / "data" / "takeover"
+_BEFORE_POLICIES, _BEFORE_FORKS = _ARCHIVES / "ioa-c14225c.tar.xz", _ARCHIVES / "ioa-ce2d69bb.tar.xz"
 _OLD, _NEW = WORKERS
 _WITHIN = timedelta(seconds=40)
 
 
 class Older:
-    """Processes of a release that knows tickets and users, and no policies."""
+    """Processes of an older release."""
 
     def __init__(self, code: Path, log: Path, env: Mapping[str, str]) -> None:
         self._code = code
@@ -90,3 +93,42 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
     assert (results[told].reason, "upgrade it" in results[told].content, opened) == (Reason.NO_AGENT, True, None)
     assert (results[waits].reason, results[waits].content) == (Reason.CONCLUDED, answer_to(f"load led {waits}"))
     assert check(replace(evidence, absences=None)) == []  # whoever knows no policies is as good as away
+
+
+async def test_routers_and_agents_of_two_releases_work_side_by_side(nats_server: NatsServer, tmp_path: Path) -> None:
+    """Beside an older router and older agents goals come to their answers, those with a newer policy by the newer ones.
+
+    An older router takes part in what it knows, also alone, and leaves alone what it does not, until a newer one is back.
+    """
+    with tarfile.open(_BEFORE_FORKS) as archive:
+        await asyncio.to_thread(archive.extractall, tmp_path / "code", filter="data")
+    folder = tmp_path / "fleet"
+    old_worker = environment_of(agents_of(_OLD), ROSTER, folder / "agents", folder / f"{_OLD}.jsonl")
+    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    kinds = ("led", "forked", "talk", "mixed")
+    async with (
+        open_fleet(nats_server.url, folder, QUICK) as fleet,
+        older.running("ioa_router"),
+        older.running("ioa_testkit.load_worker", old_worker),
+    ):
+        await fleet.start("registry-0", "groups-0", "router-0", _NEW)
+        await fleet.until_online()
+        for number in range(3):
+            for kind in kinds:
+                await fleet.publish(GoalId(f"{kind}-{number}"), kind)
+        await eventually(lambda: _all_open(fleet.client, [GoalId(f"forked-{number}") for number in range(3)]), within=_WITHIN)
+        await fleet.kill("router-0")
+        await fleet.publish(GoalId("alone"), "led")  # the older router leads it by itself
+        await eventually(lambda: without_result(fleet.client, [GoalId("alone")]), lambda left: not left, within=_WITHIN)
+        await fleet.start("router-0")
+        evidence = await fleet.evidence()
+    results = {result.goal_id: (result.reason, result.content) for result in evidence.results}
+    answers = {f"{kind}-{number}": answer_to(f"load {kind} {kind}-{number}") for kind in kinds for number in range(3)}
+    answers["alone"] = answer_to("load led alone")
+    assert results == {GoalId(goal_id): (Reason.CONCLUDED, answer) for goal_id, answer in answers.items()}
+    assert check(evidence) == []
+
+
+async def _all_open(client: Client, goals: Sequence[GoalId]) -> bool:
+    log = NatsGroupLog(client)
+    return all([await log.last(GoalName(LOCAL, goal_id).comm_id) is not None for goal_id in goals])

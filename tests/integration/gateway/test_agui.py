@@ -10,7 +10,7 @@ from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -20,7 +20,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, TASK, Members
+from tests.contract.system_client.members import ADA, BOB, Members
 
 EVENT: TypeAdapter[Any] = TypeAdapter(Event)
 ASKED = RunAgentInput(
@@ -64,9 +64,9 @@ async def test_a_run_is_a_goal(http: httpx.AsyncClient, plane: Plane, members: M
         room = (await members.launch(GoalId(goals[0]["goal_id"]))).state.comm_id
         await members.say(ADA, Discussion(content="You?", next_speaker=BOB), room)
         await members.say(BOB, Discussion(content="You.", next_speaker=ADA), room)
-        task = TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count.")
+        task = TaskSpec(task_id=TaskId("t3-1"), assignee=BOB, task_desc="Count.")
         await members.say(ADA, SyncTaskAssignment(tasks=(task,)), room)
-        await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."), room)
+        await members.say(BOB, InformTaskResult(task_id=task.task_id, task_conclusion="Ten."), room)
         await members.conclude(ADA, "Ten.", room)
     seen = run.result()
     text = ["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"]

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -17,9 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import GoalId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, TASK, Members
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
@@ -222,7 +222,7 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
         posted = {
             "goal_id": GOAL,
             "seat": "anna",
-            "turn": asks["turn"],
+            "item": asks["item"],
             "text": "Yes.",
             "choose": "ask",
             "fields": {"agrees": "yes"},
@@ -239,3 +239,40 @@ async def test_a_person_answers_through_its_assistant(plane: Plane, http: httpx.
     async with speaking(http) as client:
         assert (await called(client, "wait", goal_id=GOAL, seconds=0))["asks"] == []
         assert (await client.call_tool("post", posted)).is_error
+
+
+async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
+    """What a group asks the user of its goal is told and answered by HTTP, MCP and A2A, each question once."""
+    await plane.client.launch(order())
+    await members.launch()
+    path = f"/groups/{ROOM}/answer"
+
+    async def ask(text: str) -> int:
+        until = datetime.now(UTC) + timedelta(minutes=30)
+        await members.say(ADA, AskUser(text=text, options=("yes", "no"), default="no", until=until))
+        [waits] = (await http.get("/questions")).json()["questions"]
+        assert (waits["text"], waits["kind"], waits["default"]) == (text, "question", "no")
+        return int(waits["item"].split(".")[-1])
+
+    turn = await ask("One?")
+    told = [await http.post(path, json={"turn": turn, "answer": answer}) for answer in ("perhaps", "yes", "yes", "no")]
+    assert [one.status_code for one in told] == [422, 200, 200, 409]
+    assert [(await http.post(path, json={**one, "answer": "yes"})).status_code for one in ({}, {"task_id": "t1"})] == [422, 422]
+    async with speaking(http) as client:
+        await ask("Two?")
+        [asks] = (await called(client, "wait", goal_id=GOAL, seconds=30))["asks"]
+        assert (asks["seat"], asks["options"]) == (None, ["yes", "no"])
+        assert (await called(client, "post", goal_id=GOAL, item=asks["item"], choose="yes"))["asks"] == []
+        assert (await client.call_tool("post", {"goal_id": GOAL, "item": "other.2", "text": "yes"})).is_error
+    await ask("Three?")
+    url = str(http.base_url).removesuffix("/v1/") + "/a2a/network"
+    version = {"A2A-Version": "1.0"}
+    task = (await http.get(f"{url}/tasks/{GOAL}", headers=version)).json()
+    assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert "Three?" in task["status"]["message"]["parts"][0]["text"]
+    message = {"messageId": "m", "taskId": GOAL, "role": "ROLE_USER", "parts": [{"text": "yes"}]}
+    sent = {"message": message, "configuration": {"returnImmediately": True}}
+    answered = await http.post(f"{url}/message:send", json=sent, headers=version)
+    assert answered.json()["task"]["status"]["state"] == "TASK_STATE_WORKING"
+    said = (await http.get(f"/goals/{GOAL}/entries")).json()["entries"]
+    assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == ["yes"] * 3

@@ -20,7 +20,9 @@ from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools, Undecide
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Register
+from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
@@ -57,20 +59,41 @@ class Modelled(Costly):
     model, answers, failures, patience = "large", 0, 1, timedelta(minutes=1)
 
 
+class Planner(Costly):
+    """Plans a team, too."""
+
+    def __init__(self, plan: TeamSpec | None, *teams: TeamLaunch) -> None:
+        super().__init__(*teams)
+        self.plan_of = plan
+        self.planned = 0
+
+    async def plan(self, mission: Mission, _tools: TeamTools) -> TeamSpec | None:
+        """Spend, and give the plan."""
+        mission.meter.add(SPENT)
+        self.planned += 1
+        return self.plan_of
+
+
+def pair(**worker: object) -> TeamSpec:
+    """A team of the leader and a worker."""
+    roles = {"lead": {"agent": LEAD}, "worker": worker or {"agent": WORKER}}
+    return team_of({"team": "pair", "roles": roles, "nodes": [{"name": "talk", "roles": ["lead", "worker"], "max": 2}]})
+
+
 class Desk:
     """A leader, and a network with its members and a goal on record."""
 
-    def __init__(self, brain: Costly) -> None:
+    def __init__(self, brain: Costly, *, plans: bool = False) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
         ports = AgentPorts(self.network, MemoryStore(), self.clock, RandomIds(), brain)
-        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0))
+        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0), plans=plans)
         self.deliveries = 0
 
-    async def open(self, *members: AgentCard, goal: Goal = GOAL) -> None:
+    async def open(self, *members: AgentCard, goal: Goal = GOAL, lead: AgentCard | None = None) -> None:
         """Have members join and a goal accepted."""
         self.goal = goal
-        for member in (card(LEAD), *members):
+        for member in (lead or card(LEAD), *members):
             await self.network.register(Register(card=member, session=session("s-lead") if member.agent_id == LEAD else None))
         await self.network.offer(goal)
 
@@ -349,3 +372,47 @@ async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers() -> None:
         [UnavailableError, UnavailableError, type(None)],
         Reason.MODEL_UNAVAILABLE,
     )
+
+
+KNOWING = card(WORKER, level=LEVEL)
+
+
+async def _led_by(brain: Planner, *, plans: bool = True, goal: Goal = GOAL) -> GroupLaunched:
+    """How the group of a goal begins that was offered once."""
+    desk = Desk(brain, plans=plans)
+    await desk.open(KNOWING, goal=goal, lead=card(LEAD, level=LEVEL))
+    assert await desk.deliver() is None
+    return await desk.launched()
+
+
+async def test_a_team_is_planned_for_a_goal_without_one() -> None:
+    """Its policy leads the group, its roles are filled, and what planning has cost is charged to the goal."""
+    brain = Planner(pair())
+    launched = await _led_by(brain)
+    assert (launched.charter.policy, launched.usage, brain.planned) == (pair().policy, SPENT, 1)
+    assert [(one.role, one.members) for one in launched.charter.cast] == [("lead", (LEAD,)), ("worker", (WORKER,))]
+
+
+async def test_who_does_not_plan_forms_a_team() -> None:
+    """Nor does anybody whose goal needs no plan, or who finds nobody for it: members are chosen as ever."""
+    nobody = pair(need="sings in Klingon", count=9)
+    for plan, plans, planned in ((pair(), False, 0), (None, True, 1), (nobody, True, 1)):
+        brain = Planner(plan, TeamLaunch(members=(WORKER,)))
+        launched = await _led_by(brain, plans=plans)
+        assert (launched.charter.policy, brain.planned, len(brain.missions)) == (None, planned, 1)
+
+
+async def test_a_given_team_is_not_planned_again() -> None:
+    """Whoever gives one has decided."""
+    brain = Planner(pair())
+    given = pair().model_copy(update={"team": "given"})
+    launched = await _led_by(brain, goal=GOAL.model_copy(update={"team": given}))
+    assert (launched.charter.policy, brain.planned) == (given.policy, 0)
+
+
+async def test_nobody_is_planned_in_who_was_not_asked() -> None:
+    """A person is put into teams by who writes them, and never by an agent."""
+    desk = Desk(Planner(pair(human="anna")), plans=True)
+    await desk.open(KNOWING, lead=card(LEAD, level=LEVEL))
+    assert await desk.deliver() is None
+    assert "has planned people in (worker), whom nobody has asked" in (await desk.result()).content

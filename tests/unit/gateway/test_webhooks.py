@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from ioa.errors import InvalidInputError
-from ioa.protocol.webhooks import signature_of, written_secret
+from ioa.adapters.nats.queues import Delivery
+from ioa.errors import InvalidInputError, NotYetError, UnavailableError
+from ioa.protocol.api_keys import KeyId
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, WebhookId, signature_of, written_secret
+from ioa.protocol.webhooks import Webhook as Hook
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.memory_delivery import MemoryDeadLetters
+from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.posting import Posting, check_url, is_public
-from ioa_gateway.outward.webhooks import again_after
+from ioa_gateway.outward.webhooks import Webhooks, again_after
 
 SECRET = written_secret(b"told to the receiver alone, once")
 
@@ -67,3 +77,83 @@ def test_a_webhook_is_a_plain_url(url: str) -> None:
     """What is no URL of HTTP, or bears a password, is refused."""
     with pytest.raises(InvalidInputError):
         check_url(url)
+
+
+class _Told:
+    """Delivers one notice of a phase or an end, of a given age, to a receiver that answers as is said."""
+
+    def __init__(self, status: int = 200, *, lets_in: bool = True) -> None:
+        self.store, self.dead, self.posted = MemoryWebhooks(), MemoryDeadLetters(), list[str]()
+
+        async def post(_url: str, _body: bytes, headers: dict[str, str]) -> int:
+            self.posted.append(headers["webhook-id"])
+            return status
+
+        async def key(_key_id: str) -> bool:
+            return lets_in
+
+        async def result(_name: object) -> None:
+            """Tell, as a replica that lags does, that there is none."""
+
+        goals: Any = SimpleNamespace(result=result)
+        posting: Any = SimpleNamespace(post=post)
+        self._webhooks = Webhooks(self.store, goals, self.dead, posting, key, lambda: NEW_YEAR)
+
+    async def made(self) -> _Told:
+        """Make the webhook."""
+        hook = Hook(
+            webhook_id=WebhookId("one"),
+            user=LOCAL,
+            key_id=KeyId("web"),
+            url="https://example.com",
+            events=("ended",),
+            secret=SECRET,
+            created_at=NEW_YEAR,
+            since=StreamEnds(results=0, log=0),
+        )
+        await self.store.put(hook)
+        return self
+
+    async def of(self, age: timedelta, event: HookEvent = HookEvent.PHASE) -> None:
+        """Deliver."""
+        notice = Notice(
+            webhook_id=WebhookId("one"),
+            message_id="g-1",
+            event=event,
+            at=NEW_YEAR,
+            user=LOCAL,
+            goal_id=GoalId("g"),
+            comm_id=CommId("room"),
+        )
+        delivery = Delivery("ioa.v1.hook.one", encode(notice), {}, 1, "IOA_HOOKS/1", 1, NEW_YEAR - age)
+        await self._webhooks.work(delivery)
+
+
+async def test_what_a_lagging_replica_does_not_know_is_waited_for() -> None:
+    """A webhook or a result that was stored a moment ago may be missing where it is read; later it is taken for gone."""
+    told = _Told()
+    with pytest.raises(NotYetError):
+        await told.of(timedelta(seconds=1))
+    await told.of(timedelta(minutes=1))
+    await told.made()
+    with pytest.raises(NotYetError):
+        await told.of(timedelta(seconds=1), HookEvent.ENDED)
+    await told.of(timedelta(minutes=1), HookEvent.ENDED)
+    assert told.posted == ["g-1"]
+
+
+async def test_a_webhook_ends_with_its_key_and_with_410() -> None:
+    """Nothing is sent by the key of nobody; a receiver that is gone for good is told nothing more."""
+    revoked, gone = await _Told(lets_in=False).made(), await _Told(410).made()
+    for told in (revoked, gone, gone):
+        await told.of(timedelta(minutes=1))
+    assert (revoked.posted, gone.posted, list(await gone.store.all())) == ([], ["g-1"], [])
+
+
+async def test_what_nobody_takes_for_a_day_is_a_dead_letter() -> None:
+    """Until then it comes back, later each time."""
+    told = await _Told(500).made()
+    with pytest.raises(UnavailableError, match="answer was 500") as again:
+        await told.of(timedelta(seconds=6))
+    await told.of(timedelta(days=1))
+    assert (again.value.retry_after, [letter.reason.value for letter in told.dead.letters]) == (timedelta(seconds=25), ["webhook"])

@@ -19,7 +19,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
-from ioa.protocol.messages import Discussion
+from ioa.protocol.messages import Decision, Discussion, Payload
 from ioa.protocol.policy import Policy
 from tests.unit.group.scenario import Scenario, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
@@ -78,6 +78,10 @@ def _words(event: Event) -> str:
 
 
 def _with_other_words(event: Event) -> Event:
+    if isinstance(event, Said) and isinstance(event.message.payload, Decision) and event.message.payload.content:
+        decided = event.message.payload  # a hint, or why a draft is rejected
+        payload: Payload = decided.model_copy(update={"content": f"canary {decided.content}"})
+        return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
     if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
         return event
     message, words = event.message, event.message.payload.content

@@ -64,6 +64,15 @@ async def test_a_role_without_a_free_replica_is_named() -> None:
         cast(plane, team({"pro": {"need": "sums"}}))
 
 
+async def test_replicas_of_an_older_release_are_passed_over() -> None:
+    """In the middle of an upgrade a pool has some of each; those that know the policy play."""
+    plane, both = Plane(), team({"pro": "debater", "con": "debater"})
+    await pool(plane, "debater", 2, level=POLICIES - 1)
+    for name in ("new-1", "new-2"):
+        await plane.registry.register(Register(card=card(name, pool="debater", level=LEVEL)))
+    assert cast(plane, both, owner="new-2") == {"pro": ("new-2",), "con": ("new-1",)}
+
+
 async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
     """A debate with itself is hardly ever meant."""
     plane = Plane()

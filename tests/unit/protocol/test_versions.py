@@ -34,7 +34,7 @@ def _changed(data: bytes, *path: str, version: object) -> bytes:
 CASES: list[tuple[type[Model], bytes, tuple[str, ...], int]] = [
     (Entry, ENTRY.data, (), 7),
     (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 7),
-    (Message, encode(MESSAGE), ("header",), 3),
+    (Message, encode(MESSAGE), ("header",), 4),
 ]
 
 

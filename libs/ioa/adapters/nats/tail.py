@@ -19,7 +19,7 @@ from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
-from ioa.errors import IoaError
+from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
@@ -105,8 +105,8 @@ class NatsTail:
         for message in page.messages:
             try:
                 found.append((message.seq, decode_result(message.data)))
-            except IoaError:
-                continue  # of whoever wrote that nobody was told an end, either
+            except (InvalidInputError, PayloadTooLargeError):
+                continue  # nobody can read it, whatever his version
         return TailPage(found, (), page.messages[-1].seq if page.messages else after)
 
     async def entries(self, after: int) -> TailPage:

@@ -25,8 +25,11 @@ function words(room, mark, tasks) {
       return { kind: "", icon: "branch", text: html`<b>${floor}</b> is asked to decide` };
     case "concluding":
       return { kind: "", icon: "end", text: html`<b>${floor}</b> has to conclude` };
-    case "paused":
+    case "paused": {
+      const asked = mark.questions.find((one) => one.task_id === null);
+      if (asked) return { kind: "paused", icon: "wait", text: html`<b>${asked.asker}</b> waits for an answer; “${asked.default}” stands if nobody gives one` };
       return { kind: "paused", icon: "wait", text: html`<b>Paused</b> until ${mark.waits.join(", ")} ${mark.waits.length === 1 ? "is" : "are"} closed; nobody has the floor` };
+    }
     case "assigned":
       return { kind: "tasked", icon: "sync", text: html`<b>${several(open.length, "task")} under way</b>: ${mark.waits.join(", ")}; the discussion waits` };
     case "handing":

@@ -30,7 +30,7 @@ export const goals = {
       end = follow(() => "/events?list=true", 0, {
         goal: (row) => {
           take(row, app);
-          app.turns?.moved(row.comm_id, row.floor);
+          app.turns?.moved(row.comm_id, row.floor, row.status === "paused");
         },
         live: (isLive) => {
           app.isLive = isLive;
@@ -106,9 +106,9 @@ const mineFirst = (app, some) => (app.turns?.list.length ? [...some.filter((row)
 
 /** What waits for whoever looks, above all else. */
 const waiting = (app) => (app.turns?.list.length ? html`<section class="yours panel" aria-label="Waits for you"><h2>Waits for you</h2><ul>${app.turns.list.map((one) => html`<li>
-  <a href=${turnHref(one, app)}>${one.goal.length > 120 ? `${one.goal.slice(0, 120)} …` : one.goal}</a><small>${one.as} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(one.last.content)}”` : ""}</small></li>`)}</ul></section>` : nothing);
+  <a href=${turnHref(one, app)}>${one.kind === "question" ? cut(one.text) : cut(one.goal)}</a><small>${one.as ?? one.asker} ${ASKED[one.kind]}${one.last ? `; ${one.last.sender}: “${cut(one.last.content)}”` : ""}</small></li>`)}</ul></section>` : nothing);
 
-const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion" };
+const ASKED = { say: "is to speak", decide: "is to decide", conclude: "states the conclusion", question: "asks you" };
 const turnHref = (one, app) => (mayRead(app) ? roomHref(one) : `/turns/${encodeURIComponent(one.as)}/${encodeURIComponent(one.comm_id)}`);
 const roomHref = (one) => `${hrefOf(one)}${one.user ? "&" : "?"}${new URLSearchParams({ room: one.comm_id })}`;
 

@@ -67,7 +67,7 @@ export const room = {
     } else if (event.key === "Escape") live(app);
   },
   moved(app, entry) {
-    app.turns?.moved(entry.comm_id, entry.floor);
+    app.turns?.moved(entry.comm_id, entry.floor, entry.questions?.length);
   },
   before: remember,
   draw,

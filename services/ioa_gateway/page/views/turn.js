@@ -18,13 +18,14 @@ const drafts = new Map();
 function draftOf(waits) {
   const key = keyOf(waits);
   if (!drafts.has(key)) {
-    const [first] = waits.acts.filter((one) => one.legal);
+    const [first] = (waits.acts ?? []).filter((one) => one.legal);
     drafts.set(key, { act: first?.act ?? "say", text: "", choose: "", next: [], members: [], fields: {}, isSending: false, isAway: false, problem: null });
   }
   return drafts.get(key);
 }
 
 export function turn(app, waits) {
+  if (waits.kind === "question") return question(app, waits);
   const draft = draftOf(waits);
   const set = (field) => (event) => {
     draft[field] = event.target.value;
@@ -50,6 +51,38 @@ export function turn(app, waits) {
     ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
     <div class="row send">${waits.again ? nothing : onward(waits, draft, set, app)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
       <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : waits.again ? "Say it again" : "Send"}</button></span></div></form>`;
+}
+
+/** What a group or a task asks the user of its goal. */
+function question(app, waits) {
+  const draft = draftOf(waits);
+  const set = (event) => {
+    draft.text = event.target.value;
+    draft.problem = null;
+    app.changed();
+  };
+  const until = Date.parse(waits.until) - app.now();
+  return html`<form class="say" aria-label="A question for you" @submit=${(event) => {
+    event.preventDefault();
+    send(app, waits, draft);
+  }} @keydown=${(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.requestSubmit()}>
+    <div class="row"><h2>${waits.asker} asks${waits.role ? ` the ${waits.role}` : ""}${waits.task_id ? html` <span class="muted">for ${waits.task_id}</span>` : nothing}</h2>
+      <span class="hint num">${until > 0 ? `${span(until)} left, then “${waits.default}” stands` : "the time is up"}</span></div>
+    <p class="asked">${waits.text}</p>
+    ${waits.options.length ? html`<div class="row"><div class="seg" role="radiogroup" aria-label="Your answer">${waits.options.map((one) => html`<label><input type="radio" name="answer" value=${one} required
+      .checked=${draft.text === one} @change=${set}>${one}</label>`)}</div></div>`
+      : html`<textarea aria-label="Your answer" rows="3" required maxlength="2000" .value=${draft.text} @input=${set}></textarea>`}
+    ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+    <div class="row send"><span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
+      <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : "Answer"}</button></span></div></form>`;
+}
+
+/** Where an answer goes, and what it says. */
+function letterOf(waits, draft) {
+  const group = `/groups/${encodeURIComponent(waits.comm_id)}`;
+  if (waits.kind !== "question") return [`${group}/messages`, { seat: waits.as, turn: waits.turn, payload: payloadOf(waits, draft) }];
+  const number = Number(waits.item.split(".").at(-1));
+  return [`${group}/answer`, { answer: draft.text, ...(waits.task_id ? { task_id: waits.task_id, number } : { turn: number }) }];
 }
 
 const asked = (waits) => (waits.kind === "say" ? "it is your turn" : waits.kind === "conclude" ? "you state the conclusion" : `you decide ${(ABOUT[waits.about] ?? ["", ""])[1]}`);
@@ -146,13 +179,13 @@ function payloadOf(waits, draft) {
 
 async function send(app, waits, draft) {
   if (draft.isSending) return;
-  const body = { seat: waits.as, turn: waits.turn, payload: payloadOf(waits, draft) };
+  const [path, body] = letterOf(waits, draft);
   draft.isSending = true;
   draft.problem = null;
   app.changed();
   for (;;) {
     try {
-      await ask(`/groups/${encodeURIComponent(waits.comm_id)}/messages`, { method: "POST", body });
+      await ask(path, { method: "POST", body });
       break;
     } catch (problem) {
       if (problem.status === 0 || problem.status === 503 || problem.status === 502) {

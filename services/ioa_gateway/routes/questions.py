@@ -1,0 +1,76 @@
+"""Questions: what groups and their tasks ask the user of their goal, and the answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+from starlette.responses import Response
+
+from ioa.client.documents import told
+from ioa.client.questions import OpenQuestion, QuestionDocument
+from ioa.errors import NotFoundError
+from ioa.protocol.ids import GoalIdField, TaskIdField
+from ioa.protocol.labels import bears
+from ioa.protocol.model import Instruction, Model
+from ioa_gateway.calls import ApiCall, Nothing, document
+
+_MAX_NUMBER = 999_999_999
+
+
+class QuestionsQuery(Instruction):
+    """Of which goal."""
+
+    goal: Annotated[GoalIdField, Field(description="of this goal of one's own alone")] | None = None
+
+
+class QuestionsDocument(Model):
+    """What waits for the user of goals."""
+
+    questions: tuple[QuestionDocument, ...]
+
+
+class AnswerOrder(Instruction):
+    """An answer: to what a group asked in a turn, or to a question of a task."""
+
+    turn: Annotated[int, Field(ge=0, le=_MAX_NUMBER, description="in which a group asked")] | None = None
+    task_id: Annotated[TaskIdField, Field(description="the task that asks")] | None = None
+    number: Annotated[int, Field(ge=1, le=_MAX_NUMBER, description="which of its questions")] | None = None
+    answer: Annotated[
+        str, Field(min_length=1, max_length=2_000, description="one of the options, or any text where there are none")
+    ]
+
+    @model_validator(mode="after")
+    def _is_to_one(self) -> Self:
+        if (self.turn is None) == (self.task_id is None) or (self.task_id is None) != (self.number is None):
+            raise ValueError("name the `turn` of a group, or the `task_id` and the `number` of its question")
+        return self
+
+
+class AnsweredDocument(Model):
+    """What was answered."""
+
+    item: str
+    answer: str
+
+
+async def waiting(call: ApiCall, query: QuestionsQuery, _body: Nothing) -> Response:
+    """List what waits for the caller as the user of goals."""
+    found = await (call.client.waiting() if query.goal is None else call.client.waiting(await call.goal(None, query.goal)))
+    seen = [one for one in found if not call.caller.labels or await _is_seen(call, one)]
+    return document(told(QuestionsDocument(questions=tuple(map(QuestionDocument.of, seen)))))
+
+
+async def answer(call: ApiCall, _query: Nothing, order: AnswerOrder) -> Response:
+    """Answer what a group or a task asks: the first answer counts, and the same one again is that one."""
+    comm_id = await call.group()
+    item = f"{comm_id}.{order.turn}" if order.task_id is None else f"{comm_id}.{order.task_id}.{order.number}"
+    await call.client.answer(item, order.answer)
+    return document(told(AnsweredDocument(item=item, answer=order.answer)))
+
+
+async def _is_seen(call: ApiCall, one: OpenQuestion) -> bool:
+    try:
+        return bears((await call.client.goal(one.goal)).record.goal.labels, call.caller.labels)
+    except NotFoundError:
+        return False
