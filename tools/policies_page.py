@@ -149,6 +149,11 @@ its own words. The state counts versions and knows who wrote the last one; the w
 board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
 write nothing.
 
+**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles, and keeps the floor;
+no turn is used up. It hears from then on, reads all that was said before, and speaks as the turns of the node say. Groups without a
+policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than
+the group does not join, and neither does the 65th member (`too_many_members`).
+
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
 `peers = "after"` routers show a member what the others say once its own seat is closed; who is asked again, since its model was
@@ -202,10 +207,10 @@ and prompts of secret roles, and the words of nodes that it neither speaks in no
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
-All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins
-and `writes` of level {FORKS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`,
-`take`, `join` or `writes` is cast with no others. A group with older members whose policy has none of them tells all to all, and
-leaves `peers = "after"` to its clients."""
+All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
+`writes` and `invites` of level {FORKS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`,
+`human`, `take`, `join`, `writes` or `invites` is cast with no others. A group with older members whose policy has none of them
+tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:

@@ -44,8 +44,8 @@ _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
 _LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
-_MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
+MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
+_DAY = rf"(?:\d\d? )?(?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?, ?\d{{4}}"
 _DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
@@ -398,7 +398,7 @@ class Reader:
 
     def _fail(self, hint: str = "") -> NoReturn:
         """Refuse the question where it was understood last."""
-        raise UnreadError(self, self.far if self.text[self.far :].strip(" ?.!,;") else self.at, hint=hint)
+        raise UnreadError(self, self.far, hint=hint)
 
     def words(self) -> Iterator[Word]:
         """Tell of every word whether it is known: as a column, a value of some, a number, or of the language."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from answers import answer
 from ioa import DeclinedError, InvalidInputError
-from questions import DATES, FILLER, PER, Question, Reader, UnreadError, Word
+from questions import DATES, FILLER, MONTH, PER, Question, Reader, UnreadError, Word
 from request import two_in_one
 from tables import Table
 
@@ -53,11 +53,12 @@ def _refusal(unread: UnreadError, table: Table) -> tuple[type[InvalidInputError]
     understood, rest = text[: unread.at].strip(), text[unread.at :].strip(" ?.!,;")
     if strange:
         until = f" (understood: {understood!r})" * bool(understood)
-        unknown = [repr(word) for word, of in strange.items() if not of]
+        months = [word for word, of in strange.items() if not of and re.fullmatch(MONTH, word)]
+        unknown = [repr(word) for word, of in strange.items() if not of and word not in months]
         verb = "is" if len(unknown) == 1 else "are"
         are = f"{', '.join(unknown)} {verb} not understood: no word of the language, and no column or value of {table.name}{until}."
         parts = [f"{word!r} is only a part of {' and '.join(repr(str(one)) for one in of)}." for word, of in strange.items() if of]
-        said = " ".join([are] * bool(unknown) + parts)
+        said = " ".join([*[are] * bool(unknown), *parts, *(f"{word!r} is no date without a year." for word in months)])
         hints += [names, DATES if table.date_columns else "", "Rows are chosen as in 'where COLUMN is VALUE'."]
     elif rest:
         begun = f"{rest!r} does not go on from {understood!r}" if understood else f"none begins with {rest!r}"
@@ -123,7 +124,7 @@ def _edits(unread: UnreadError) -> Iterator[str]:
     written, head, behind = text[word.start : word.end], text[: word.start].rstrip(), text[word.end :]
     counted = re.sub(_COUNTED, "", head)
     if word.kind == "unknown":
-        yield from (f"{head} {one}{behind}" for one in ("where", *["rows"] * (counted != head), *map(str, word.columns)))
+        yield from (f"{head} {one}{behind}" for one in (*["rows"] * (counted != head), *map(str, word.columns)))
         return
     joins = re.fullmatch(_JOINTS, written) is not None
     after = others[0] if joins and others else word

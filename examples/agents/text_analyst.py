@@ -108,7 +108,7 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
         quoted = " ".join(rest).replace(" ".join(unknown), _ANY)
         is_search = quoted != _ANY and any(quoted.lower() in phrases for phrases, *_ in _MEASURES)
         said = " ".join(part.replace(run, f"'{run}'").split())
-        hint = f'Say "{said} …", with quotes. ' * is_search + _HINT
+        hint = f'If {run!r} is looked for, say "{said} …", with quotes. ' * is_search + _HINT
         raise refusal(f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood.", hint=hint)
     raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT)
 

@@ -26,7 +26,17 @@ from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
-from ioa.group.requests import AbandonGoal, AnswerQuestion, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
+from ioa.group.requests import (
+    AbandonGoal,
+    AnswerQuestion,
+    CancelGroup,
+    GetGroup,
+    InviteMember,
+    LaunchGroup,
+    ListMemberships,
+    SetAside,
+    Sync,
+)
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
@@ -137,6 +147,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+            by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by)),
             by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
             Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),

@@ -16,20 +16,24 @@ from ioa.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, QuestionAnswered, SubgroupOpened
+from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
+    Accepted,
     AnswerQuestion,
     CancelGroup,
     Entries,
     GetGroup,
     GroupSnapshot,
     GroupStatus,
+    InviteMember,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
+    Rejected,
+    SayReply,
     SequencedEntry,
     Sync,
     no_group,
@@ -189,6 +193,44 @@ class GroupSetup:
                 await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
             return await self._launched_before(charter.comm_id, charter.owner)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
+
+    async def invite(self, request: InviteMember) -> SayReply:
+        """Put an agent into a group, as a member wants that has the floor; the group decides whether it may.
+
+        Raises:
+            NotFoundError: There is no such group, or the asker is no member.
+            NoAgentError: The agent is not registered or not there, accepts no teams of the asker's pool, or is of an older release.
+            UnavailableError: It is away for a moment, and can be invited when it is back.
+            SupersededError: Another process has taken the asker's id over.
+        """
+        await self._ports.sessions.check(request.by, request.session)
+        comm_id, agent_id = request.comm_id, request.agent_id
+        head = await self._existing(comm_id)
+        charter = await self._charter(comm_id)
+        if charter is None or not head.entry.state.is_member(request.by):
+            raise no_group(comm_id)
+        if agent_id in head.entry.state.hearing and agent_id not in [card.agent_id for card in charter.team_members]:
+            await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
+            return SayReply(answer=Accepted(seq=head.seq))
+        _, card = self._cards_of((request.by, agent_id), frozenset())
+        if card.level < head.entry.state.limits.level:
+            raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
+        speaks = {one.agent_id: one.speaks for one in charter.team_members}
+        joined = MemberJoined(
+            at=self._ports.clock.now(),
+            card=abridged(card, _CARDS_BYTES // MAX_MEMBERS),
+            by=request.by,
+            turn=request.turn,
+            role=request.role,
+            why=request.why,
+            ruled=charter.policy is None and card.speaks == "rules" and speaks[charter.owner] == "model",
+        )
+        try:
+            recorded = await self._ports.ledger.record(comm_id, joined)
+        except IllegalEventError as refused:
+            return SayReply(answer=Rejected(code=refused.code, message=refused.message))
+        await self._ports.memberships.add([agent_id], comm_id)
+        return SayReply(answer=Accepted(seq=recorded.seq))
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
         """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
@@ -367,7 +409,7 @@ class GroupSetup:
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
         for stored in found:
-            if agent_id not in stored.entry.audience:  # it was removed: there is nothing more for it
+            if agent_id not in stored.entry.audience and stored.entry.state.is_member(agent_id):  # removed: nothing more for it
                 if not entries:
                     await self._ports.memberships.remove(agent_id, comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=previous)

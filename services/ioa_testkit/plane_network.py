@@ -15,6 +15,7 @@ from ioa.group.requests import (
     Accepted,
     Entries,
     GroupSnapshot,
+    InviteMember,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -82,6 +83,11 @@ class PlaneNetwork:
         """Open a group."""
         await self._arrive()
         return await self.plane.setup.launch(request)
+
+    async def invite(self, request: InviteMember) -> Accepted | Rejected:
+        """Have an agent join a group."""
+        await self._arrive()
+        return (await self.plane.setup.invite(request)).answer
 
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # an author's file loads no more than a card needs
     from ioa.agent.chatting import Chatting
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.hooks import KeepFunction, ObserveFunction, SpeakFunction
-    from ioa.agent.inquiring import Inquiring
+    from ioa.agent.inquiring import AnswerFunction, Inquiring
     from ioa.agent.listening import Listener, TaskEvent
     from ioa.agent.searching import Searching
     from ioa.ports.brain import Brain
@@ -159,7 +159,7 @@ class TaskContext(Protocol):
             default: What stands if nobody has answered in time.
             options: What may be answered, up to 16; none: any text.
             within: How long to wait; it is never more than nine tenths of the time that the task has left.
-            role: As whom somebody is asked, such as an operator: then no model and no rules answer.
+            role: As whom somebody is asked, such as an operator: then no agent answers by itself.
 
         Raises:
             InvalidInputError: It cannot be asked, or a member of the group is of a release without questions.
@@ -263,6 +263,7 @@ TaskFunction = Callable[..., str | Awaitable[str]]
 F = TypeVar("F", bound=TaskFunction)
 Look = TypeVar("Look", bound="ObserveFunction")
 Speak = TypeVar("Speak", bound="SpeakFunction")
+Answer = TypeVar("Answer", bound="AnswerFunction")
 Keep = TypeVar("Keep", bound="KeepFunction")
 Handle = TypeVar("Handle", bound="Listener")
 
@@ -295,6 +296,7 @@ class AgentDefinition:
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
     _observer: ObserveFunction | None = field(default=None, init=False, repr=False)
     _speaker: SpeakFunction | None = field(default=None, init=False, repr=False)
+    _answerer: AnswerFunction | None = field(default=None, init=False, repr=False)
     _keeper: KeepFunction | None = field(default=None, init=False, repr=False)
     _listeners: tuple[Listener, ...] = field(default=(), init=False, repr=False)
 
@@ -406,6 +408,21 @@ class AgentDefinition:
         self._speaker = function
         return function
 
+    def answer(self, function: Answer) -> Answer:
+        """Register what this agent answers to tasks that it has given out: `answer(asked)`, sync or async, giving a text or None.
+
+        None leaves the question to the goal's user, or to its default. What a task asks somebody as, such as an operator, the
+        function is not asked. It may be called more than once for a question, so it should only read.
+
+        Raises:
+            InvalidInputError: The function cannot be called with what is asked alone, or is the agent's second one.
+        """
+        if self._answerer is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._answerer)} that answers already.")
+        _check_hook(function)
+        self._answerer = function
+        return function
+
     def view(self, function: Keep) -> Keep:
         """Register what this agent is shown of what was said: `keep(heard) -> bool`, called with each `Heard` anew for each view.
 
@@ -456,6 +473,11 @@ class AgentDefinition:
         return self._speaker
 
     @property
+    def answerer(self) -> AnswerFunction | None:
+        """What the agent answers to its tasks, if its author said so."""
+        return self._answerer
+
+    @property
     def function(self) -> TaskFunction:
         """The registered function; one that declines every task for an agent that only speaks.
 
@@ -496,6 +518,7 @@ class AgentDefinition:
         self._function, self._timeout = other._function, other._timeout
         self._observer, self._speaker = other._observer, other._speaker
         self._keeper, self._listeners = other._keeper, other._listeners
+        self._answerer = other._answerer
         return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from ioa.agent.board import Drafts, board_of
 from ioa.agent.conversation import name_of_entry
-from ioa.group.events import Event, GroupLaunched, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
+from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswered, Said, SubgroupClosed, TimerFired, files_of
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
@@ -81,8 +81,8 @@ class GroupHistory:
         for file in files_of(event):
             self.told.setdefault((file.object_name, file.sha256), sequenced.seq)
         match event:
-            case GroupLaunched(charter=charter):
-                self.charter = charter
+            case GroupLaunched() | MemberJoined():
+                self.charter = self._grown(event)
             case Said(message=message):
                 if not isinstance(message.payload, Thinking):  # nothing is said by it
                     if self._is_passed():
@@ -96,8 +96,6 @@ class GroupHistory:
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
                 self._usages[task_id] = usage
-            case _:
-                pass
         self._note_replies(event, sequenced.entry.state)
         closed = self._time_tasks(sequenced.entry.state, event.at)
         self._record_in_order(event, closed)
@@ -121,6 +119,20 @@ class GroupHistory:
         looking: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._looking.append(looking)
         return looking
+
+    def _grown(self, joined: GroupLaunched | MemberJoined) -> Charter:
+        """Return the charter with those who have joined since: they are known by their cards and by what they play, as all are."""
+        if isinstance(joined, GroupLaunched):
+            return joined.charter
+        assert self.charter is not None, "who joins finds a group"
+        cast = tuple(
+            [
+                one.model_copy(update={"members": (*one.members, joined.card.agent_id)}) if one.role == joined.role else one
+                for one in self.charter.cast
+            ]
+        )
+        grown = {"team_members": (*self.charter.team_members, joined.card), "cast": cast}
+        return self.charter.model_copy(update=grown)
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""

@@ -24,6 +24,7 @@ from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
 from ioa.agent.remembering import Memories
 from ioa.errors import InvalidInputError, IoaError, reason_of
@@ -32,7 +33,7 @@ from ioa.group.policy.offer import TO_CONCLUDE, Offer
 from ioa.group.policy.part import Part
 from ioa.group.state import Concluding, GroupState, Votes
 from ioa.ports.agent_store import AgentStore, StoredObservation
-from ioa.ports.brain import GroupView, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.ports.brain import GroupView, Invite, Posted, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
@@ -51,7 +52,7 @@ LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
 _MAX_GROUPS = 1_000
 
-Said = Utterance | Decision | WholeConclusion
+Said = Utterance | Decision | WholeConclusion | Invite
 """What a speaker may say: what the builders of `TurnView` make."""
 
 _log = structlog.get_logger(__name__)
@@ -137,6 +138,22 @@ class TurnView:
         said = {"content": text, "next_speaker": None if several else to, "next_speakers": several, "go": go}
         return validate(Discussion, {**said, "question": asked, "fields": fields or {}, "to": tuple(only_to), "writes": written})
 
+    def invite(self, agent: str | None = None, *, need: str = "", role: str | None = None, why: str = "") -> Invite:
+        """Have somebody join the group; then this function is called again, with `team` as it is then.
+
+        It takes no turn. In groups without a policy any floor holder may do it, under one those of nodes with `invites`. If nobody
+        can join, `refusals` says why.
+
+        Args:
+            agent: Who is to join.
+            need: What somebody is needed for, in words, for discovery; instead of `agent`.
+            role: What it plays under a policy, of `offer.invites`.
+            why: What it is to do; all read it.
+        """
+        if bool(agent) == bool(need):
+            raise InvalidInputError("Say whom to invite by `agent`, or what for by `need`, and not both.")
+        return Invite(None if agent is None else AgentId(agent), need, role, why)
+
     def decide(self, choice: str, why: str = "", *, members: Sequence[str] = ()) -> Decision:
         """Choose one of `offer.options`, where a policy asks this agent to.
 
@@ -185,10 +202,11 @@ class TurnView:
             options: What may be answered, up to 16; none: any text.
             default: What stands if nobody has answered in time.
             within: How long to wait, from when this turn began; it is never more than nine tenths of the time that is left.
+
+        Raises:
+            InvalidInputError: It cannot be asked; the message says why.
         """
-        began = self._began or self._state.limits.deadline
-        until = began + min(within, (self._state.limits.deadline - began) * 0.9)
-        return validate(AskUser, {"text": text, "options": tuple(options), "default": default, "until": until})
+        return Inquiry(text, default, tuple(options), within=within).to_user(self._began, self._state.limits.deadline)
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""
@@ -275,7 +293,7 @@ class Hooks:
             filtered: GroupView = await slot.call(kept, (view, is_kept), LOOK_WITHIN)
         return filtered
 
-    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision:
+    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance | Decision | Invite:
         """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.
 
         Raises:
@@ -309,6 +327,24 @@ class Hooks:
         if not isinstance(said, WholeConclusion):
             raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
         return said
+
+    @property
+    def answers(self) -> bool:
+        """Whether the author's function answers what tasks ask that this agent has given out."""
+        return self._agent.answerer is not None
+
+    async def answer(self, asked: AskedOfMe, within: timedelta) -> str | None:
+        """Say what the author's function answers; None leaves it to others.
+
+        Raises:
+            InvalidInputError: The function gives something else.
+        """
+        assert self._agent.answerer is not None
+        async with self._functions.slot(Patience(within, lambda: within)) as slot:
+            answer = await slot.call(self._agent.answerer, (asked,), within)
+        if answer is not None and not isinstance(answer, str):
+            raise InvalidInputError(f"The answer is {type(answer).__name__}.", hint="Return a text, or None.")
+        return answer
 
     async def _said(self, view: GroupView, files: GroupFiles) -> Said:
         assert self._agent.speaker is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -16,9 +16,9 @@ from ioa.group.requests import Rejected
 from ioa.group.state import OpenTask
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import QUESTIONS
-from ioa.protocol.messages import TaskQuestion
+from ioa.protocol.messages import AskUser, TaskQuestion
 
 MOST_OF_THE_TIME = 0.9
 """How much of the time that is left a question may wait; the rest is for what its answer is needed for."""
@@ -52,6 +52,43 @@ class Inquiry:
         if fault := question.fault(at, latest):
             raise InvalidInputError(f"This cannot be asked: {fault}.")
         return question
+
+    def to_user(self, began: datetime | None, deadline: datetime) -> AskUser:
+        """Make a question out of the group of it, by who has had the floor since then.
+
+        Raises:
+            InvalidInputError: It cannot be asked; the message says why.
+        """
+        at = began or deadline
+        until = at + min(self.within, (deadline - at) * MOST_OF_THE_TIME)
+        question = validate(AskUser, {"text": self.text, "default": self.default, "options": self.options, "until": until})
+        if fault := question.fault(at, deadline):
+            raise InvalidInputError(f"This cannot be asked: {fault}.")
+        return question
+
+
+@dataclass(frozen=True)
+class AskedOfMe:
+    """What a task asks that this agent has given out, or the nested team that serves it.
+
+    Attributes:
+        task_id: The task.
+        asker: Who works on it.
+        task: What is to be done.
+        text: The question.
+        options: What may be answered; empty: any text.
+        default: What stands if nobody answers.
+    """
+
+    task_id: TaskId
+    asker: AgentId
+    task: str
+    text: str
+    options: tuple[str, ...]
+    default: str
+
+
+AnswerFunction = Callable[[AskedOfMe], str | Awaitable[str | None] | None]
 
 
 Inquiring = UnderWay[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -18,18 +18,21 @@ from ioa.agent import listening
 from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
+from ioa.agent.inquiring import AskedOfMe
 from ioa.agent.listening import AgentEvent, Asked, Decided, Refused, TurnStarted
-from ioa.agent.outbox import Outbox, duty_of_turn
+from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.rules import RuleBrain
+from ioa.agent.searching import search_for_others
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
-from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
-from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
-from ioa.group.state import Asking, Concluding, Ended
+from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, UnavailableError, find_error
+from ioa.group.questions import waits_for
+from ioa.group.requests import Accepted, Entries, InviteMember, SequencedEntry, Sync
+from ioa.group.state import Asking, Concluding, Ended, OpenTask
 from ioa.ports.agent_store import Encounter
-from ioa.ports.brain import Brain, Decides, GroupView
+from ioa.ports.brain import Brain, Decides, GroupView, Invite
 from ioa.ports.meter import Meter
-from ioa.protocol.codec import shortened
+from ioa.protocol.codec import shortened, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -43,6 +46,7 @@ from ioa.protocol.messages import (
     PassCause,
     Payload,
     TaskOutcome,
+    TaskSpec,
 )
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
@@ -296,7 +300,32 @@ class GroupSession:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
                 due[f"task:{task.task_id}"] = partial(self._runner.do, self._history, task, spec, self._files)
+            if self._is_asked(task) and spec is not None:
+                due[duty_of_answer(task.task_id, task.asked)] = partial(self._answer, task, spec)
         return due
+
+    def _is_asked(self, task: OpenTask) -> bool:
+        """Whether a task asks what its agent's author answers; as whom it asks somebody, that is a person."""
+        question = task.question
+        if question is None or question.role is not None or not self._runner.hooks.answers:
+            return False
+        return waits_for(task, self.me, self._outbox.clock.now())
+
+    async def _answer(self, task: OpenTask, spec: TaskSpec) -> Accepted | None:
+        """Answer what a task asks, without the floor; None if that is left to others, or comes too late."""
+        question = task.question
+        assert question is not None, "it was asked"
+        asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
+        within = question.until - self._outbox.clock.now()
+        text = await self._runner.hooks.answer(asked, max(within, timedelta(seconds=1)))
+        if text is None or self._history.state is None:
+            return None
+        said = validate(Decision, {"task_id": task.task_id, "number": question.number, "choice": text})
+        answer = await self._outbox.say(self._history, said, self._history.state.turn, DecidedBy(kind="function"))
+        if isinstance(answer, Accepted):
+            return answer
+        _log.info("answer_refused", task_id=task.task_id, code=answer.code, why=answer.message)
+        return None
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
         for name in [name for name in self._duties if name not in keep]:
@@ -330,11 +359,7 @@ class GroupSession:
             code = ""
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
-                if message is None:
-                    said = await self._think(tuple(refusals))
-                    await self._keep_thought(turn)
-                    by = self._meter.decided_by
-                    message = await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)
+                message = message or await self._prepared(tuple(refusals), turn)
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -360,6 +385,39 @@ class GroupSession:
                 self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
             await self.look()
         return await self._pass(turn, refusals) if len(refusals) == MAX_REFUSALS else None
+
+    async def _prepared(self, refusals: tuple[str, ...], turn: int) -> Message:
+        """Decide what to say, when all have joined who are invited first."""
+        while isinstance(said := await self._think(refusals), Invite):
+            await self._invite(said, turn)
+        await self._keep_thought(turn)
+        by = self._meter.decided_by
+        return await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)
+
+    async def _invite(self, invite: Invite, turn: int) -> None:
+        """Have somebody join the group, and wait until this member knows it.
+
+        Raises:
+            InvalidInputError: Nobody can; the brain is told why.
+            IoaError: Discovery or group setup says why not.
+        """
+        state, comm_id = self._history.state, self._history.comm_id
+        assert state is not None
+        agent_id = invite.agent
+        if agent_id is None:
+            search = search_for_others([invite.need], me=self.me, purpose=comm_id, budget=None)
+            found = await until_answered(lambda: self._outbox.network.search(search), comm_id=comm_id, agent_id=self.me)
+            others = [hit.card.agent_id for hit in found.by_need[0].hits if not state.is_member(hit.card.agent_id)]
+            if not others:
+                raise InvalidInputError(f"Nobody else was found for: {invite.need}.")
+            agent_id = others[0]
+        about = {"comm_id": comm_id, "by": self.me, "turn": turn, "session": self._outbox.session}
+        request = validate(InviteMember, {**about, "agent_id": agent_id, "role": invite.role, "why": invite.why})
+        answer = await until_answered(lambda: self._outbox.network.invite(request), comm_id=comm_id, agent_id=self.me)
+        if not isinstance(answer, Accepted):
+            raise InvalidInputError(answer.message)
+        self.catch_up(answer.seq)
+        await self.look()
 
     async def _pass(self, turn: int, refusals: Sequence[str]) -> Accepted | None:
         """Pass the floor on in which nothing could be said, with the reasons; None if it is another's, or cannot be passed."""
@@ -394,14 +452,14 @@ class GroupSession:
         state = self._history.state
         return state is not None and self.me in state.floor and state.turn == turn
 
-    async def _think(self, refusals: tuple[str, ...]) -> Payload:
+    async def _think(self, refusals: tuple[str, ...]) -> Payload | Invite:
         reach("agent.thinking")
         now, brain = self._outbox.clock.now(), self._runner.ports.brain
         self._meter.decided_by, self._meter.thought = None, ""
         hooks = self._runner.hooks
         view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)
-        said: Payload
-        deciding: Awaitable[Payload]
+        said: Payload | Invite
+        deciding: Awaitable[Payload | Invite]
         if isinstance(view.state.stage, Asking):
             return await self._decide(view, brain)
         if not isinstance(view.state.stage, Concluding):
@@ -438,12 +496,12 @@ class GroupSession:
         self._meter.thought = self._history.thoughts.get(turn, "")
         return said
 
-    async def _decide(self, view: GroupView, brain: Brain) -> Payload:
+    async def _decide(self, view: GroupView, brain: Brain) -> Payload | Invite:
         """Choose what a policy asks for; without anything that decides the default stands, which a member says at once."""
         assert view.offer is not None
         offered = view.offer
         self._tell(Asked, turn=view.state.turn, about=offered.about, options=offered.options, default=offered.default)
-        deciding: Awaitable[Payload]
+        deciding: Awaitable[Payload | Invite]
         if self._runner.hooks.speaks:
             deciding = self._runner.hooks.speak(view, self._files)
         elif isinstance(brain, Decides):

@@ -15,6 +15,7 @@ from ioa.group.events import (
     Entry,
     GroupLaunched,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
@@ -204,6 +205,9 @@ class Transcript:
                 return [(CONTROL_PLANE, "lost", f"{agent_id} is gone: its lease ran out", Tone.BAD, ())]
             case MemberReturned(agent_id=agent_id):
                 return [(CONTROL_PLANE, "returned", f"{agent_id} is back", Tone.GOOD, ())]
+            case MemberJoined(card=card, by=by, role=role, why=why):
+                told = " ".join(filter(None, (f"{by} invites {card.agent_id}", f"as {role}" if role else "", why and f": {why}")))
+                return [(CONTROL_PLANE, "joined", told.replace(" : ", ": "), Tone.GOOD, ())]
             case CancelRequested(why=why):
                 return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
             case RepetitionRefused(by=by, repeats_turn=repeats_turn):

@@ -49,12 +49,11 @@ class _EncodedLasting:
         self._known: dict[CommId, tuple[tuple[object, ...], bytes]] = {}
 
     def encode(self, state: GroupState) -> bytes:
-        # Compared are, nearly always, the same objects: this looks at nothing in them.
+        # Compared are, nearly always, the same objects: this looks at nothing in them. Those of a head that was read anew are only
+        # equal, so they are the ones to compare with from then on.
         fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
         known = self._known.get(state.comm_id)
-        if known is not None and known[0] == fields:
-            return known[1]
-        data = encode_items(state.model_dump(mode="json", include=_LASTING))
+        data = known[1] if known and known[0] == fields else encode_items(state.model_dump(mode="json", include=_LASTING))
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
         self._known[state.comm_id] = fields, data

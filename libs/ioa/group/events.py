@@ -14,6 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Awaiting, Charter, Gathering, GroupState, OpenTask, ParentTask, Sketch
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
@@ -22,8 +23,12 @@ from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
+from ioa.protocol.policy import Name
 from ioa.protocol.questions import Answer, Question
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
+
+MAX_WHY_CHARS = 2_000
+"""How much may be said of what a new member is to do."""
 
 
 class GroupLaunched(Model):
@@ -100,6 +105,28 @@ class MemberReturned(Model):
     type: Literal["member_returned"] = "member_returned"
     at: Time
     agent_id: AgentIdField
+
+
+class MemberJoined(Model):
+    """Group setup put an agent into the group, since a member that has the floor has invited it.
+
+    Attributes:
+        card: Its card, as that of each member.
+        by: Who has invited it.
+        turn: In which turn.
+        role: What it plays, by the name of a role; None in a free group.
+        why: What it is to do, in the words of who has invited it.
+        ruled: Whether rules speak for it in a group whose owner is led by a model.
+    """
+
+    type: Literal["member_joined"] = "member_joined"
+    at: Time
+    card: AgentCard
+    by: AgentIdField
+    turn: int
+    role: Name | None = None
+    why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
+    ruled: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
 
 class CancelRequested(Model):
@@ -204,6 +231,7 @@ ControlEvent = (
     | TimerFired
     | MemberLost
     | MemberReturned
+    | MemberJoined
     | CancelRequested
     | RepetitionRefused
     | MessageRefused
@@ -295,7 +323,7 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = 6 if isinstance(event, QuestionAnswered | SubgroupAsked) else _version_of(state)
+        version = 6 if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined) else _version_of(state)
         if chain:
             return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=version, event=event, audience=audience, state=state)

@@ -39,6 +39,7 @@ class RejectionCode(StrEnum):
     BAD_ADDRESSEE = "bad_addressee"
     OFF_COURSE = "off_course"
     GUARDED = "guarded"
+    TOO_MANY_MEMBERS = "too_many_members"
     TASKS_OPEN = "tasks_open"
     SUBGROUP_EXISTS = "subgroup_exists"
     TOO_DEEP = "too_deep"

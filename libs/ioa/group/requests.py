@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ioa.errors import NotFoundError
-from ioa.group.events import EncodedEntry, Entry
+from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
@@ -18,7 +18,7 @@ from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, Goa
 from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
-from ioa.protocol.policy import MAX_ROLES, Casting
+from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.questions import Answer
 from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
@@ -67,6 +67,24 @@ class LaunchGroup(Instruction):
     def name(self) -> GoalName:
         """The goal."""
         return GoalName(self.user, self.goal_id)
+
+
+class InviteMember(Instruction):
+    """Have an agent join a group, as a member that has the floor wants. Asking again for the same is answered as the first time."""
+
+    comm_id: CommIdField
+    by: AgentIdField
+    """Who invites."""
+    turn: Annotated[int, Field(ge=1)]
+    """The turn for which it has the floor."""
+    agent_id: AgentIdField
+    """Who is to join."""
+    role: Name | None = None
+    """What it is to play under a policy."""
+    why: Annotated[str, Field(max_length=MAX_WHY_CHARS)] = ""
+    """What it is to do."""
+    session: SessionIdField | None = None
+    """Which process asks; one that another process has taken the id from is refused."""
 
 
 class AbandonGoal(Instruction):

@@ -14,13 +14,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, forms, gathering, lacks, monologue, opening, passing, questions, tasks
+from ioa.group import floor, forms, gathering, joining, lacks, monologue, opening, passing, questions, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
@@ -39,7 +40,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, AwaitingAcks, Concluding, Discussing, Gathering, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, QUESTIONS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED, INVITES, QUESTIONS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -530,6 +531,13 @@ _ROWS = (
         Cell(_D, (_D,), "the member may speak and work again; the floor is its own if everybody else is lost"),
         *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_G, _Q, _W, _A, _P)),
         Cell(_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
+    ),
+    _event(
+        MemberJoined,
+        Sender.SETUP,
+        joining.join,
+        Cell(_D, (_D,), "who has the floor has invited an agent, which hears from now on, and reads what was said before"),
+        level=INVITES,
     ),
     _event(
         CancelRequested,

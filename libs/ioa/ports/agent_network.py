@@ -13,6 +13,7 @@ from ioa.group.requests import (
     Accepted,
     Entries,
     GroupSnapshot,
+    InviteMember,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -90,6 +91,14 @@ class AgentNetwork(Protocol):
             ConflictError: Another agent leads the goal, or it has ended.
             NoAgentError: A member cannot join.
             ForbiddenError: The task may not be served by a team.
+        """
+
+    async def invite(self, request: InviteMember) -> Accepted | Rejected:
+        """Have an agent join a group in which the asker has the floor. Asking again is answered as the first time.
+
+        Raises:
+            NotFoundError: There is no such group, or the asker is no member.
+            NoAgentError: The agent cannot join.
         """
 
     async def abandon(self, request: AbandonGoal) -> None:

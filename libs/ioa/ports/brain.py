@@ -40,6 +40,24 @@ from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.team import TeamSpec
 
+
+@dataclass(frozen=True)
+class Invite:
+    """Have somebody join the group before anything is said. It takes no turn: whoever invites is asked again when it is done.
+
+    Attributes:
+        agent: Who is to join.
+        need: What somebody is needed for, in words, for discovery; instead of `agent`.
+        role: What it is to play under a policy.
+        why: What it is to do.
+    """
+
+    agent: AgentId | None = None
+    need: str = ""
+    role: str | None = None
+    why: str = ""
+
+
 Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass | AskUser
 """What a floor holder may say in a discussion."""
 
@@ -312,8 +330,8 @@ class Brain(Protocol):
             UndecidedError: What decides is away, or gives no usable answer.
         """
 
-    async def speak(self, view: GroupView) -> Utterance:
-        """Say something while holding the floor in a discussion."""
+    async def speak(self, view: GroupView) -> Utterance | Invite:
+        """Say something while holding the floor in a discussion, or have somebody join first."""
 
     async def conclude(self, view: GroupView) -> Conclusion | Pass:
         """State the group's answer, or pass; a `WholeConclusion` may be longer than a message."""

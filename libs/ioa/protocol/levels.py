@@ -57,6 +57,9 @@ FORKS = 7
 BOARDS = 7
 """Messages under a policy write versions of named things."""
 
+INVITES = 7
+"""Who has the floor may have others join the group."""
+
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 

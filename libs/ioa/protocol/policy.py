@@ -23,6 +23,7 @@ from ioa.protocol.levels import (
     ASKS_AND_GATHERINGS,
     BOARDS,
     FORKS,
+    INVITES,
     MEMORIES,
     PEOPLE,
     POLICIES,
@@ -345,6 +346,7 @@ class Node(PolicyPart):
         join: Whether it may be entered after `any` node that leads to it, or once `all` are done that lead to it and can be reached
             without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
+        invites: Whether who has the floor here may have others join the group, in one of its roles, and keep the floor.
     """
 
     name: Name
@@ -365,6 +367,7 @@ class Node(PolicyPart):
     take: Annotated[Literal["one", "all"], Field(exclude_if=_unless("one"))] = "one"
     join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
+    invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
     @property
     def sits_apart(self) -> bool:
@@ -459,6 +462,8 @@ class Policy(PolicyPart):
             return FORKS
         if any(node.writes for node in self.nodes):
             return BOARDS
+        if any(node.invites for node in self.nodes):
+            return INVITES
         if any(node.asks for node in self.nodes):
             return QUESTIONS
         if any(node.guards or node.review for node in self.nodes):

@@ -146,6 +146,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_cast(node, roles)
         yield from _of_hearing(policy, node, roles)
         yield from _of_turns(node, roles)
+        yield from _of_inviting(policy, node)
         opens = node.opens
         if opens is not None and opens.say and opens.role in roles and policy.roles[roles[opens.role]].human:
             yield _error(_at(node), f"{opens.role} is a person, who finds words of its own to open it: leave `say` out")
@@ -191,6 +192,13 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
         yield from _of_role(where, node.opens.role, roles)
         if node.opens.role in roles and node.opens.role not in node.roles:
             yield _error(where, f"{node.opens.role} opens it and is not in it")
+
+
+def _of_inviting(policy: Policy, node: Node) -> Iterator[PolicyFinding]:
+    if node.invites and node.turns.mode == "together":
+        yield _error(_at(node), "`invites` needs one speaker at a time, and here all speak side by side")
+    elif node.invites and policy.is_scoped:
+        yield _error(_at(node), "`invites` is not yet known where not all hear all at once: let all hear all, or leave it out")
 
 
 def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:

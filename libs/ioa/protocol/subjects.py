@@ -55,6 +55,7 @@ ANY_REPORT = f"{ROOT}.discovery.report.*"
 CALLOUT_STATUS = f"{ROOT}.authcallout.status"
 """Where it is asked whom the auth callout lets in, and whom not."""
 ANY_LAUNCH = f"{ROOT}.groups.launch.*"
+ANY_INVITE = f"{ROOT}.groups.invite.*"
 ANY_ABANDON = f"{ROOT}.groups.abandon.*"
 ANY_SYNC = f"{ROOT}.groups.sync.*"
 ANY_MEMBERSHIPS = f"{ROOT}.groups.memberships.*"
@@ -173,6 +174,11 @@ def outcome(pool: PoolId) -> str:
 def launch(agent_id: AgentId) -> str:
     """Where an agent opens groups that it owns."""
     return f"{ROOT}.groups.launch.{agent_id}"
+
+
+def invite(agent_id: AgentId) -> str:
+    """Where an agent has others join a group in which it has the floor."""
+    return f"{ROOT}.groups.invite.{agent_id}"
 
 
 def abandon(agent_id: AgentId) -> str:

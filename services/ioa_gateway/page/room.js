@@ -115,6 +115,9 @@ function said(entry, add, turn) {
     case "member_lost":
       add(NOBODY, "lost", `${body.agent_id} is gone: its lease ran out`, "bad");
       return;
+    case "member_joined":
+      add(NOBODY, "joined", `${body.by} invites ${body.card.agent_id}${body.role ? ` as ${body.role}` : ""}${body.why ? `: ${body.why}` : ""}`, "good");
+      return;
     case "member_returned":
       add(NOBODY, "returned", `${body.agent_id} is back`, "good");
       return;

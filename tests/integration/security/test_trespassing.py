@@ -41,6 +41,7 @@ BY_ADA = {
     "a lease in another's pool": "ioa.v1.registry.renew.bob.ada",
     "sending another offline": "ioa.v1.registry.deregister.bob",
     "launching as another": "ioa.v1.groups.launch.bob",
+    "inviting as another": "ioa.v1.groups.invite.bob",
     "abandoning as another": "ioa.v1.groups.abandon.bob",
     "reading a log as another": "ioa.v1.groups.sync.bob",
     "cancelling": "ioa.v1.groups.cancel.user",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from ioa import Agent
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
+from ioa.client.client import Client
 from ioa.group.events import Said
 from ioa.ports.brain import Mission, TeamLaunch, TeamTools
 from ioa.protocol.goal_order import GoalOrder
@@ -19,6 +21,7 @@ from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Asked
 from ioa_testkit import System
 from ioa_testkit.finished import FinishedGoal
+from tests.rig.deadline import eventually
 
 TALK: dict[str, Any] = {
     "team": "talk",
@@ -197,3 +200,33 @@ class Everybody(ModelBrain):
     async def form_team(self, mission: Mission, tools: TeamTools) -> TeamLaunch:
         """Ask nobody."""
         return TeamLaunch(members=(AgentId("guest"), AgentId("flora")))
+
+
+ASKING: dict[str, Any] = {
+    "team": "lunch",
+    "roles": {"host": {"agent": "host"}},
+    "nodes": [{"name": "plan", "roles": ["host"], "turns": {"mode": "order", "repeat": True}, "max": 1, "asks": True}],
+}
+
+
+async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) -> None:
+    """It is told that it may, a question that cannot be asked is mended, and the answer stands in its next prompt."""
+    prompts: list[str] = []
+
+    def answer(asked: Asked) -> str:
+        prompts.append(asked.prompt)
+        if "from local" not in asked.prompt:
+            default = "Sunday" if len(prompts) == 1 else "Monday"
+            return answered(type="ASK", content="Which day?", options=["Monday", "Tuesday"], default=default)
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="Tuesday it is.")
+        return answered(type="DISCUSSION", content="Tuesday it is.")
+
+    order = GoalOrder(goal="Order lunch.", team=team_of(ASKING))
+    async with ioa_system.serve(agent("host", "hosts talks", []), model=ScriptedModel(answer)) as running:
+        finishing, client = asyncio.create_task(running.run(order)), Client(running.client)
+        (question,) = await eventually(client.waiting)
+        await client.answer(question.item, "Tuesday")
+        finished = await finishing
+    assert finished.result.content == "Tuesday it is."
+    assert "ASK asks the user of the goal" in prompts[0] and "none of its options" in prompts[1]

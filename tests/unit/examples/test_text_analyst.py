@@ -157,11 +157,11 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("how many sentences are not short", b"big water", "'not', 'short'"),
         ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
         ("count the words in 'big' lines", b"big water", "Each word is known"),
-        ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Say \"Which lines mention 'ERROR' in …\""),
+        ("Which lines mention ERROR in some.txt?", b"ERROR", "If 'ERROR' is looked for, say \"Which lines mention 'ERROR' in …\""),
         (
             "how often does disk full occur",
             b"ERROR",
-            "'disk', 'full' are not understood. Say \"how often does 'disk full' occur …\"",
+            "'disk', 'full' are not understood. If 'disk full' is looked for, say \"how often does 'disk full' occur …\"",
         ),
     ],
 )

@@ -124,6 +124,12 @@ def stories() -> dict[str, Sequence[Event]]:
         .thinks("ada")
         .passes("ada", "bob")
         .passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER),
+        "joined": launched("ada", "bob")
+        .invites("ada", "eve")
+        .says("ada", to="eve")
+        .says("eve", to="ada")
+        .loses("eve")
+        .announces("ada"),
         "dear-task": tasked.progresses("t1-1", tokens=10**15).finishes("t1-2", tokens=10**15).announces("ada").concludes("ada"),
         "dear-team": nested.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=10**15, cost_micros=10**15)).finishes("t1-2"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
@@ -228,6 +234,7 @@ def led_stories() -> dict[str, Scenario]:
                               {**y, "then": "w"}, {"name": "z", "roles": ["b"], "then": "w"},
                               {"name": "w", "roles": ["a"], "join": "all"}), "says says"),
         "board": (group({**x, "writes": ["plot", "notes"], "max": 4}), "writes:plot says writes:plot writes:notes"),
+        "invites": (group({**x, "roles": ["a", "b"], "invites": True, "max": 4}), "says invites:joe/b says says says"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}

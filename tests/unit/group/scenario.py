@@ -19,6 +19,7 @@ from ioa.group.events import (
     CancelRequested,
     Event,
     GroupLaunched,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     QuestionAnswered,
@@ -331,6 +332,11 @@ class Scenario:
         for agent in agents:
             story = story.happens(MemberLost(at=self.now, agent_id=AgentId(agent)))
         return story
+
+    def invites(self, by: str, agent: str, role: str | None = None, **about: object) -> Scenario:
+        """A member that has the floor has somebody join."""
+        told = {"by": by, "turn": self.state.turn, "role": role, "why": "Help us.", **about}
+        return self.happens(MemberJoined.model_validate({"at": self.now, "card": card(agent), **told}))
 
     def regains(self, agent: str) -> Scenario:
         """A lost member registers again."""

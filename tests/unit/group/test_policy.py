@@ -66,10 +66,10 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `writes:x` writes x; `goes:x` leads to x; `again` says a draft once more; `opens:Go.` says the given words;
-    `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the floor run out;
-    `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's, else
-    it is of the first who may speak.
+    form in; `writes:x` writes x; `invites:joe/b` has Joe join; `goes:x` leads to x; `again` says a draft once more; `opens:Go.`
+    says the given words; `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the
+    floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob`
+    is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
@@ -91,6 +91,9 @@ class Told:
                 payload = Discussion(content=words, next_speaker=names[0] if names else None, fields=fields)
             case "goes":
                 payload = Discussion(content=words, go=what, fields=fields)
+            case "invites":
+                name, _, role = what.partition("/")
+                return Told(story.invites(who, name, role or None))
             case "writes":
                 payload = Discussion(content=words, writes={what: ""})
             case "decides":
@@ -435,6 +438,11 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
     ("a way back to a join does not count for it",
      [*FORK[:3], {**W, "then": "v"}, {"name": "v", "roles": ["b"], "visits": 1, "then": "w"}], {},
      "says " * 6, "x:ada y:eve z:bob w:ada v:bob w:ada concluding:ada"),
+    ("who joins speaks in its role, and who invites keeps the floor", [{**X, "roles": ["a", "b"], "invites": True, "max": 5}], {},
+     "says invites:joe/a says says says says", "x:ada x:bob x:bob x:ada x:joe x:bob concluding:ada"),
+    ("who joins counts for a round", [{**X, "invites": True, "turns": "nominate", "max": 9, "exits": [
+        {"to": "y", "when": {"rounds": 1}}]}, Y], {"roles": {"a": {"at_most": 3}}},
+     "invites:joe/a says:joe says:bob says:eve says", "x:ada x:ada x:joe x:bob x:eve y:eve"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from ioa.group.events import (
     CancelRequested,
     Event,
     GroupLaunched,
+    MemberJoined,
     MemberReturned,
     SubgroupClosed,
     SubgroupOpened,
@@ -20,7 +21,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import GroupState
+from ioa.group.state import MAX_MEMBERS, GroupState
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
@@ -37,7 +38,19 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.policy import FormField, Guard, Node, Opening, Policy, Role, Turns
-from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, launched_under, limits, rejected, said, specs
+from tests.unit.group.scenario import (
+    MAX_TOKENS,
+    START,
+    Scenario,
+    card,
+    charter,
+    launched,
+    launched_under,
+    limits,
+    rejected,
+    said,
+    specs,
+)
 
 ADA = AgentId("ada")
 Case = tuple[Scenario | None, Event]
@@ -234,12 +247,16 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.BAD_OPENING: [lambda: (_led(say="Go."), said("ada", Discussion(content="…"), 1))],
     RejectionCode.GUARDED: [lambda: (_led(guards=("not_empty",)), said("ada", Discussion(content=" "), 1))],
     RejectionCode.OFF_COURSE: [lambda: (_led(), said("ada", ConcludeGroupDiscussion(), 1))],
+    RejectionCode.TOO_MANY_MEMBERS: [
+        lambda: (launched(*[f"m{one}" for one in range(MAX_MEMBERS)]), MemberJoined(at=START, card=card("zoe"), by=_M0, turn=1))
+    ],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
 
 
 _BOB: tuple[AgentId, ...] = (AgentId("bob"),)
+_M0: AgentId = AgentId("m0")
 
 
 def _to_all(*agents: str) -> Discussion:

@@ -15,6 +15,7 @@ from ioa.group.events import (
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
@@ -54,7 +55,20 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Exit, Node, Policy, Role, Turns
 from ioa.protocol.questions import Question
-from tests.unit.group.scenario import COMM, GOAL, START, WELL, Scenario, charter, launched, launched_under, limits, said, specs
+from tests.unit.group.scenario import (
+    COMM,
+    GOAL,
+    START,
+    WELL,
+    Scenario,
+    card,
+    charter,
+    launched,
+    launched_under,
+    limits,
+    said,
+    specs,
+)
 
 EXPECTED = """
                           nothing   talking      tasked      gathered    asked       handing   assigned  paused    concluding
@@ -75,6 +89,7 @@ THINKING                  no_group  discussing   discussing  gathering   decidin
 timer_fired               no_group  discussing   discussing  gathering   discussing  handing   assigned paused    concluding
 member_lost               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_returned           no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
+member_joined             no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 cancel_requested          no_group  cancelled    cancelled   cancelled   cancelled   cancelled cancelled cancelled cancelled
 repetition_refused        no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 message_refused           no_group  wrong_phase  wrong_phase wrong_phase deciding    wrong_phase wrong_phase wrong_phase wrong_phase
@@ -175,6 +190,7 @@ def event_of(kind: Kind, state: GroupState | None) -> Event:
         TimerFired: TimerFired(at=due),
         MemberLost: MemberLost(at=START, agent_id=AgentId("bob")),
         MemberReturned: MemberReturned(at=START, agent_id=AgentId("eve")),
+        MemberJoined: MemberJoined(at=START, card=card("zoe"), by=AgentId("ada"), turn=state.turn if state else 1),
         CancelRequested: CancelRequested(at=START),
         RepetitionRefused: RepetitionRefused(
             at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1

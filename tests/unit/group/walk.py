@@ -12,6 +12,7 @@ from ioa.group.events import (
     GroupLaunched,
     Kind,
     LaunchAbandoned,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     QuestionAnswered,
@@ -54,7 +55,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import FormField
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, card, charter, limits, said
 
 T = TypeVar("T")
 
@@ -129,7 +130,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
         return _any_said(state, at, choose)
     if isinstance(state.stage, Gathering) and choose((True, False)):
         return _any_opening_of_a_team(state, at, choose)
-    seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
+    seldom = choose((_any_cancel, _any_invitation, *(_any_other_launch,) * 13))
     if isinstance(state.stage, Awaiting) and choose((True, False)):
         return _any_answer(state, at, choose)
     make = choose(
@@ -152,6 +153,12 @@ def _any_loss(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_return(state: GroupState, at: datetime, choose: Choose) -> Event:
     return MemberReturned(at=at, agent_id=_anybody(state, choose))
+
+
+def _any_invitation(state: GroupState, at: datetime, choose: Choose) -> Event:
+    holder = state.floor_holder or AGENTS[0]
+    who = choose(("zoe", *(_anybody(state, choose),) * 9))  # a small group gets further
+    return MemberJoined(at=at, card=card(who), by=choose((holder, holder, _anybody(state, choose))), turn=state.turn)
 
 
 def _any_cancel(state: GroupState, at: datetime, choose: Choose) -> Event:

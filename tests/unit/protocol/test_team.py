@@ -190,6 +190,8 @@ def test_what_is_written_reads_back_to_the_same() -> None:
             HEAD + X + 'then = "end"\nexits = []',
             "node x: has both `then` and `exits`; `then` is short for exits without a condition",
         ),
+        (HEAD + X + 'invites = true\nturns = "together"', "node x: `invites` needs one speaker at a time, and here all speak"),
+        (HEAD + X + 'invites = true\nheard_by = "b"', "node x: `invites` is not yet known where not all hear all at once"),
         (HEAD + X + 'writes = ["plot", "plot"]', "node x: writes 'plot' twice"),
         (HEAD + X + 'take = "all"\nthen = "y"\n' + Y, "node x: take = 'all' needs exits to several nodes: give it more of them"),
         (
@@ -222,7 +224,6 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        (X + "invites = true", "node x: `invites`"),
         (X + "tasks = true", "node x: `tasks`"),
         (X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: `says`"),
         ('c = { silent = "…", agent = "d" }\n' + X, "role c: `silent`"),

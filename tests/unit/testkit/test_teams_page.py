@@ -92,6 +92,30 @@ async def test_the_song_of_the_page_is_written_in_versions(ioa_system: System) -
     assert "poet [writes] verse: The bridge is long and new." in finished.transcript
 
 
+async def test_the_surveyor_of_the_page_has_a_welder_join(ioa_system: System) -> None:
+    """In the middle of the discussion, which takes no turn; the welder answers what was said before it could know."""
+    survey = file("surveyor.py")
+    plan = ScriptedBrain(teams=[TeamLaunch(members=())])
+    finished = await ioa_system.run(
+        GoalOrder(goal="Plan the bridge.", agent="surveyor"), agents=[survey["surveyor"], survey["welder"]], brain=plan
+    )
+    assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "In two days.")
+    assert "[joined] surveyor invites welder: The bridge is of steel." in finished.transcript
+
+
+async def test_who_finds_nobody_is_told_so(ioa_system: System) -> None:
+    """And says something else, in the same turn."""
+    asked = Agent("asker", description="Asks for help", tags=["coordinator"])
+
+    @asked.speak
+    def lead(view: TurnView) -> Any:
+        return view.conclude(view.refusals[0]) if view.refusals else view.invite("nobody-there")
+
+    plan = ScriptedBrain(teams=[TeamLaunch(members=())])
+    finished = await ioa_system.run(GoalOrder(goal="Plan it.", agent="asker"), agents=[asked], brain=plan)
+    assert finished.content == "nobody-there cannot join: it is not registered."
+
+
 async def test_the_free_group_of_the_page_counts_its_votes(ioa_system: System) -> None:
     """Whoever leads asks the others, and concludes with what they chose."""
     colours = file("colours.py")

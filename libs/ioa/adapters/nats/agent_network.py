@@ -25,6 +25,7 @@ from ioa.group.requests import (
     Accepted,
     Entries,
     GroupSnapshot,
+    InviteMember,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -126,6 +127,10 @@ class NatsAgentNetwork:
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
         return await self._requester.request(subjects.launch(request.owner), request, GroupSnapshot)
+
+    async def invite(self, request: InviteMember) -> Accepted | Rejected:
+        """Have an agent join a group."""
+        return (await self._requester.request(subjects.invite(request.by), request, SayReply)).answer
 
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""

@@ -135,6 +135,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.old_renew(agent_id),
         subjects.deregister(agent_id),
         subjects.launch(agent_id),
+        subjects.invite(agent_id),
         subjects.abandon(agent_id),
         subjects.sync(agent_id),
         subjects.set_aside(agent_id),
@@ -378,6 +379,7 @@ _SERVED = {
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
+        subjects.ANY_INVITE,
         subjects.ANY_ABANDON,
         subjects.ANY_SYNC,
         subjects.ANY_MEMBERSHIPS,

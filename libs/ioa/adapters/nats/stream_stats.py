@@ -153,5 +153,5 @@ def _standing_of(one: ConsumerInfo) -> QueueStats:
         one.num_ack_pending or 0,
         one.num_redelivered or 0,
         one.num_waiting or 0,
-        max(0, (one.config.max_ack_pending if one.config is not None else None) or 0),
+        max(0, one.config.max_ack_pending or 0),
     )

@@ -246,20 +246,35 @@ class PassOn(BaseModel):
     content: Text = ""
 
 
-Decision = Discuss | Assign | PauseOn | Read | Conclude | PassOn
+class AskOut(BaseModel):
+    """Ask the user of the goal, and have the floor again with the answer; `default` stands if nobody answers within the minutes."""
+
+    type: Literal["ASK"]
+    content: Text
+    options: list[Text] = []
+    default: Text
+    minutes: Annotated[int, Field(ge=1, le=10_000)] = 60
 
 
 class Speech(ShapedAnswer):
     """What a floor holder says, or wants to read first, and which results it rejects."""
 
     rejects: list[Reject] = []
-    decision: Annotated[Decision, Field(discriminator="type")]
+    decision: Annotated[Discuss | Assign | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
 class PartSpeech(Speech):
     """The same in a group that a policy leads."""
 
     decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]
+
+
+class AskingSpeech(PartSpeech):
+    """The same where the policy lets its speaker ask the user."""
+
+    decision: Annotated[  # type: ignore[assignment]  # one kind more than those it is one of
+        DiscussInPart | AskOut | Read | Conclude | PassOn, Field(discriminator="type")
+    ]
 
 
 class Decide(BaseModel):

@@ -19,7 +19,19 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, Decide, DoAlone, PartSpeech, PassOn, Read, Speech, Step, ruling_on
+from ioa.agent.model.answers import (
+    Approach,
+    AskingSpeech,
+    Conclude,
+    Decide,
+    DoAlone,
+    PartSpeech,
+    PassOn,
+    Read,
+    Speech,
+    Step,
+    ruling_on,
+)
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
@@ -37,6 +49,7 @@ from ioa.ports.brain import (
     Alone,
     Brain,
     GroupView,
+    Invite,
     Mission,
     NobodyFits,
     TaskView,
@@ -161,7 +174,9 @@ class ModelBrain:
             if self._fallback is None:
                 return self._pass("speak", failure, view)
             with self._rules_decide("speak", failure, view.meter):
-                return await self._fallback.speak(view)
+                by_rules = await self._fallback.speak(view)
+                assert not isinstance(by_rules, Invite), "rules invite nobody"
+                return by_rules
         view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
@@ -268,7 +283,8 @@ class ModelBrain:
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
         question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view))
-        shape: type[Speech] = Speech if view.part is None else PartSpeech
+        asks = view.offer is not None and view.offer.asks
+        shape: type[Speech] = Speech if view.part is None else AskingSpeech if asks else PartSpeech
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said

@@ -228,6 +228,7 @@ def _part(prompts: Prompts, view: GroupView) -> str:
             choices.append(f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.")
         choices.append(_fields(offered))
         choices += [f"`writes` puts {', '.join(offered.writes)} on the board." if offered.writes else ""]
+        choices += ["ASK asks the user of the goal, and gives you the floor again with the answer." if offered.asks else ""]
         choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
 
+from ioa.agent.inquiring import Inquiry
 from ioa.agent.model.answers import (
+    AskOut,
     Assign,
     Conclude,
     Discuss,
@@ -21,6 +25,7 @@ from ioa.agent.model.answers import (
 )
 from ioa.agent.model.discussion import objection_to_discussion
 from ioa.agent.outbox import MAX_TEXT_BYTES
+from ioa.errors import InvalidInputError
 from ioa.group.events import Kind
 from ioa.group.policy.offer import Offer
 from ioa.group.state import MAX_MEMBERS, Concluding, Gathering
@@ -33,6 +38,7 @@ from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     MAX_REJECTS,
     MAX_TASKS_PER_ASSIGNMENT,
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -75,7 +81,7 @@ def is_mute(view: GroupView) -> bool:
 
 def objection(said: Speech, view: GroupView) -> str | None:
     """Say why a decision is not legal now, naming what is; None if it is, or if it only reads."""
-    decision = said.decision
+    decision: Discuss | Assign | PauseOn | Read | Conclude | PassOn | AskOut = cast("Any", said.decision)
     if isinstance(decision, Read):
         return None
     rejected = _of_rejects(said.rejects, view)
@@ -96,6 +102,26 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_conclusion(decision, view)
         case PassOn():
             return _of_pass(decision, said.rejects)
+        case AskOut():
+            return _of_question(decision, view)
+
+
+def question_of(said: AskOut, view: GroupView) -> AskUser:
+    """Build the question to the user of the goal.
+
+    Raises:
+        InvalidInputError: It cannot be asked; the message says why.
+    """
+    inquiry = Inquiry(said.content.strip(), said.default.strip(), tuple(said.options), within=timedelta(minutes=said.minutes))
+    return inquiry.to_user(view.at, view.state.limits.deadline)
+
+
+def _of_question(said: AskOut, view: GroupView) -> str | None:
+    try:
+        question_of(said, view)
+    except InvalidInputError as error:
+        return error.message
+    return None
 
 
 def is_written(said: Conclude) -> bool:

@@ -8,11 +8,11 @@ nothing is stored, and a process that starts anew cuts as the one before.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.prompts import cut, defused, fenced, in_one_line
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import GroupView, Reply, TaskRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
@@ -79,8 +79,16 @@ def lines_of(view: GroupView, thoughts: Mapping[int, str]) -> list[LogLine]:
                 lines.append(_result(name, task.spec, payload.outcome, payload.task_conclusion, payload.artifacts))
         elif not isinstance(item.payload, InformTaskProgress):
             mine = item.header.sender == view.me
-            lines.append(_message(name, item, thoughts.get(item.header.turn, "") if mine else ""))
+            line = _message(name, item, thoughts.get(item.header.turn, "") if mine else "")
+            reply = view.replies.get(item.header.turn) if isinstance(item.payload, AskUser) else None
+            lines.append(line if reply is None else _with_reply(line, reply))
     return lines
+
+
+def _with_reply(line: LogLine, reply: Reply) -> LogLine:
+    """Put the answer behind the question."""
+    by = f"from {in_one_line(reply.by)}" if reply.by else "that stands, since nobody answered in time"
+    return replace(line, closing="\n".join(filter(None, (line.closing, fenced("answer", defused(reply.text), by)))))
 
 
 def text_of(item: Message) -> str:
@@ -193,6 +201,8 @@ def _message(name: str, message: Message, thought: str) -> LogLine:
         case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):
             kind = f"ASSIGN {'wait' if isinstance(payload, SyncTaskAssignment) else 'go_on'} from {sender}"
             gives = tuple(task.task_id for task in tasks)
+        case AskUser(options=options):
+            kind = f"ASK from {sender}" + (f" for one of {', '.join(map(in_one_line, options))}" if options else "")
         case Pause(triggers=triggers):
             kind = f"PAUSE from {sender} for {' '.join(triggers)}"
         case ConcludeGroupDiscussion():

@@ -7,9 +7,9 @@ from itertools import count
 from typing import TypeVar
 
 from ioa.agent.answer_files import files_of_answer
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
+from ioa.agent.model.answers import AskOut, Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
 from ioa.agent.model.discussion import discussion_of
-from ioa.agent.model.legality import answer_files
+from ioa.agent.model.legality import answer_files, question_of
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
@@ -31,7 +31,7 @@ _ABSTRACT_CHARS = 120
 Said = TypeVar("Said", bound=Model)
 
 
-def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> Utterance:
+def utterance_of(said: Discuss | Assign | PauseOn | PassOn | AskOut, view: GroupView) -> Utterance:
     """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
         case Discuss():
@@ -42,6 +42,8 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> 
             return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
+        case AskOut():
+            return question_of(said, view)
         case PassOn():
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.content.strip())
 

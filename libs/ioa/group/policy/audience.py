@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 
 from ioa.group import forms
-from ioa.group.events import Entry, Event, GroupLaunched, MessageRefused, QuestionAnswered, RepetitionRefused, Said, Unheard
+from ioa.group.events import (
+    Entry,
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    MessageRefused,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    Unheard,
+)
 from ioa.group.policy.casting import scene_of
 from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
 from ioa.group.policy.offer import offer_in
@@ -39,14 +49,16 @@ from ioa.protocol.policy import Node, Policy
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
     """Return who is told of an event, in the order of joining: who is removed by it for the last time.
 
-    All hear the launch, timers, who is lost or returns, and the conclusion; a decision and what it was refused only who hears all;
-    the answer to a question who has heard that.
+    All hear the launch, timers, who joins, is lost or returns, and the conclusion; a decision and what it was refused only who
+    hears all; the answer to a question who has heard that.
 
     Args:
         policy: What leads the group.
         state: The group before the event.
         event: What happened.
     """
+    if isinstance(event, MemberJoined):
+        return (*state.hearing, event.card.agent_id)
     if policy is None or not hides(policy, state):
         return state.hearing
     match event:

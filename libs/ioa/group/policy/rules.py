@@ -7,8 +7,19 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, forms, gathering, monologue, passing, questions, tasks
-from ioa.group.events import Kind, MemberLost, MemberReturned, MessageRefused, QuestionAnswered, RepetitionRefused, Said, TimerFired
+from ioa.group.events import (
+    Kind,
+    MemberJoined,
+    MemberLost,
+    MemberReturned,
+    MessageRefused,
+    QuestionAnswered,
+    RepetitionRefused,
+    Said,
+    TimerFired,
+)
 from ioa.group.forms import check_fields
+from ioa.group.joining import join_in_role
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
     ask,
@@ -457,6 +468,7 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         TimerFired: _timer_fired,
         MemberLost: _member_lost,
         MemberReturned: _member_returned,
+        MemberJoined: join_in_role,
     },
     Phase.GATHERING: {
         Discussion: _answer,

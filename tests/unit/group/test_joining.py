@@ -1,0 +1,85 @@
+"""Agents that join a group which is under way."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.group.events import Entry, MemberJoined, encode_entry
+from ioa.group.machine import step
+from ioa.group.rejection import RejectionCode
+from ioa.protocol.codec import decode
+from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import INVITES
+from tests.unit.group.scenario import Scenario, card, launched
+from tests.unit.group.test_policy import X, group
+
+
+def joining(story: Scenario, **about: object) -> MemberJoined:
+    """What group setup records when Ada invites Zoe in her turn."""
+    told = {"at": story.now, "card": card("zoe"), "by": "ada", "turn": story.state.turn, **about}
+    return MemberJoined.model_validate(told)
+
+
+def test_who_joins_hears_and_speaks() -> None:
+    """Who has invited it keeps the floor, and no turn is used up; then it may be named, and be given tasks."""
+    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada")
+    transition = step(story.state, joining(story))
+    assert transition.audience == ("ada", "bob", "zoe")
+    assert (transition.state.turn, transition.state.turns_taken, transition.state.floor_holder) == (3, 2, "ada")
+    told = story.invites("ada", "zoe").says("ada", to="zoe")
+    assert (told.holder, told.state.hearing) == ("zoe", ("ada", "bob", "zoe"))
+    assert told.says("zoe", to="ada").assigns("ada", "t5-1:zoe").state.open_tasks[0].assignee == "zoe"
+
+
+def test_its_entry_is_of_a_version_that_older_routers_leave_alone() -> None:
+    """They do not know the event; the entries behind it they can read."""
+    story = launched("ada", "bob").invites("ada", "zoe")
+    entry = Entry.of(story.log[-1], story.state, story.state.hearing)
+    assert (decode(Entry, encode_entry(entry).data), entry.version) == (entry, 6)
+    after = story.says("ada", to="zoe")
+    assert Entry.of(after.log[-1], after.state, after.state.hearing).version == 1
+
+
+@pytest.mark.parametrize(
+    ("about", "code"),
+    [
+        ({"by": "bob"}, RejectionCode.NOT_YOUR_FLOOR),
+        ({"turn": 7}, RejectionCode.STALE_TURN),
+        ({"card": card("bob")}, RejectionCode.NO_CHANGE),
+    ],
+    ids=["no floor", "another turn", "a member"],
+)
+def test_only_who_has_the_floor_invites(about: dict[str, object], code: RejectionCode) -> None:
+    """For the turn that it has, and nobody twice."""
+    story = launched("ada", "bob")
+    assert story.refusal(joining(story, **about)).code is code
+
+
+def test_nobody_joins_a_group_of_an_older_level() -> None:
+    """Its members would not know of the newcomer."""
+    story = launched("ada", "bob", level=INVITES - 1)
+    assert story.refusal(joining(story)).code is RejectionCode.WRONG_PHASE
+
+
+@pytest.mark.parametrize(
+    ("node", "role"),
+    [
+        ({}, "a"),
+        ({"invites": True}, None),
+        ({"invites": True}, "z"),
+        ({"invites": True, "opens": {"role": "a", "say": "Go."}}, "a"),
+    ],
+    ids=["the node does not invite", "no role", "another role", "before the opening"],
+)
+def test_a_policy_says_where_and_as_what(node: dict[str, object], role: str | None) -> None:
+    """All else is off course."""
+    story = group({**X, **node})
+    assert story.refusal(joining(story, role=role)).code is RejectionCode.OFF_COURSE
+
+
+def test_who_joins_under_a_policy_plays_a_role() -> None:
+    """The state knows it by its number, as of all others."""
+    story = group({**X, "invites": True}, roles={"a": {"at_most": 2}}).invites("ada", "joe", "a")
+    assert story.state.members[-1].roles == (0,) and story.state.members[-1].agent_id == AgentId("joe")
+    assert story.state.course is not None
+    assert (len(story.state.course.taken), len(story.state.course.total)) == (4, 4)
