@@ -482,7 +482,7 @@ _ROWS = (
         TaskQuestion,
         Sender.ASSIGNEE,
         questions.ask_of_task,
-        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed", _CHARGED) for phase in (_D, _G, _W, _A, _P)),
+        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed") for phase in (_D, _G, _W, _A, _P)),
         offered=_a_question_may_be_asked,
         level=QUESTIONS,
     ),
@@ -490,10 +490,7 @@ _ROWS = (
         TaskDecision,
         Sender.ASSIGNER,
         questions.decide_for_task,
-        *(
-            Cell(phase, (phase,), "the task is answered what it asks, without the floor", _CHARGED)
-            for phase in (_D, _G, _W, _A, _P)
-        ),
+        *(Cell(phase, (phase,), "the task is answered what it asks, without the floor") for phase in (_D, _G, _W, _A, _P)),
         offered=_a_question_waits,
         level=QUESTIONS,
     ),
