@@ -184,7 +184,8 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
     if payload.to:
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
-    forms.check_unwritten(payload.writes)
+    if payload.writes:
+        forms.check_unwritten(payload.writes)
     if payload.next_speakers:
         gathering.check_names(state, said.message.header.sender, payload)
         return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})

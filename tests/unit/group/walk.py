@@ -258,7 +258,11 @@ _MAKERS: Mapping[Kind, Callable[[GroupState, datetime, Choose], Event]] = {
 _WORDS: Mapping[Kind, Sequence[Payload]] = {
     Pass: tuple(Pass(cause=cause) for cause in PassCause),
     Thinking: (Thinking(),),
-    ConcludeGroupDiscussion: (ConcludeGroupDiscussion(), ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten."))),
+    ConcludeGroupDiscussion: (
+        ConcludeGroupDiscussion(),
+        ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")),
+        ConcludeGroupDiscussion(conclusion=Conclusion(content="It failed.", reason=Reason.FAILED)),
+    ),
 }
 
 
