@@ -232,7 +232,9 @@ class Reader:
             self._take("how many|number of")
             self._fail()
         self._take("of")
-        column = self._column() or self._fail(f"Columns of numbers: {self.table.number_names}.")
+        column = self._column() or self._fail(
+            f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers'))) or 'none'}."
+        )
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             example = next(iter(column.cells.dropna().astype(str)), "")
             raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
@@ -255,7 +257,7 @@ class Reader:
         return Key(column, grain)
 
     def _the_date(self) -> Column:
-        columns = self.table.date_columns
+        columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"

@@ -59,7 +59,7 @@ def _refusal(unread: UnreadError, table: Table) -> tuple[type[InvalidInputError]
         are = f"{', '.join(unknown)} {verb} not understood: no word of the language, and no column or value of {table.name}{until}."
         parts = [f"{word!r} is only a part of {' and '.join(repr(str(one)) for one in of)}." for word, of in strange.items() if of]
         said = " ".join([*[are] * bool(unknown), *parts, *(f"{word!r} is no date without a year." for word in months)])
-        hints += [names, DATES if table.date_columns else "", "Rows are chosen as in 'where COLUMN is VALUE'."]
+        hints += [names, DATES if table.holding("dates") else "", "Rows are chosen as in 'where COLUMN is VALUE'."]
     elif rest:
         begun = f"{rest!r} does not go on from {understood!r}" if understood else f"none begins with {rest!r}"
         said = f"Each word is known, but this is no form of a question: {begun}."
