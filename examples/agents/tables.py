@@ -244,7 +244,10 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, low_memory=False, **options)
+            frame: pd.DataFrame = pd.read_csv(
+                io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, low_memory=False, **options
+            )
+            return frame
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
 
