@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ioa.hosting.cluster_credentials import Plan, UserIdentity
+from ioa.adapters.nkey_seeds import public_key_of
+from ioa.cli.credentials import FolderSecrets
+from ioa.client.seat import named
+from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.settings import GatewaySettings
 from tests.chart.rendering import RefusedError, environment_of, render
 
@@ -57,3 +63,41 @@ def test_an_ingress_without_a_host_is_refused() -> None:
     """Before anything is installed, with what to set."""
     with pytest.raises(RefusedError, match=r"set gateway\.publicUrl"):
         render({"gateway": {"enabled": True, "ingress": {"enabled": True}}})
+
+
+_SEATS: dict[str, Any] = {"enabled": True, "seats": ["anna", "Bob_2"]}
+
+
+def test_people_have_seats_whose_keys_the_gateway_finds(tmp_path: Path) -> None:
+    """What the Job makes for each person lies in the pods where the gateway looks for it, and lets in that person alone."""
+    rendered = render({"gateway": _SEATS})
+    plan = Plan.model_validate_json(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
+    make_credentials(plan, FolderSecrets(tmp_path / "secrets"), NEW_YEAR)
+    pod = dict(rendered.pods())["Deployment/ioa-gateway"]
+    [volume] = [one["secret"] for one in pod["volumes"] if one["name"] == "seats"]
+    [mount] = [one for one in pod["containers"][0]["volumeMounts"] if one["name"] == "seats"]
+    assert environment_of(rendered.one("Deployment", "ioa-gateway"))["IOA_SEATS"] == mount["mountPath"]
+    held = {item["path"]: (tmp_path / "secrets" / volume["secretName"] / item["key"]).read_text() for item in volume["items"]}
+    conf = (tmp_path / "secrets" / plan.authorization / "authorization.conf").read_text()
+    assert [(seat, public_key_of(held[f"{seat}/{seat}"]) in conf) for seat in map(named, _SEATS["seats"])] == [
+        ("human-anna", True),
+        ("human-Bob_2", True),
+    ]
+    assert plan.secrets[volume["secretName"]].seeds["human-anna"] == AgentIdentity(
+        agent=AgentId("human-anna"), pool=PoolId("human-anna")
+    )
+    [names] = [rule["resourceNames"] for rule in rendered.one("Role", "ioa-credentials")["rules"] if "resourceNames" in rule]
+    assert volume["secretName"] in names
+
+
+def test_nobody_has_a_seat_unless_named() -> None:
+    """Then the gateway speaks for no member of a group."""
+    rendered = render({"gateway": {"enabled": True}})
+    assert "IOA_SEATS" not in environment_of(rendered.one("Deployment", "ioa-gateway"))
+    assert "seats" not in rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"]
+
+
+def test_nobody_has_the_name_of_an_agent() -> None:
+    """A person and an agent that are one member are refused before there are keys of both."""
+    with pytest.raises(RefusedError, match='has an agent "human-7", which is a person\'s seat'):
+        render({"gateway": {"enabled": True, "seats": ["7"]}, "agentPools": [{"name": "human", "target": "a.py:agent"}]})

@@ -39,8 +39,21 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- if .Values.gateway.enabled -}}
 {{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway")) (dict
   "given" (hasKey $root.Values.credentials.existingSecrets "gateway") "seeds" (dict "seed" (dict "user" "gateway" "role" "gateway"))) -}}
+{{- with include "ioa.seats" . | fromJsonArray -}}
+{{- $seeds := dict -}}
+{{- range . }}{{ $_ := set $seeds . (dict "agent" . "pool" .) }}{{ end -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" "gateway-seats")) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets "gateway-seats") "seeds" $seeds) -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $secrets -}}
+{{- end -}}
+
+{{/* Under which ids people answer through the gateway, as a JSON list. */}}
+{{- define "ioa.seats" -}}
+{{- $seats := list -}}
+{{- range ternary .Values.gateway.seats list .Values.gateway.enabled }}{{ $seats = append $seats (print "human-" .) }}{{ end -}}
+{{- toJson $seats -}}
 {{- end -}}
 
 {{/* What each tenant with a name may use up, as the plan has it; nothing if there is none. Of what is stored the server counts each copy. */}}

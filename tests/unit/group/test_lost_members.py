@@ -50,7 +50,7 @@ def test_a_lost_member_that_returns_does_the_task_that_it_was_given_meanwhile() 
 
 @pytest.mark.parametrize(("seconds", "kinds"), [(59, {"DISCUSSION"}), (60, set())])
 def test_who_is_lost_for_a_floor_timeout_is_named_no_more(seconds: int, kinds: set[str]) -> None:
-    """What may be said follows from the time; a task for oneself and the conclusion are always left."""
+    """What may be said follows from the time; a task for oneself, a question to the user and the conclusion are always left."""
     state = launched("ada", "bob").loses("bob").state
     legal = legal_kinds(state, ADA, START + timedelta(seconds=seconds))
     assert set(map(name_of, legal)) == {
@@ -58,6 +58,7 @@ def test_who_is_lost_for_a_floor_timeout_is_named_no_more(seconds: int, kinds: s
         "ASYNC_TASK_ASSIGNMENT",
         "CONCLUDE_GROUP_DISCUSSION",
         "PASS",
+        "ASK_USER",
         *kinds,
     }
 
