@@ -27,7 +27,7 @@ from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Ti
 from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
-from ioa.protocol.codec import shortened
+from ioa.protocol.codec import encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
@@ -50,6 +50,8 @@ _MOST_REMEMBERED = 10_000
 """How many goals that were accepted and are open are known without looking."""
 
 _MAX_WHY_BYTES = 4_000
+_MAX_WITH_TEAM_BYTES = 360_000
+"""What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
 _LOOK_AGAIN = timedelta(seconds=1)
 _NAMES_NOBODY = (
     "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
@@ -224,6 +226,7 @@ class Intake:
 
         Raises:
             NotFoundError: There is no such team.
+            PayloadTooLargeError: Goal and team together do not fit into a group's first entry.
         """
         if not isinstance(order.team, str):
             return order, ""
@@ -233,6 +236,13 @@ class Intake:
             if order.names(TeamReference.parse(of_record.team_name)):
                 return order.with_team(of_record.team), of_record.team_name
         found = await self._ports.teams.find(TeamReference.parse(order.team))
+        files = tuple(file for file in order.inputs if isinstance(file, Artifact))  # what else is given becomes one of them
+        size = len(encode_value(order.model_copy(update={"team": found.team, "inputs": files}).model_dump(mode="json")))
+        if size > _MAX_WITH_TEAM_BYTES:
+            raise PayloadTooLargeError(
+                f"The goal and the team {found.reference} have {size:,} bytes together; {_MAX_WITH_TEAM_BYTES:,} are the most.",
+                hint="Give what is large in the goal as a file.",
+            )
         return order.with_team(found.team), str(found.reference)
 
     async def _offer(self, record: GoalRecord) -> None:

@@ -212,7 +212,7 @@ class GroupSetup:
         if agent_id in head.entry.state.hearing and agent_id not in [card.agent_id for card in charter.team_members]:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
-        _, card = self._cards_of((request.by, agent_id), frozenset())
+        card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
         if card.level < head.entry.state.limits.level:
             raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}

@@ -66,7 +66,8 @@ class Teams:
             elif newest.team == request.team:
                 return newest
             version = 1 if newest is None else newest.version + 1
-            put = NamedTeam(name=name, version=version, user=user, at=self._clock.now(), team=request.team)
+            level, at = request.team.policy.level, self._clock.now()
+            put = NamedTeam(level=level, name=name, version=version, user=user, at=at, team=request.team)
             size = len(encode(put))
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")

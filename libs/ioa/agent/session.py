@@ -57,6 +57,9 @@ from ioa.telemetry.fault_points import reach
 MAX_REFUSALS = 3
 """How often a brain may try within one turn; after that its agent passes, and says why."""
 
+MAX_INVITES = 3
+"""How many a brain may invite within one turn; after that it has to say something."""
+
 _INBOX_GRACE_SECONDS = 0.25
 """How long one's own message may take through the inbox before the log is asked for it."""
 
@@ -349,6 +352,7 @@ class GroupSession:
     async def _take_turn(self, turn: int) -> Accepted | None:
         """Say something for the turn that was granted; None if it was not to be."""
         refusals: list[str] = []
+        invited: list[Invite] = []
         self._tell(TurnStarted, turn=turn)
         self._meter.hear = self._runner.hear_model(self._history, turn=turn)
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
@@ -356,7 +360,7 @@ class GroupSession:
             code = ""
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
-                message = message or await self._prepared(tuple(refusals), turn)
+                message = message or await self._prepared(tuple(refusals), turn, invited)
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -383,10 +387,17 @@ class GroupSession:
             await self.look()
         return await self._pass(turn, refusals) if len(refusals) == MAX_REFUSALS else None
 
-    async def _prepared(self, refusals: tuple[str, ...], turn: int) -> Message:
-        """Decide what to say, when all have joined who are invited first."""
+    async def _prepared(self, refusals: tuple[str, ...], turn: int, invited: list[Invite]) -> Message:
+        """Decide what to say, when all have joined who are invited first; `invited` holds whom this turn has invited.
+
+        Raises:
+            IoaError: Nobody more can be invited; the brain is told why.
+        """
         while isinstance(said := await self._think(refusals), Invite):
+            if len(invited) == MAX_INVITES:
+                raise InvalidInputError(f"This turn has invited {MAX_INVITES}, which is the most: say something.")
             await self._invite(said, turn)
+            invited.append(said)
         await self._keep_thought(turn)
         by = self._meter.decided_by
         return await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)
@@ -395,12 +406,16 @@ class GroupSession:
         """Have somebody join the group, and wait until this member knows it.
 
         Raises:
-            InvalidInputError: Nobody can; the brain is told why.
+            InvalidInputError: Nobody can, or who is named is in the group; the brain is told why.
+            ConflictError: The floor is another's by now.
             IoaError: Discovery or group setup says why not.
         """
         state, comm_id = self._history.state, self._history.comm_id
-        assert state is not None
+        if state is None or not self._has_floor(turn):
+            raise ConflictError(f"Nobody is invited in turn {turn} any more: the floor is another's.")
         agent_id = invite.agent
+        if agent_id is not None and state.is_member(agent_id):
+            raise InvalidInputError(f"{agent_id} is in the group, or was removed from it: say something, or invite somebody else.")
         if agent_id is None:
             search = search_for_others([invite.need], me=self.me, purpose=comm_id, budget=None)
             found = await until_answered(lambda: self._outbox.network.search(search), comm_id=comm_id, agent_id=self.me)

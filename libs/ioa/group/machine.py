@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, owed_effects
-from ioa.group.events import Event, Kind, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
+from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.policy import rules
 from ioa.group.policy.audience import audience, check_floor, noticed
 from ioa.group.policy.hearing import hides
@@ -119,8 +119,8 @@ def _open(event: Event) -> GroupState:
 
 
 def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
-    if isinstance(event, Said) and policy is not None and hides(policy, state):
-        check_floor(policy, state, event.message.header.sender)
+    if isinstance(event, Said | MemberJoined) and policy is not None and hides(policy, state):
+        check_floor(policy, state, event.message.header.sender if isinstance(event, Said) else event.by)
     row, cell = _find(state, event)
     has_floor = row.sender is Sender.FLOOR_HOLDER
     charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import combinations
 from typing import Literal, NamedTuple, get_args
@@ -406,7 +407,7 @@ def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
                 yield _error(
                     _at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'"
                 )
-    branches = _branches(policy)
+    branches = _branches(policy) if policy.rewinds else ()
     for number, watcher in enumerate(policy.watchers, 1):
         for name in watcher.go:
             if policy.node_numbers[name] in branches:
@@ -421,15 +422,34 @@ def _are_both_done(policy: Policy, one: int, other: int, before: int) -> bool:
 
 
 def _branches(policy: Policy) -> frozenset[int]:
-    """Return the nodes in which something may be on the agenda: those behind a fork that lie before the nodes that wait."""
-    forks = [number for number, node in enumerate(policy.nodes) if node.take == "all"]
-    found, left = set[int](), [to for number in forks for to in policy.targets[number]]
-    while left:
-        number = left.pop()
-        if number not in found and policy.nodes[number].join == "any":
-            found.add(number)
-            left += policy.targets[number]
+    """Return the nodes in which something may be on the agenda: those from a fork on, up to a node that waits for all of it."""
+    found, awaited = set[int](), _awaited_behind(policy)
+    for fork, node in enumerate(policy.nodes):
+        behind, left = set[int](), list(policy.targets[fork]) if node.take == "all" else []
+        while left:
+            number = left.pop()
+            if number not in behind and not _waits_for_all([awaited(number, one) for one in policy.targets[fork]]):
+                behind.add(number)
+                left += policy.targets[number]
+        found |= behind
     return frozenset(found)
+
+
+def _awaited_behind(policy: Policy) -> Callable[[int, int], frozenset[int]]:
+    """Return what tells, of all that a node waits for, what another one leads to."""
+
+    @cache
+    def awaited_behind(join: int, start: int) -> frozenset[int]:
+        awaited = policy.awaited.get(join, frozenset())
+        return awaited and awaited & reached_from(policy, (start,), without=join)
+
+    return awaited_behind
+
+
+def _waits_for_all(branches: Sequence[frozenset[int]]) -> bool:
+    """Whether of what is awaited of each branch there is something that no other one leads to."""
+    counts = Counter(number for branch in branches for number in branch)
+    return all(any(counts[number] == 1 for number in branch) for branch in branches)
 
 
 def _targets(node: Node) -> Sequence[str]:
@@ -504,10 +524,19 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
 
 
 def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
-    """Say which joins wait for nothing."""
-    for number, awaited in policy.awaited.items():
-        if len(awaited) < 2:
-            yield PolicyFinding("warning", _at(policy.nodes[number]), "join = 'all', and fewer than two nodes lead to it")
+    """Say which joins wait for nothing, and which for a branch that may never be taken."""
+    awaited = _awaited_behind(policy)
+    forks = [node for node in policy.nodes if node.take == "all"]
+    for number, waited_for in policy.awaited.items():
+        join = policy.nodes[number]
+        if len(waited_for) < 2:
+            yield PolicyFinding("warning", _at(join), "join = 'all', and fewer than two nodes lead to it")
+        for fork in forks:
+            ways = [(way, awaited(number, policy.node_numbers[way.to])) for way in fork.exits if way.to != END]
+            sure = frozenset[int]().union(*(behind for way, behind in ways if way.when is None))
+            for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind - sure):
+                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: it may never be entered"
+                yield PolicyFinding("warning", _at(fork), what)
 
 
 def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Invite, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.messages import Conclusion
 
 Answer = TypeVar("Answer")
@@ -30,7 +30,7 @@ class ScriptedBrain:
         self,
         *,
         teams: Iterable[TeamLaunch | NobodyFits] = (),
-        utterances: Iterable[Utterance] = (),
+        utterances: Iterable[Utterance | Invite] = (),
         conclusions: Iterable[Conclusion] = (),
         approaches: Iterable[Alone | TeamLaunch] = (),
     ) -> None:
@@ -47,7 +47,7 @@ class ScriptedBrain:
         self.missions.append(mission)
         return _next(self._teams, "form_team")
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: GroupView) -> Utterance | Invite:
         """Play the next utterance."""
         self.views.append(view)
         return _next(self._utterances, "speak")

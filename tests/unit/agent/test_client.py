@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.agent.session import MAX_INVITES
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
-from ioa.ports.brain import Mission, NobodyFits, TeamLaunch, TeamTools
+from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
@@ -133,6 +134,27 @@ class _Overtaken:
                 return [entry, self._pushed[1]]
             case _:
                 return [entry]
+
+
+async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
+    """A brain that would invite for ever is told to say something, and its turn goes on."""
+    names = ("ann", "ben", "cid", "dan")
+    brain = ScriptedBrain(
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
+        utterances=[*(Invite(AgentId(name)) for name in ("worker", *names)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    for name in names:
+        await company.start(idle(name))
+    await _open(company, brain)
+    await company.result()
+    state = await company.state(ROOM)
+    assert state is not None and [one.agent_id for one in state.members] == ["lead", "worker", *names[:MAX_INVITES]]
+    told = brain.views[-2].refusals
+    assert [why.partition(":")[0] for why in told] == [
+        "worker is in the group, or was removed from it",
+        "This turn has invited 3, which is the most",
+    ]
 
 
 async def test_what_was_overtaken_is_waited_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import INVITES
 from tests.unit.group.scenario import Scenario, card, launched
-from tests.unit.group.test_policy import X, group
+from tests.unit.group.test_policy import X, Y, group
 
 
 def joining(story: Scenario, **about: object) -> MemberJoined:
@@ -75,6 +75,13 @@ def test_a_policy_says_where_and_as_what(node: dict[str, object], role: str | No
     """All else is off course."""
     story = group({**X, **node})
     assert story.refusal(joining(story, role=role)).code is RejectionCode.OFF_COURSE
+
+
+def test_who_hears_nothing_learns_nothing_by_inviting() -> None:
+    """Neither the turn, nor who has the floor, nor whether the node invites: all that it tries is answered alike."""
+    story = group({**X, "heard_by": ["a"], "max": 1, "then": "y"}, Y)
+    refusals = [story.refusal(joining(story, by="eve", **about)) for about in ({}, {"turn": 7}, {"role": "a"})]
+    assert {(one.code, one.message) for one in refusals} == {(RejectionCode.NOT_YOUR_FLOOR, "Others hold the floor, not eve.")}
 
 
 def test_who_joins_under_a_policy_plays_a_role() -> None:

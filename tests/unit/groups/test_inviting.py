@@ -51,7 +51,8 @@ async def test_asking_again_is_answered_as_the_first_time() -> None:
 async def test_what_the_group_refuses_is_told() -> None:
     """Who invites learns why, and nobody has joined."""
     plane = await talking()
-    for about, code in (({"turn": 2}, "stale_turn"), ({"by": BOB}, "not_your_floor"), ({"agent_id": BOB}, "no_change")):
+    by_turn = (({"turn": 2}, "stale_turn"), ({"by": BOB}, "not_your_floor"))
+    for about, code in (*by_turn, ({"agent_id": BOB}, "no_change"), ({"agent_id": ADA}, "no_change")):
         answer = (await plane.setup.invite(INVITE.model_copy(update=about))).answer
         assert isinstance(answer, Rejected) and answer.code == code
     assert EVE not in plane.memberships.agents()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 
+import msgpack
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError
+from ioa.errors import ForbiddenError, InvalidInputError, OverQuotaError, PayloadTooLargeError, UnknownVersionError
 from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, UserId
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.named_teams import GetTeam, PutTeam, TeamName, TeamReference
+from ioa.protocol.named_teams import GetTeam, NamedTeam, PutTeam, TeamName, TeamReference
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.teams import MAX_NAMES, VERSIONS_KEPT, Teams
 from tests.contract.system_client.test_named_teams import debate
@@ -53,6 +55,26 @@ async def test_what_no_name_can_be_is_refused() -> None:
     large = debate().model_copy(update={"goal": "ü" * 130_000})
     with pytest.raises(PayloadTooLargeError, match="256,000 are the most"):
         await teams.put(ANNA, PutTeam(team=large))
+
+
+async def test_what_a_later_release_has_put_is_left_to_it() -> None:
+    """It may hold what cannot be read here: a goal that names it waits for a replica that knows it, and is no dead letter."""
+    put = await Plane().teams.put(ANNA, PutTeam(team=debate()))
+    raw = msgpack.unpackb(encode(put))
+    raw["team"]["nodes"][0]["later"] = True
+    with pytest.raises(UnknownVersionError):
+        decode(NamedTeam, msgpack.packb({**raw, "level": LEVEL + 1}))
+
+
+async def test_goal_and_team_fit_into_a_launch_together() -> None:
+    """What each may have alone can be too much for the group's first entry: it is told at once, not when the group is to open."""
+    plane = Plane()
+    await plane.teams.put(ANNA, PutTeam(team=debate().model_copy(update={"goal": "x" * 250_000})))
+    data = json.dumps({"goal": "\U0001f300" * 30_000, "goal_id": GOAL, "team": "debate"}, ensure_ascii=False).encode()
+    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+    [letter] = plane.dead.letters
+    assert "the team debate@1 have 37" in letter.why and "360,000 are the most" in letter.why
+    assert (await plane.reason(), plane.goals.all()) == (Reason.FAILED, [])
 
 
 @pytest.mark.parametrize("written", ["", "a b", "a@", "a@0", "a@x", "a@1@2", "@1", "a" * 65])

@@ -20,6 +20,7 @@ DONE = 'form = { done = "yes/no" }\n'
 Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
 Z = Y.replace('"y"', '"z"')
 W = Y.replace('"y"', '"w"') + 'join = "all"\n'
+V = Y.replace('"y"', '"v"')
 
 
 def _findings(text: str) -> list[str]:
@@ -210,6 +211,12 @@ def test_what_is_written_reads_back_to_the_same() -> None:
             HEAD + X + 'take = "all"\nthen = ["y", "z"]\n' + Y + Z + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "y"',
             "watcher 1: cannot begin y anew, which is a branch of a fork: let it begin the node that forks",
         ),
+        (
+            HEAD
+            + (X + 'take = "all"\nthen = ["y", "z", "v"]\n' + Y + 'then = "w"\n' + Z + 'then = "w"\n' + W)
+            + (V + '[[watchers]]\nrole = "a"\nmay = "go"\ngo = "w"'),
+            "watcher 1: cannot begin w anew, which is a branch of a fork: let it begin the node that forks",
+        ),
         ("version = 2\n" + HEAD + X, "version 2 of policies is not yet known; this release runs version 1"),
         ('team = "t"\n' + X, "`roles` is missing: it is a table with who plays which part"),
         (HEAD, "`nodes` is missing: it is a list of the stretches of the discussion"),
@@ -239,6 +246,12 @@ def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None
     [
         (HEAD + Y, "role a: nobody who holds it ever has a turn"),
         (HEAD + X + 'then = "w"\n' + W, "node w: join = 'all', and fewer than two nodes lead to it"),
+        (
+            HEAD
+            + (X + 'take = "all"\nmax = 1\nexits = [ { to = "y", when = { visits = 1 } }, { to = "z" } ]\n')
+            + (Y + 'then = "w"\n' + Z + 'then = "w"\n' + W),
+            "node x: forks to y only `when` its condition holds, and w waits for it: it may never be entered",
+        ),
         (
             HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
             "node x: only its speakers end it, besides max_turns",

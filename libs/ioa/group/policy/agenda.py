@@ -61,11 +61,11 @@ def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Course, s
 
 
 def _forked(scene: Scene) -> tuple[int, ...]:
-    """Return all nodes that are entered, one after the other, when a node is left by all of its ways."""
+    """Return all nodes that are entered, one after the other, when a node is left by all of its ways that may be taken."""
     if scene.node.take == "one":
         return ()
     ways = [way for way in scene.node.exits if way.to != END and (way.when is None or holds(way.when, scene))]
-    return tuple(dict.fromkeys(scene.policy.node_numbers[way.to] for way in ways))
+    return tuple(dict.fromkeys(scene.policy.node_numbers[way.to] for way in ways if has_visit(scene, way.to)))
 
 
 def _done_behind(scene: Scene) -> frozenset[int]:
