@@ -189,7 +189,7 @@ def confirm(role: str | None = None, *, within: timedelta = timedelta(hours=1)) 
     same arguments; `once()` before it refuses that.
 
     Args:
-        role: As whom somebody is asked, such as an operator: then no agent approves by itself.
+        role: As whom somebody is asked, such as an operator: then only the user approves.
         within: How long to wait; it is never more than nine tenths of the time that the task has left.
     """
 

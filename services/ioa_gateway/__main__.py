@@ -62,7 +62,8 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now)
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
-        tail = Tail(NatsTail(connection), hooks, system, RandomIds().new("gateway"), time.monotonic, told)
+        me, now = RandomIds().new("gateway"), SystemClock().now
+        tail = Tail(NatsTail(connection), hooks, system, keyring.lets_in, now, me, time.monotonic, told)
         await stack.enter_async_context(background(traces.keep()))
         await stack.enter_async_context(background(deliver_notices(connection, webhooks.work)))
         await stack.enter_async_context(background(tail.keep()))

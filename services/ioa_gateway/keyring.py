@@ -137,12 +137,12 @@ class Keyring:
 
     def stands(self, caller: Caller) -> bool:
         """Whether somebody who was let in still would be."""
-        key = self._keys.get(KeyId(caller.key_id))
-        return key is not None and key.stands(self.now())
+        return self.lets_in(caller.key_id)
 
-    async def lets_in(self, key_id: str) -> bool:
-        """Whether a key lets anybody in; one that may have been made a moment ago is looked up."""
-        return await self._find(KeyId(key_id)) is not None
+    def lets_in(self, key_id: str) -> bool:
+        """Whether a key lets anybody in, as the keys were read last: of one that was just made that may not be known."""
+        key = self._keys.get(KeyId(key_id))
+        return key is not None and key.stands(self.now())
 
     def check(self, caller: Caller) -> None:
         """See that somebody who was let in still would be.

@@ -38,7 +38,7 @@ from ioa.group.requests import (
     Sync,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -292,13 +292,23 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such group.
-            ForbiddenError: The group works for a goal of somebody else.
+            ForbiddenError: The group works for a goal of somebody else, or its parent is asked.
             InvalidInputError: It is none of the options.
             ConflictError: Nothing of the kind waits for an answer, now or any more.
         """
         state = (await self._existing(request.comm_id)).entry.state
         if (owner := GoalName(state.user, state.goal_id).owner) != user:
             raise ForbiddenError(f"The group {request.comm_id} works for a goal of {owner}: nobody else answers it but an admin.")
+        if (
+            request.task_id is None
+            and isinstance(state.stage, Awaiting)
+            and state.stage.of == "assigner"
+            and state.parent is not None
+        ):
+            why = (
+                f"What {request.comm_id} asks is put to task {state.parent.task_id} of {state.parent.comm_id}, and answered there."
+            )
+            raise ForbiddenError(why, hint="`ioa waiting` shows it as that task's question.")
         answered = QuestionAnswered(
             at=self._ports.clock.now(),
             turn=request.turn,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from ioa.client.seat import named
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, UserIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_gateway.outward.posting import is_public
 from ioa_gateway.settings import GatewaySettings
 from tests.chart.rendering import RefusedError, environment_of, render
 
@@ -57,6 +59,39 @@ def test_only_who_is_named_reaches_the_gateway() -> None:
     peers = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]
     rules = render({"gateway": {"enabled": True, "from": peers}}).one("NetworkPolicy", "ioa-gateway")["spec"]["ingress"]
     assert [rule["from"] for rule in rules if {"port": "http", "protocol": "TCP"} in rule["ports"]] == [peers]
+
+
+_PLACES = [
+    "93.184.215.14", "2606:4700::1111",
+    "10.96.0.1", "100.64.0.1", "127.0.0.1", "169.254.169.254", "172.31.0.1", "192.168.1.1", "198.18.0.1", "224.0.0.1",
+    "255.255.255.255", "::1", "fd00:ec2::254", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::1",
+]  # fmt: skip
+
+
+def test_webhooks_lead_out_and_nowhere_inside() -> None:
+    """The policy lets through what the gateway itself would, at the port of HTTPS, so that two things keep the inside closed."""
+    rendered = render({"gateway": {"enabled": True}})
+    assert "IOA_WEBHOOKS_INSIDE" not in environment_of(rendered.one("Deployment", "ioa-gateway"))
+    outside = rendered.one("NetworkPolicy", "ioa-gateway")["spec"]["egress"][-1]
+    assert outside["ports"] == [{"port": 443, "protocol": "TCP"}]
+    blocks = [peer["ipBlock"] for peer in outside["to"]]
+    reached = [place for place in _PLACES if any(_holds(block, place) for block in blocks)]
+    assert reached == [place for place in _PLACES if is_public(place)] == _PLACES[:2]
+
+
+def test_webhooks_lead_where_they_are_let() -> None:
+    """To an own network where that is said, and nowhere where nothing is."""
+    inside = [{"to": [{"ipBlock": {"cidr": "10.2.0.0/16"}}]}]
+    rendered = render({"gateway": {"enabled": True, "webhooksInside": True, "egress": inside}})
+    assert rendered.one("NetworkPolicy", "ioa-gateway")["spec"]["egress"][2:] == inside
+    assert environment_of(rendered.one("Deployment", "ioa-gateway"))["IOA_WEBHOOKS_INSIDE"] == "true"
+    closed = render({"gateway": {"enabled": True, "egress": []}}).one("NetworkPolicy", "ioa-gateway")["spec"]["egress"]
+    assert [port["port"] for rule in closed for port in rule["ports"]] == [53, 53, 4222]
+
+
+def _holds(block: dict[str, Any], place: str) -> bool:
+    within = [ipaddress.ip_address(place) in ipaddress.ip_network(net) for net in (block["cidr"], *block["except"])]
+    return within[0] and not any(within[1:])
 
 
 def test_an_ingress_without_a_host_is_refused() -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -251,11 +252,37 @@ def test_a_second_system_on_the_folder_or_port_is_refused(system: Running, comma
 
 def test_the_doctor_finds_a_healthy_system(system: Running, command: CommandLine) -> None:
     """`ioa doctor` exits 0 when all is well, in words and as JSON."""
-    document = command.document("doctor")
+    document = command.document("doctor", "--probe")
+    assert "a router ended it" in document["findings"][-1]["message"]
     statuses = {one["check"]: one["status"] for one in document["findings"]}
     ours, machine = statuses.pop("dead letters"), statuses.pop("sandbox")  # by what other tests left, and by this machine
     assert (document["healthy"], {ours, machine} <= {"ok", "warning"}, set(statuses.values())) == (True, True, {"ok"})
     assert "healthy" in command.run("doctor").stdout
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [("IOA_ORDERS", "intake has not put it on record"), ("IOA_TIMERS", "no router has ended it")],
+    ids=["intake", "routers"],
+)
+async def test_the_doctor_finds_what_answers_and_does_nothing(
+    stream: str, told: str, system: Running, command: CommandLine
+) -> None:
+    """Where a queue gives nothing out although all answer pings, a goal of the doctor's own is the only check that finds it."""
+    async with await nats.connect(system.private_url) as client:
+        js = client.jetstream()
+
+        async def problems() -> list[tuple[str, bool]]:
+            for queue in await js.consumers_info(stream):  # again, since who reads a queue makes it anew now and then
+                await js.pause_consumer(stream, queue.name, "2100-01-01T00:00:00Z")
+            written = (await asyncio.to_thread(command.run, "doctor", "--probe", "--json")).stdout
+            return [(one["check"], told in one["message"]) for one in json.loads(written)["findings"] if one["status"] == "problem"]
+
+        try:
+            await eventually(problems, lambda found: found == [("probe", True)], within=timedelta(seconds=60))
+        finally:
+            for queue in await js.consumers_info(stream):
+                await js.resume_consumer(stream, queue.name)
 
 
 async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, command: CommandLine) -> None:

@@ -98,7 +98,7 @@ COMMANDS: dict[str, list[str]] = {
     "goals": [],
     "groups": [],
     "prune": ["--dry-run"],
-    "doctor": [],
+    "doctor": ["--probe"],
     "dead": [],
     "dead show": ["1"],
     "dead retry": ["2"],

@@ -274,15 +274,16 @@ class GroupHistory:
             elif isinstance(event, TimerFired):
                 self._replies[before.turn] = Reply(stage.default, None)
         for task in before.open_tasks:
-            question, now = task.question, after.task(task.task_id)
-            if question is None or not isinstance(now, OpenTask) or now.question == question:
+            now = after.task(task.task_id) if task.questions else None
+            if not isinstance(now, OpenTask):
                 continue
-            answer = question.default
-            if isinstance(event, QuestionAnswered):
-                answer = event.answer
-            elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
-                answer = event.message.payload.choice or event.message.payload.content
-            self.answers[task.task_id, question.number] = answer
+            for question in [one for one in task.questions if one not in now.questions]:
+                answer = question.default
+                if isinstance(event, QuestionAnswered):
+                    answer = event.answer
+                elif isinstance(event, Said) and isinstance(event.message.payload, Decision):
+                    answer = event.message.payload.choice or event.message.payload.content
+                self.answers[task.task_id, question.number] = answer
 
     def _note(self, message: Message) -> None:
         self._rejected |= {one.task_id: one.why for one in rejects_of(message.payload)}

@@ -28,7 +28,7 @@ from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.questions import waits_for
 from ioa.group.requests import Accepted, Entries, InviteMember, SequencedEntry, Sync
-from ioa.group.state import Asking, Concluding, Ended, OpenTask
+from ioa.group.state import Asking, Concluding, Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Brain, Decides, GroupView, Invite
 from ioa.ports.meter import Meter
@@ -303,21 +303,18 @@ class GroupSession:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
                 due[f"task:{task.task_id}"] = partial(self._runner.do, self._history, task, spec, self._files)
-            if self._is_asked(task) and spec is not None:
-                due[duty_of_answer(task.task_id, task.asked)] = partial(self._answer, task, spec)
+            if spec is not None and self._answers(task):
+                for question in task.questions:
+                    if question.role is None:
+                        due[duty_of_answer(task.task_id, question.number)] = partial(self._answer, task, question, spec)
         return due
 
-    def _is_asked(self, task: OpenTask) -> bool:
-        """Whether a task asks what its agent's author answers; as whom it asks somebody, that is a person."""
-        question = task.question
-        if question is None or question.role is not None or not self._runner.hooks.answers:
-            return False
-        return waits_for(task, self.me, self._outbox.clock.now())
+    def _answers(self, task: OpenTask) -> bool:
+        """Whether a task asks what its agent's author answers."""
+        return self._runner.hooks.answers and waits_for(task, self.me, self._outbox.clock.now())
 
-    async def _answer(self, task: OpenTask, spec: TaskSpec) -> Accepted | None:
+    async def _answer(self, task: OpenTask, question: OfTask, spec: TaskSpec) -> Accepted | None:
         """Answer what a task asks, without the floor; None if that is left to others, or comes too late."""
-        question = task.question
-        assert question is not None, "it was asked"
         asked = AskedOfMe(task.task_id, task.assignee, spec.task_desc, question.text, question.options, question.default)
         within = question.until - self._outbox.clock.now()
         text = await self._runner.hooks.answer(asked, max(within, timedelta(seconds=1)))

@@ -9,9 +9,9 @@ from ioa.cli.terminal import Terminal
 from ioa.runtime.exit_code import ExitCode
 
 
-async def examine_and_tell(url: str | None, data: Path, terminal: Terminal) -> ExitCode:
+async def examine_and_tell(url: str | None, data: Path, terminal: Terminal, *, probes: bool = False) -> ExitCode:
     """Examine the system in reach and print each finding with what mends it."""
-    examined = await examine(url, data)
+    examined = await examine(url, data, probes=probes)
     if terminal.as_json:
         findings = [
             {"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint} for one in examined.findings

@@ -19,7 +19,8 @@ from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.topology import GOALS, INTAKE
-from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
+from ioa.cli.probe import PATIENCE, Probed, send_probe
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
@@ -29,6 +30,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
@@ -85,8 +87,8 @@ class Examined:
         return ExitCode.FAILED if any(one.health is Health.PROBLEM for one in self.findings) else ExitCode.DONE
 
 
-async def examine(url: str | None, data: Path) -> Examined:
-    """Run every check that makes sense given what the checks before it found."""
+async def examine(url: str | None, data: Path, *, probes: bool = False) -> Examined:
+    """Run every check that makes sense given what the checks before it found; with `probes`, a goal is sent through as well."""
     configure_logs("error", "console")
     settings = settings_from(ProcessSettings, os.environ)
     candidates = places(url, os.environ, data)
@@ -101,7 +103,7 @@ async def examine(url: str | None, data: Path) -> Examined:
             return Examined(
                 None, [Finding("server", Health.PROBLEM, error.message, "Is it NATS that listens there? " + error.hint)]
             )
-        return Examined(place.url, [finding async for finding in findings(inspection, data)])
+        return Examined(place.url, [finding async for finding in findings(inspection, data, probes=probes)])
 
 
 async def _first_that_listens(candidates: list[Place]) -> Place | None:
@@ -121,7 +123,7 @@ def _unreachable(candidates: list[Place]) -> Finding:
     return Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)
 
 
-async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]:
+async def findings(inspection: Inspection, data: Path, *, probes: bool = False) -> AsyncIterator[Finding]:
     """Run the checks in order, up to the first without which the others would say nothing."""
     yield server_finding(inspection.server.version)
     yield payload_finding(inspection.server.max_payload_bytes)
@@ -152,6 +154,8 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
         yield callout_finding(callout)
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
+    if probes:
+        yield await _asked(_probe, inspection.system)
 
 
 def server_finding(version: str) -> Finding:
@@ -489,6 +493,39 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         f"Asking too often, and slowed down: {', '.join(named)}.",
         "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
     )
+
+
+async def _probe(system: SystemClient) -> Finding:
+    try:
+        return probe_finding(await send_probe(system))
+    except ForbiddenError as error:
+        told = f"Not sent: {error.message}"
+        return Finding("probe", Health.WARNING, told, "Run `ioa doctor --probe` with a user's credential.")
+
+
+def probe_finding(probed: Probed) -> Finding:
+    """Judge how far a goal came that nobody works at: which part of the way stands, if it did not come back."""
+    goal, patience = f"The goal {probed.name.goal_id}", f"{PATIENCE.total_seconds():.0f} s"
+    if probed.result is not None and probed.result.reason is not Reason.DEADLINE:
+        told = f"{goal} ended otherwise than at its deadline ({probed.result.reason}): {probed.result.content}"
+        return Finding("probe", Health.PROBLEM, told, "Look for its goal_id in the logs of group setup.")
+    if probed.accepted_after is None:
+        return Finding(
+            "probe",
+            Health.PROBLEM,
+            f"{goal} was stored, and intake has not put it on record within {patience}.",
+            "If `goals` says that yours wait for each other, it waits for them. Else group setup's log says why (work_failed,"
+            " work_put_off); if it says nothing, restart group setup.",
+        )
+    accepted = f"was on record after {probed.accepted_after.total_seconds():.2f} s"
+    if probed.ended_after is None:
+        if probed.in_log:
+            stands, who = "its end is in its log, but its result was not stored", "effect_failed in the logs of routers"
+        else:
+            stands, who = "no router has ended it", "work_failed in the logs of routers; if they say nothing, restart them"
+        return Finding("probe", Health.PROBLEM, f"{goal} {accepted}; {patience} after its deadline {stands}.", f"Look for {who}.")
+    ended = f"a router ended it and its result came {probed.ended_after.total_seconds():.2f} s after its deadline"
+    return Finding("probe", Health.OK, f"a goal for nobody {accepted}, and {ended}")
 
 
 def callout_finding(status: CalloutStatus) -> Finding:

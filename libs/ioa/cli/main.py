@@ -263,6 +263,10 @@ def audit(
 def doctor(
     url: Url = None,
     data: Data = DATA,
+    probes: Annotated[
+        bool,
+        typer.Option("--probe", help="Launch a goal for nobody besides, which stays on record, and say how it gets through."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong with the system and how to mend it.
@@ -273,5 +277,5 @@ def doctor(
         from ioa.cli.doctor import examine_and_tell
         from ioa.cli.foreground import run_to_end
 
-        code = run_to_end(examine_and_tell(url, data, Terminal(as_json=as_json)))
+        code = run_to_end(examine_and_tell(url, data, Terminal(as_json=as_json), probes=probes))
     raise typer.Exit(code)

@@ -226,8 +226,8 @@ def _asked(state: GroupState) -> Iterator[AskedDocument]:
     if isinstance(state.stage, Awaiting):
         yield AskedDocument.of(state.stage, state.stage.asker, None)
     for task in state.open_tasks:
-        if task.question is not None:
-            yield AskedDocument.of(task.question, task.assignee, task.task_id)
+        for question in task.questions:
+            yield AskedDocument.of(question, task.assignee, task.task_id)
 
 
 def _waits_for(stage: Stage) -> tuple[TaskId, ...]:

@@ -56,8 +56,7 @@ def questions_of(state: GroupState) -> tuple[OpenQuestion, ...]:
         asked = (stage.asker, stage.text, stage.options, stage.default, stage.until)
         found.append(OpenQuestion(f"{state.comm_id}.{state.turn}", goal, state.comm_id, *asked))
     for task in state.open_tasks:
-        question = task.question
-        if question is not None and question.answer is None:
+        for question in task.questions:
             item = f"{state.comm_id}.{task.task_id}.{question.number}"
             asked = (task.assignee, question.text, question.options, question.default, question.until)
             found.append(OpenQuestion(item, goal, state.comm_id, *asked, task.task_id, question.role))

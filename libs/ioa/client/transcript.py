@@ -433,8 +433,9 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
     for task in after.open_tasks:
         earlier = before.task(task.task_id)
-        if isinstance(earlier, OpenTask) and earlier.question is not None and task.question is None:
-            text = f"{task.task_id}: nobody answered in time: {earlier.question.default} stands"
+        late = [one for one in earlier.questions if one not in task.questions] if isinstance(earlier, OpenTask) else ()
+        for question in late:
+            text = f"{task.task_id}: nobody answered in time: {question.default} stands"
             words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
             words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))

@@ -77,8 +77,8 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     for task in state.tasks:
         if isinstance(task, ClosedTask) and task.subgroup:
             of_tasks.append(cancel_subgroup(state, task))
-        elif isinstance(task, OpenTask) and task.subgroup and task.question is not None and task.question.answer is not None:
-            of_tasks.append(AnswerSubgroup(task.subgroup, task.question.number, task.question.answer, task.question.by))
+        elif isinstance(task, OpenTask) and task.subgroup and (told := task.of_team) is not None and told.answer is not None:
+            of_tasks.append(AnswerSubgroup(task.subgroup, told.turn, told.answer, told.by))
     return (*_asked(state), *_conclusion(state), *of_tasks)
 
 

@@ -17,10 +17,14 @@ from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AskUser, Decision, TaskQuestion
 from ioa.protocol.questions import Question
 
+MAX_QUESTIONS = 32
+"""How many questions a task asks: they use no turn, and each makes the group's log longer."""
+
 
 def ask(state: GroupState, said: Said, payload: AskUser) -> GroupState:
     """Have the discussion sleep until the question of its floor holder is answered; that takes a turn."""
     _check(payload, said.at, state.limits.deadline)
+    tasks.check_question_fits(state, payload)
     stage = Awaiting(
         **_asked(payload),
         asker=said.message.header.sender,
@@ -58,19 +62,24 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion) -> GroupSt
         raise IllegalEventError(RejectionCode.STALE_PROGRESS, why)
     if task.question is not None:
         raise IllegalEventError(RejectionCode.BAD_FORM, f"Task {task.task_id} asks one question at a time, and one waits.")
+    _check_number(task, payload.number)
     _check(payload, said.at, task.deadline or state.limits.deadline)
+    tasks.check_question_fits(state, payload)
     asked = OfTask(**_asked(payload), number=payload.number, role=payload.role)
     return tasks.replaced(state, tasks.renewed(state, task, said.at).model_copy(update={"asked": asked.number, "question": asked}))
 
 
 def decide_for_task(state: GroupState, said: Said, payload: Decision) -> GroupState:
-    """Take the answer of who gave out a task; nobody answers what it asks itself."""
+    """Take the answer of who gave out a task; nobody answers what it asks itself, and no agent what a person is asked."""
     assert payload.task_id is not None, "the machine has looked"
     task, sender = tasks.open_task(state, payload.task_id), said.message.header.sender
     if sender != task.assigner or sender == task.assignee:
         who = "the goal's user" if task.assigner == task.assignee else f"{task.assigner}, or the goal's user,"
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"What task {task.task_id} asks {who} answers, and not {sender}.")
     number = payload.number or task.asked
+    if any(one.number == number and one.role is not None for one in task.questions):
+        why = f"Question {number} of task {task.task_id} is put to a person: no agent answers it."
+        raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, why)
     return _answer_task(state, task.task_id, number, payload.choice or payload.content, sender, said.at)
 
 
@@ -79,36 +88,47 @@ def ask_of_team(state: GroupState, asked: SubgroupAsked) -> GroupState:
     task = tasks.open_task(state, asked.task_id)
     if task.subgroup != asked.subgroup:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {asked.task_id} is not served by {asked.subgroup}.")
-    if asked.number <= task.asked:
+    if task.of_team is not None and asked.number <= task.of_team.turn:
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"What {asked.subgroup} asked in turn {asked.number} is known.")
+    _check_number(task, task.asked + 1)
     _check(asked.question, asked.at, state.limits.deadline)
-    question = OfTask(**_asked(asked.question), number=asked.number)
-    return tasks.replaced(state, task.model_copy(update={"asked": asked.number, "question": question}))
+    question = OfTask(**_asked(asked.question), number=task.asked + 1, turn=asked.number)
+    tasks.check_question_fits(state, question, instead=task.of_team)
+    return tasks.replaced(state, task.model_copy(update={"asked": question.number, "of_team": question}))
 
 
 def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     """Whether a task waits for an answer that a member may give at a time."""
-    asks = task.question is not None and task.question.answer is None and at < task.question.until
+    asks = any(question.role is None and at < question.until for question in task.questions)
     return asks and agent_id == task.assigner != task.assignee
 
 
 def expire(state: GroupState, at: datetime) -> GroupState:
     """Let go of what tasks have asked and nobody has answered in time: its default stands."""
     for task in state.open_tasks:
-        if task.question is not None and task.question.answer is None and task.question.until <= at:
-            state = tasks.replaced(state, task.model_copy(update={"question": None}))
+        late = {"of_team" if one.turn else "question": None for one in task.questions if one.until <= at}
+        if late:
+            state = tasks.replaced(state, task.model_copy(update=late))
     return state
 
 
 def _answer_task(state: GroupState, task_id: TaskId, number: int, answer: str, by: str, at: datetime) -> GroupState:
     """Take an answer to what a task asks. That to a nested team stays in the state, from which the team is told."""
     task = tasks.open_task(state, task_id)
-    question = task.question
-    if question is None or question.answer is not None or question.number != number:
+    question = next((one for one in task.questions if one.number == number), None)
+    if question is None:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"Question {number} of task {task_id} does not wait for an answer.")
     _check_answer(question, answer, at)
-    known = None if task.subgroup is None else question.model_copy(update={"answer": answer, "by": by})
-    return tasks.replaced(state, task.model_copy(update={"question": known}))
+    if not question.turn:
+        return tasks.replaced(state, task.model_copy(update={"question": None}))
+    known = question.model_copy(update={"answer": answer, "by": by})
+    return tasks.replaced(state, task.model_copy(update={"of_team": known}))
+
+
+def _check_number(task: OpenTask, number: int) -> None:
+    if number > MAX_QUESTIONS:
+        why = f"Task {task.task_id} asks {MAX_QUESTIONS} questions at most, with those of the team that serves it."
+        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
 
 
 def _check(question: Question, at: datetime, latest: datetime) -> None:

@@ -174,13 +174,15 @@ class OfTask(Question):
     """What a running task asks, or the nested team that serves it.
 
     Attributes:
-        number: Which question of the task it is; of a nested team the turn in which that asks.
+        number: Which question of the task it is, with those of the team that serves it.
+        turn: The turn in which the nested team asks; 0 if the task asks itself.
         role: As whom somebody is asked; None: as who gave out the task.
         answer: What was answered to a nested team, which may not have been told yet; None while nobody has.
         by: Who has answered that.
     """
 
     number: Annotated[int, Field(ge=1)]
+    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
     answer: Annotated[str | None, Field(exclude_if=lambda value: value is None)] = None
     by: Annotated[str, Field(exclude_if=operator.not_)] = ""
@@ -198,6 +200,7 @@ class OpenTask(Model):
         sketch: What the task says, and uses; empty if nobody compares it.
         asked: The number of its last question, 0 before the first.
         question: What it asks, as long as that waits for an answer.
+        of_team: What the nested team asks that serves it, and the answer, of which the team may not have been told yet.
     """
 
     status: Literal["open"] = "open"
@@ -215,6 +218,14 @@ class OpenTask(Model):
     sketch: Sketch = ""
     asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+    of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+
+    @property
+    def questions(self) -> tuple[OfTask, ...]:
+        """What waits for an answer: what the task asks itself, and the team that serves it."""
+        if not self.asked:
+            return ()
+        return tuple([one for one in (self.question, self.of_team) if one is not None and one.answer is None])
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended."""
@@ -802,8 +813,7 @@ class GroupState(Model):
         times = [self.limits.deadline]
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
-            if task.question is not None and task.question.answer is None:
-                times.append(task.question.until)
+            times += [question.until for question in task.questions]
         if not isinstance(self.stage, Assigned):
             times.append(self.stage.until)
         return min(times)

@@ -302,7 +302,9 @@ def _a_question_waits(state: GroupState, agent_id: AgentId, at: datetime) -> boo
 
 
 def _a_question_may_be_asked(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:
-    return any(task.assignee == agent_id and task.question is None for task in state.open_tasks)
+    return any(
+        task.assignee == agent_id and task.question is None and task.asked < questions.MAX_QUESTIONS for task in state.open_tasks
+    )
 
 
 def _is_answered_or_others_are_reachable(state: GroupState, agent_id: AgentId, at: datetime) -> bool:

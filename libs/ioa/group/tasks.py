@@ -11,7 +11,8 @@ from operator import is_
 from ioa.group import budget, floor, lacks, monologue
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, GroupState, OpenTask, Task, TaskMode, WaitingTask
+from ioa.group.state import Assigned, Awaiting, AwaitingAcks, ClosedTask, GroupState, OfTask, OpenTask, Task, TaskMode, WaitingTask
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
 from ioa.protocol.levels import TASKS_ARE_FOLDED, TASKS_ARE_REJECTED, TASKS_WAIT
@@ -24,6 +25,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 
 OUTAGE = timedelta(seconds=30)
 """A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
@@ -33,6 +35,7 @@ MAX_OPEN_TASKS = 1_024
 MAX_OPEN_TASK_BYTES = 400_000
 """What open tasks may take up in an entry, so that a message of the largest size fits beside them."""
 _LEAST_TASK_BYTES = 200
+_LONGEST_ANSWER_BYTES = 4 * MAX_QUESTION_CHARS
 MAX_WHY_CHARS = 200
 """How much of the reason why a task was rejected stays in the state; its message has all of it."""
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
@@ -254,13 +257,27 @@ def has_room(state: GroupState) -> bool:
     return len(open_tasks) < MAX_OPEN_TASKS and _bytes_of(open_tasks) + _LEAST_TASK_BYTES <= MAX_OPEN_TASK_BYTES
 
 
+def check_question_fits(state: GroupState, question: Question, instead: OfTask | None = None) -> None:
+    """Refuse a question that would make the group's entries too large: each carries all that wait, and what is answered to teams.
+
+    Raises:
+        IllegalEventError: It does not fit, in the place of `instead`.
+    """
+    held = _bytes_of(state.unfinished_tasks) - (_bytes_of_question(instead) if instead is not None else 0)
+    if isinstance(state.stage, Awaiting):
+        held += _bytes_of_question(state.stage)
+    if held + _bytes_of_question(question) > MAX_OPEN_TASK_BYTES:
+        why = "What is asked now, and the tasks that are open, fill the group's entries: wait for answers, or use fewer words."
+        raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
+
+
 def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     """Refuse what would make the group's entries too large: each of them carries every open task."""
     open_tasks = state.unfinished_tasks
     if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
         why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
     elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec, state) for spec in specs) > MAX_OPEN_TASK_BYTES:
-        why = f"{len(open_tasks)} tasks are open, whose ids alone nearly fill the group's entries"
+        why = f"{len(open_tasks)} tasks are open, which with what they ask nearly fill the group's entries"
     else:
         return
     raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or give out fewer.")
@@ -270,7 +287,15 @@ def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
     """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
     after = [used for task in unfinished if isinstance(task, WaitingTask) for used in task.after]
     own = sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in unfinished])
-    return own + _bytes_for(after)
+    asking = [task for task in unfinished if isinstance(task, OpenTask) and task.asked]
+    asked = [one for task in asking for one in (task.question, task.of_team) if one is not None]
+    return own + _bytes_for(after) + sum(map(_bytes_of_question, asked))
+
+
+def _bytes_of_question(question: Question) -> int:
+    """Return what a question takes up; that of a team stays with its answer, so that there is room for the longest one."""
+    own = _LEAST_TASK_BYTES + len(encode(question))
+    return own + _LONGEST_ANSWER_BYTES if isinstance(question, OfTask) and question.turn else own
 
 
 def _bytes_to_be(spec: TaskSpec, state: GroupState) -> int:

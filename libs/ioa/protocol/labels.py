@@ -13,8 +13,12 @@ from ioa.protocol.ids import check_token
 
 MAX_LABELS, MAX_LABEL_CHARS = 16, 200
 
-RESERVED = ("owner", "a2a-context", "agui-thread")
-"""Labels that the system's own edges set and nobody else: who asked them for the goal, and the conversations that it belongs to."""
+PROBE = "ioa-probe"
+"""Marks a goal by which somebody tries whether goals get through; it does not count among those that ended."""
+
+RESERVED = ("owner", "a2a-context", "agui-thread", PROBE)
+"""Labels that the system's own edges set and nobody else: who asked them for the goal, the conversations that it belongs to, and
+probes."""
 
 Labels = Annotated[
     dict[Annotated[str, AfterValidator(check_token)], Annotated[str, Field(max_length=MAX_LABEL_CHARS)]],

@@ -266,7 +266,7 @@ class TaskQuestion(Question):
 
     Attributes:
         number: Counts 1, 2, 3 … for each task.
-        role: As whom somebody is asked, such as an operator; no agent answers by itself then.
+        role: As whom somebody is asked, such as an operator; only the goal's user answers then.
     """
 
     type: Literal["TASK_QUESTION"] = "TASK_QUESTION"

@@ -7,8 +7,9 @@ from prometheus_client import Counter, Histogram
 
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
-from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.goals import GoalRecord, GoalResult, Reason
 from ioa.protocol.ids import GoalName
+from ioa.protocol.labels import PROBE
 from ioa.telemetry import log_context
 
 _log = structlog.get_logger(__name__)
@@ -41,27 +42,34 @@ class CountedResults:
         self._goals = goals
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish unless there is one already, and count it if it was the first."""
+        """Publish unless there is one already, and count it if it was the first, and of no probe."""
         first = await self._results.publish(result)
         if first:
-            ended.labels(result.reason.value).inc()
-            await self._time(result)
+            record = await self._record_of(result)
+            if record is None or PROBE not in record.goal.labels:
+                _count(result, record)
         return first
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
         return await self._results.get(goal)
 
-    async def _time(self, result: GoalResult) -> None:
+    async def _record_of(self, result: GoalResult) -> GoalRecord | None:
         """Look up when the goal was accepted, and in which trace; if it cannot be told, the result stands all the same."""
         try:
             record = await self._goals.find(result.name.comm_id)
         except UnavailableError as error:
             _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
-            return
+            return None
         if record is not None:
             log_context.bind_also(goal_id=result.goal_id, traceparent=record.goal.traceparent)
-            goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
+        return record
+
+
+def _count(result: GoalResult, record: GoalRecord | None) -> None:
+    ended.labels(result.reason.value).inc()
+    if record is not None:
+        goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
 
 
 class CountedDeadLetters:

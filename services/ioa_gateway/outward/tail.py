@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
-from ioa.adapters.nats.tail import NatsTail, TailHeld, TailPage, TailRecord
+from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
 from ioa.beside import beside
-from ioa.errors import IoaError, NotFoundError, UnavailableError
+from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
+from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
-from ioa.ports.system_client import SystemClient
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId, GoalName
-from ioa.protocol.labels import Labels, bears
+from ioa.protocol.labels import bears
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook
+from ioa_gateway.outward.webhooks import has_lost_its_key
 
 HELD_FOR = timedelta(seconds=10)
 _WRITTEN_EVERY, _LOOK = timedelta(seconds=3), timedelta(seconds=1)
@@ -53,7 +54,9 @@ class Tail:
     Args:
         place: The record, and the streams.
         store: Which webhooks there are.
-        system: Where goals and groups are looked up.
+        groups: Where logs are read.
+        stands: Whether a key, as they were read last, lets anybody in.
+        now: The time.
         me: This replica.
         clock: Seconds of a clock that never goes back.
         ended: Told of each result that was read.
@@ -63,14 +66,17 @@ class Tail:
         self,
         place: NatsTail,
         store: WebhookStore,
-        system: SystemClient,
+        groups: GroupClient,
+        stands: Callable[[str], bool],
+        now: Callable[[], datetime],
         me: str,
         clock: Callable[[], float],
         ended: Callable[[GoalResult], None],
     ) -> None:
         self._place = place
         self._store = store
-        self._system = system
+        self._groups = groups
+        self._stands, self._now = stands, now
         self._me = me
         self._clock = clock
         self._ended = ended
@@ -131,31 +137,69 @@ class Tail:
 
     async def _read(self) -> None:
         while True:
-            try:
-                has_more = await self._look()
-            except UnavailableError as error:
-                _log.warning("tail_behind", error=error.message)
-                has_more = False
-            if not has_more:
+            has_more = [await self._looked(look) for look in (self._look_at_results, self._look_at_entries)]
+            if not any(has_more):
                 await asyncio.sleep(_LOOK.total_seconds())
 
-    async def _look(self) -> bool:
-        """Tell of what is next; True if there is more."""
-        results = await self._place.results(self._record.results)
-        hooks = await self._store.all()  # behind the results: of what was stored since one was made, it is told
-        for seq, result in results.results:
-            await self._queue(await self._ends(seq, result, hooks))
+    async def _looked(self, look: Callable[[], Awaitable[bool]]) -> bool:
+        """Tell of what is next in one stream, whatever holds up the other; True if there is more."""
+        try:
+            return await look()
+        except IoaError as error:
+            _log.warning("tail_behind", error=error.message)
+            return False
+
+    async def _look_at_results(self) -> bool:
+        page = await self._place.results(self._record.results)
+        hooks = await self._hooks()  # behind the results: of what was stored since one was made, it is told
+        for seq, result in page.results:
+            await self._queue(await self._readable(self._ends(seq, result, hooks), result.comm_id))
             self._ended(result)
-        log, entries = self._record.log, TailPage((), (), 0)
-        if asked := [hook for hook in hooks if _IN_LOG.intersection(hook.events)]:
-            entries = await self._place.entries(min(hook.since.log for hook in asked) if log is None else log)
-            for stored in entries.entries:
-                await self._queue(await self._steps(stored, asked))
-            log = entries.upto
-        else:
-            log = None
-        self._record = self._record.model_copy(update={"results": results.upto, "log": log})
-        return bool(results.results or entries.entries)
+            self._record = self._record.model_copy(update={"results": seq})
+        self._record = self._record.model_copy(update={"results": page.upto})
+        return bool(page.results)
+
+    async def _look_at_entries(self) -> bool:
+        asked = await self._asked()
+        if not asked:
+            return False
+        # What was told of is not told again, where a replica that lags did not know for a moment who asks.
+        after = max(self._record.log or 0, min(hook.since.log for hook in asked))
+        if after != self._record.log:
+            self._stood.clear()
+        page = await self._place.entries(after)
+        if page.entries:
+            asked = await self._asked()  # behind the entries, for the same reason as above
+        for stored in page.entries:
+            state = stored.entry.state
+            if state.parent is None:
+                await self._queue(await self._readable(self._steps(stored, asked), state.comm_id))
+                self._remember(state)
+            self._record = self._record.model_copy(update={"log": stored.seq})
+        self._record = self._record.model_copy(update={"log": page.upto})
+        return bool(page.entries)
+
+    async def _asked(self) -> Sequence[Webhook]:
+        return [hook for hook in await self._hooks() if _IN_LOG.intersection(hook.events)]
+
+    async def _hooks(self) -> Sequence[Webhook]:
+        """Read the webhooks, and remove those whose key is gone."""
+        hooks = await self._store.all()
+        gone = {hook.webhook_id for hook in hooks if has_lost_its_key(hook, self._stands, self._now())}
+        for webhook_id in gone:
+            _log.info("webhook_without_key", webhook_id=webhook_id)
+            await self._store.remove(webhook_id)
+        return [hook for hook in hooks if hook.webhook_id not in gone]
+
+    async def _readable(self, notices: Awaitable[Sequence[Notice]], comm_id: CommId) -> Sequence[Notice]:
+        """Leave out what nobody can tell of, since what it is told by is garbage."""
+        try:
+            return await notices
+        except UnavailableError:
+            raise
+        except IoaError as error:
+            _log.warning("not_told", comm_id=comm_id, error=error.message)
+            return ()
 
     async def _queue(self, notices: Iterable[Notice]) -> None:
         for notice in notices:
@@ -168,17 +212,11 @@ class Tail:
 
     async def _steps(self, stored: StoredEntry, hooks: Sequence[Webhook]) -> Sequence[Notice]:
         state, at = stored.entry.state, stored.entry.event.at
-        if state.parent is not None:
-            return ()
         name = GoalName(state.user, state.goal_id)
         wanted = [hook for hook in hooks if stored.seq > hook.since.log and hook.is_of(name)]
         if not wanted:
             return ()
         before, now = await self._before(state, stored.seq), _Stood(state.phase, state.turn)
-        self._stood[state.comm_id] = now
-        self._stood.move_to_end(state.comm_id)
-        if len(self._stood) > _REMEMBERED:
-            self._stood.popitem(last=False)
         changed = [event for event, is_new in _changes(before, now) if is_new]
         return [
             Notice(
@@ -199,12 +237,19 @@ class Tail:
             if event in hook.events
         ]
 
+    def _remember(self, state: GroupState) -> None:
+        """Keep where a group stands, once it was told of: what fails before is told again."""
+        self._stood[state.comm_id] = _Stood(state.phase, state.turn)
+        self._stood.move_to_end(state.comm_id)
+        if len(self._stood) > _REMEMBERED:
+            self._stood.popitem(last=False)
+
     async def _before(self, state: GroupState, seq: int) -> _Stood:
         """Return where a group stood before an entry."""
         if state.comm_id in self._stood:
             return self._stood[state.comm_id]
         try:
-            page = await self._system.entries_before(state.comm_id, before=seq, limit=1)
+            page = await self._groups.entries_before(state.comm_id, before=seq, limit=1)
         except UnreadableEntryError:
             page = []
         return _Stood(page[0].entry.state.phase, page[0].entry.state.turn) if page else _Stood("", 0)
@@ -213,10 +258,7 @@ class Tail:
         """Leave out webhooks whose labels a goal does not bear."""
         if not any(hook.labels for hook in hooks):
             return hooks
-        try:
-            labels: Labels = (await self._system.goal(name)).record.goal.labels
-        except NotFoundError:
-            labels = {}
+        labels = await self._place.labels(name)
         return [hook for hook in hooks if bears(labels, hook.labels)]
 
 

@@ -7,8 +7,7 @@ was stored, so that neither a replica that dies nor one that takes over changes 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,15 +22,17 @@ from ioa.ports.goal_client import GoalClient
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import GoalName
-from ioa.protocol.webhooks import HookEvent, Notice, Webhook, WebhookId, signature_of
+from ioa.protocol.webhooks import HookEvent, Notice, Webhook, signature_of
+from ioa_gateway.outward.pacing import Pacing
 from ioa_gateway.outward.posting import Posting
 
 TRIED_FOR = timedelta(days=1)
-_AT_ONCE = 4
 _SOON = timedelta(seconds=1)
 _GONE, _OK = 410, range(200, 300)
 _NEW = timedelta(seconds=10)
 """How young a notice is whose webhook, or result, a lagging replica of a stream may not know yet."""
+_KEY_IS_NEW = timedelta(minutes=1)
+"""How young a webhook is whose key a replica may not know yet, or not see at once."""
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +47,7 @@ class Webhooks:
         goals: Where results are read.
         dead: Where that goes which nobody has taken.
         posting: How it is sent.
-        lets_in: Whether a key still lets anybody in.
+        stands: Whether a key, as they were read last, lets anybody in.
         now: The time.
     """
 
@@ -56,16 +57,16 @@ class Webhooks:
         goals: GoalClient,
         dead: DeadLetters,
         posting: Posting,
-        lets_in: Callable[[str], Awaitable[bool]],
+        stands: Callable[[str], bool],
         now: Callable[[], datetime],
     ) -> None:
         self._store = store
         self._goals = goals
         self._dead = dead
         self._posting = posting
-        self._lets_in = lets_in
+        self._stands = stands
         self._now = now
-        self._busy = Counter[WebhookId]()
+        self._pacing = Pacing()
 
     async def work(self, delivery: Delivery) -> None:
         """Deliver one notice.
@@ -78,27 +79,32 @@ class Webhooks:
         hook = await self._store.find(notice.webhook_id)
         if hook is None and age < _NEW:
             raise NotYetError("The webhook is not known yet.", retry_after=_SOON)
-        if hook is None or not await self._lets_in(hook.key_id):
+        if hook is None or has_lost_its_key(hook, self._stands, self._now()):
+            self._pacing.forget(notice.webhook_id)
             posts.labels("dropped").inc()
             return
-        if self._busy[hook.webhook_id] >= _AT_ONCE:
-            raise NotYetError("This webhook is being told other things.", retry_after=_SOON)
-        self._busy[hook.webhook_id] += 1
+        if not self._stands(hook.key_id):
+            raise NotYetError("The key of the webhook is not known here.", retry_after=_SOON)
+        began, is_taken = self._now(), None
+        if after := self._pacing.enter(hook, began):
+            if age >= TRIED_FOR and self._pacing.is_failing(hook.webhook_id):
+                await self._give_up(delivery, hook, "what was sent lately was not taken either.")
+                return
+            raise NotYetError("This webhook is being told other things, or is left alone for a while.", retry_after=after)
         try:
             why = await self._tell(hook, notice, age)
+            is_taken = not why
         finally:
-            self._busy[hook.webhook_id] -= 1
-            if not self._busy[hook.webhook_id]:
-                del self._busy[hook.webhook_id]
-        if not why:
-            return
-        if age >= TRIED_FOR:
-            told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
-            key = delivery.identity
-            await self._dead.put(DeadReason.WEBHOOK, told_of, subject=delivery.subject, data=delivery.data, key=key)
-            posts.labels("dead").inc()
-            return
-        raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
+            self._pacing.leave(hook, began, self._now(), is_taken=is_taken)
+        if why and age >= TRIED_FOR:
+            await self._give_up(delivery, hook, why)
+        elif why:
+            raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
+
+    async def _give_up(self, delivery: Delivery, hook: Webhook, why: str) -> None:
+        told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
+        await self._dead.put(DeadReason.WEBHOOK, told_of, subject=delivery.subject, data=delivery.data, key=delivery.identity)
+        posts.labels("dead").inc()
 
     async def _tell(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
         """Post, and return why it failed; empty if it did not."""
@@ -134,6 +140,11 @@ class Webhooks:
             data["result"] = None if result is None else told(ResultDocument.of(result))
         message = {"type": f"goal.{notice.event}", "timestamp": notice.at.isoformat().replace("+00:00", "Z"), "data": data}
         return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def has_lost_its_key(hook: Webhook, stands: Callable[[str], bool], now: datetime) -> bool:
+    """Whether the key by which a webhook was made is gone for good: of a young webhook nobody can tell."""
+    return not stands(hook.key_id) and now - hook.created_at >= _KEY_IS_NEW
 
 
 def again_after(age: timedelta) -> timedelta:

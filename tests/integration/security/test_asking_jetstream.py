@@ -8,8 +8,9 @@ import pytest
 
 from ioa.adapters.nats.inspection import NatsInspection, open_inspection
 from ioa.adapters.nats.system_client import open_system
-from ioa.cli.examination import quotas_finding
-from ioa.errors import NotFoundError
+from ioa.cli.examination import Health, probe_finding, quotas_finding
+from ioa.cli.probe import send_probe
+from ioa.errors import ForbiddenError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
@@ -55,3 +56,13 @@ async def _lead(town: Town) -> float:
     await town.agents[BOB].lead(goal_id, "Ten.")
     assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
     return time.perf_counter() - started
+
+
+async def test_a_user_tries_whether_goals_get_through_and_an_observer_may_not(town: Town) -> None:
+    """The doctor's goal takes a user's credential, goes to no agent, and ends where users have queues of their own too."""
+    async with open_system(town.secured.settings("user"), patience=SOON) as system:
+        probed = await send_probe(system)
+    assert (probe_finding(probed).health, probed.name in town.agents[BOB].given.names) == (Health.OK, False), probed
+    async with open_system(town.secured.settings("observer"), patience=SOON) as system:
+        with pytest.raises(ForbiddenError, match="is that of no user"):
+            await send_probe(system)

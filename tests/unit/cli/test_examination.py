@@ -27,6 +27,7 @@ from ioa.cli.examination import (
     goals_finding,
     index_finding,
     payload_finding,
+    probe_finding,
     queues_finding,
     quotas_finding,
     sandbox_finding,
@@ -35,13 +36,16 @@ from ioa.cli.examination import (
     topology_finding,
     written_finding,
 )
+from ioa.cli.probe import Probed
 from ioa.ports.inspection import DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
-from ioa.protocol.ids import TenantId
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, TenantId
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
+from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.memory_inspection import MemoryInspection
 from ioa_testkit.planes import open_memory_plane
 
@@ -54,6 +58,34 @@ def test_a_server_must_know_scheduled_messages(version: str, health: Health) -> 
     """2.12 is the first that does."""
     finding = server_finding(version)
     assert (finding.health, bool(finding.hint)) == (health, health is Health.PROBLEM)
+
+
+def test_a_goal_that_does_not_come_back_says_where_it_stands() -> None:
+    """Before intake, before routers, before its result; one that is refused says why, and one that came back how long it took."""
+    name, soon = GoalName(LOCAL, GoalId("p")), timedelta(seconds=0.25)
+    failed = GoalResult.model_validate(
+        {
+            "goal_id": "p",
+            "user": LOCAL,
+            "comm_id": name.comm_id,
+            "finished_at": NEW_YEAR,
+            "reason": "failed",
+            "content": "Refused.",
+            "turns": 0,
+        }
+    )
+    ended = failed.model_copy(update={"reason": Reason.DEADLINE})
+    stands = {
+        Probed(name): "intake has not put it on record within 5 s",
+        Probed(name, result=failed): "Refused.",
+        Probed(name, soon): "was on record after 0.25 s; 5 s after its deadline no router has ended it",
+        Probed(name, soon, in_log=True): "its end is in its log, but its result was not stored",
+    }
+    found = [probe_finding(probed) for probed in stands]
+    assert [(one.health, bool(one.hint)) for one in found] == [(Health.PROBLEM, True)] * len(stands)
+    assert [told in one.message for one, told in zip(found, stands.values(), strict=True)] == [True] * len(stands)
+    sound = probe_finding(Probed(name, soon, soon, in_log=True, result=ended))
+    assert (sound.health, sound.message.count("0.25 s")) == (Health.OK, 2)
 
 
 def test_clocks_may_differ_a_little() -> None:

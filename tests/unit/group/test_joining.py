@@ -90,3 +90,10 @@ def test_who_joins_under_a_policy_plays_a_role() -> None:
     assert story.state.members[-1].roles == (0,) and story.state.members[-1].agent_id == AgentId("joe")
     assert story.state.course is not None
     assert (len(story.state.course.taken), len(story.state.course.total)) == (4, 4)
+
+
+def test_why_somebody_is_invited_is_guarded() -> None:
+    """All hear it, as they hear what is said."""
+    guarded = group({**X, "max": 3, "invites": True, "then": "end", "guards": [{"without": ["apple"]}]})
+    assert guarded.refusal(joining(guarded, role="a", why="Bring the Apple.")).code is RejectionCode.GUARDED
+    assert guarded.happens(joining(guarded, role="a")).state.is_member(AgentId("zoe"))

@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 
 from ioa.group.effects import AnswerSubgroup, AskParent
-from ioa.group.events import Entry, QuestionAnswered
+from ioa.group.events import Entry, QuestionAnswered, SubgroupAsked, TaskDecision, TimerFired
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.audience import seen_by
 from ioa.group.policy.offer import offer
-from ioa.group.rejection import RejectionCode
+from ioa.group.questions import MAX_QUESTIONS
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, Elsewhere, ParentTask
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import AskUser, Decision, Phase, TaskQuestion, version_of
 from ioa.protocol.policy import Policy
+from ioa.protocol.questions import Question
 from ioa.protocol.team import TeamError
 from tests.unit.group.golden import policy_of_asking
 from tests.unit.group.scenario import START, WELL, Scenario, launched, launched_under, said
@@ -191,7 +193,73 @@ def test_a_nested_team_asks_its_parent_and_is_told_once() -> None:
     assert parent.says("ada", to="bob").effects == ()
     known = parent.refusal(QuestionAnswered(at=START, task_id=TASK, number=ask.number, answer="no", by="user"))
     assert known.code is RejectionCode.TOO_LATE
-    assert parent.team_asks("t1-1", ask.number + 2).open("t1-1").asked == ask.number + 2
+    assert parent.team_asks("t1-1", ask.number + 2).open("t1-1").asked == 2
+
+
+def test_what_a_person_is_asked_no_agent_answers() -> None:
+    """The assigner of a task neither approves what is put to a role nor is offered to; the goal's user does."""
+    asked = tasked().task_asks("t1-1", role="operator")
+    assert TaskDecision not in legal_kinds(asked.state, ADA, START)
+    assert asked.refusal(said("ada", Decision(task_id=TASK, choice="yes"), 1)).code is RejectionCode.NOT_YOUR_TASK
+    assert asked.answered("yes", "t1-1").open("t1-1").question is None
+
+
+def test_a_task_and_its_team_ask_side_by_side() -> None:
+    """Neither question hides or replaces the other one, whatever turn the team is in, and each gets its own answer."""
+    own = tasked().task_asks("t1-1").answered("yes", "t1-1").task_asks("t1-1", text="Own?").nests("t1-1")
+    both = own.team_asks("t1-1", 1)
+    assert [(one.number, one.turn, one.text) for one in both.open("t1-1").questions] == [(2, 0, "Own?"), (3, 1, "Well?")]
+    team = both.speaks("ada", Decision(task_id=TASK, choice="no", number=3))
+    assert team.effects == (AnswerSubgroup(CommId("sub"), 1, "no", "ada"),)
+    assert [one.text for one in team.open("t1-1").questions] == ["Own?"]
+    over = both.happens(TimerFired(at=WELL["until"]))
+    assert (over.open("t1-1").questions, over.effects) == ((), ())
+    known = SubgroupAsked(at=team.now, task_id=TASK, subgroup=CommId("sub"), number=1, question=Question(**WELL))
+    assert team.refusal(known).code is RejectionCode.NO_CHANGE
+
+
+def test_a_task_asks_a_bounded_number_of_questions() -> None:
+    """Questions take no turn, so that nothing else would bound what a task writes into the log."""
+    last = tasked().task_asks("t1-1", number=MAX_QUESTIONS).answered("yes", "t1-1")
+    more = said("bob", TaskQuestion(**WELL, task_id=TASK, number=MAX_QUESTIONS + 1), 1)
+    assert last.refusal(more).code is RejectionCode.TOO_LITTLE_LEFT
+    assert TaskQuestion not in legal_kinds(last.state, BOB, START)
+
+
+def test_questions_that_wait_leave_room_for_what_is_said() -> None:
+    """Each entry carries all of them: one that does not fit is refused, and the group goes on."""
+    long = {"text": "\U0001f600" * 2_000, "options": (), "default": "\U0001f600" * 2_000}
+    names = [f"t1-{number}" for number in range(1, 31)]
+    story = launched("ada", "bob").assigns("ada", *[f"{name}:bob" for name in names])
+    for name in names:
+        story = story.progresses(name)
+    for name in names[:20]:
+        story = story.task_asks(name, **long)
+    with pytest.raises(IllegalEventError) as refused:
+        for name in names[20:]:
+            story = story.task_asks(name, **long)
+    assert refused.value.code is RejectionCode.TOO_LITTLE_LEFT
+    assert len(encode(Entry.of(story.log[-1], story.state, story.state.hearing))) < 450_000
+    asked = said("ada", AskUser(**{**WELL, **long}), story.state.turn)
+    assert story.refusal(asked).code is RejectionCode.TOO_LITTLE_LEFT
+    assert story.says("ada", to="bob").holder == "bob"
+
+
+def test_an_answer_reaches_who_has_asked_and_was_lost_if_nobody_else_is_there() -> None:
+    """Its node is not left, so that what the user has said is there when it comes back."""
+    node = {"name": "talk", "roles": ["a"], "asks": True, "max": 3, "then": "end"}
+    story = launched_under(policy_of(node, roles={"b": {}}), {"a": ["ada"], "b": ["bob"]}, "ada", "bob")
+    lost = story.asks("ada").loses("ada")
+    for after in (lost.answered("yes"), lost.timer()):
+        assert (after.phase, after.holder) == (Phase.DISCUSSING, "ada")
+
+
+@pytest.mark.parametrize("words", [{"options": ("apple", "no")}, {"options": (), "default": "apple"}, {"text": "Apple?"}])
+def test_all_that_a_question_holds_is_guarded(words: dict[str, Any]) -> None:
+    """What must not be said is not asked either, nor offered as an answer."""
+    node = {"name": "talk", "roles": ["a"], "asks": True, "max": 3, "then": "end", "guards": [{"without": ["apple"]}]}
+    story = launched_under(policy_of(node, roles={"b": {}}), {"a": ["ada"], "b": ["bob"]}, "ada", "bob")
+    assert story.refusal(said("ada", AskUser(**{**WELL, **words}), 1)).code is RejectionCode.GUARDED
 
 
 def test_groups_of_an_older_level_know_nothing_of_questions() -> None:

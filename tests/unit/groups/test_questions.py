@@ -79,9 +79,19 @@ async def nested() -> Plane:
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.nest("t1-1", BOB, EVE)
     await plane.says(BOB, question(plane), comm_id=NESTED)
-    held = open_task(await plane.state(), "t1-1").question
+    held = open_task(await plane.state(), "t1-1").of_team
     assert held is not None and held.text == "Shall I?"
     return plane
+
+
+async def test_a_nested_teams_question_is_answered_in_its_parent_alone() -> None:
+    """Two answers would count else: the goal's user is told where it waits, and answers there."""
+    plane = await nested()
+    turn = (await plane.state(NESTED)).turn
+    with pytest.raises(ForbiddenError, match=f"task t1-1 of {ROOM}"):
+        await plane.setup.answer(LOCAL, AnswerQuestion(comm_id=NESTED, turn=turn, answer="yes"))
+    await plane.setup.answer(LOCAL, AnswerQuestion(comm_id=ROOM, task_id=TASK, number=1, answer="yes"))
+    assert (await plane.state(NESTED)).floor_holder == BOB
 
 
 async def test_what_a_router_owed_that_died_in_between_is_done_by_the_next() -> None:

@@ -18,7 +18,7 @@ def test_labels_are_written_as_name_and_value() -> None:
     for wrong in (["team"], ["team=x", "team=y"]):
         with pytest.raises(InvalidInputError, match="is no label"):
             read_labels(wrong)
-    for reserved in ("owner", "a2a-context", "agui-thread"):
+    for reserved in ("owner", "a2a-context", "agui-thread", "ioa-probe"):
         with pytest.raises(InvalidInputError, match="the system's to set"):
             refuse_reserved({reserved: "me"})
 

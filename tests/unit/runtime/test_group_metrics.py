@@ -11,8 +11,9 @@ from prometheus_client import REGISTRY
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
-from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, GoalName
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
+from ioa.protocol.labels import PROBE
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -116,6 +117,18 @@ async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
     assert result is not None and not await results.publish(result.model_copy(update={"content": "another"}))
     assert (result.reason, since("ioa_goals_ended_total", reason="deadline")) == (Reason.DEADLINE, 1)
     assert (since("ioa_goal_duration_seconds_count"), since("ioa_goal_duration_seconds_sum")) == (1, 3600)
+
+
+async def test_a_goal_that_only_tries_the_way_is_not_counted(since: Since) -> None:
+    """However often a doctor tries whether goals get through, the share of goals that fail says nothing of it."""
+    plane = Plane()
+    record = await plane.accept()
+    probe = record.model_copy(update={"goal": record.goal.model_copy(update={"goal_id": GoalId("p"), "labels": {PROBE: "doctor"}})})
+    await plane.goals.create(probe)
+    ended = {"goal_id": "p", "user": LOCAL, "comm_id": probe.goal.comm_id, "finished_at": plane.clock.now()}
+    result = GoalResult.model_validate({**ended, "reason": "deadline", "content": "", "turns": 0})
+    assert await CountedResults(plane.results, plane.goals).publish(result)
+    assert [since("ioa_goals_ended_total", reason="deadline"), since("ioa_goal_duration_seconds_count")] == [0, 0]
 
 
 async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:

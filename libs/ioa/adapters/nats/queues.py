@@ -77,12 +77,12 @@ SetAside = Callable[[Delivery, Exception], Awaitable[None]]
 """Keeps a message that cannot be worked on, with the error that says why. Raises if the message has to stay in the queue."""
 
 
-def into_dead_letters(dead: DeadLetters) -> SetAside:
-    """Set poison aside in the stream of dead letters."""
+def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIVERABLE) -> SetAside:
+    """Set poison aside in the stream of dead letters, under a reason that its worker may write."""
 
     async def set_aside(delivery: Delivery, error: Exception) -> None:
         why = f"The work on it failed {MAX_FAILURES} times: {reason_of(error)}"
-        await dead.put(DeadReason.UNDELIVERABLE, why, subject=delivery.subject, data=delivery.data, key=delivery.identity)
+        await dead.put(reason, why, subject=delivery.subject, data=delivery.data, key=delivery.identity)
 
     return set_aside
 

@@ -13,17 +13,20 @@ from nats.aio.client import Client
 from nats.js.api import Header
 from nats.js.errors import APIError
 
+from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import last_message, stream_of, subject_of
 from ioa.adapters.nats.log import decoded_entry
 from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
-from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.errors import InvalidInputError, PayloadTooLargeError, UnknownVersionError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import GoalName
+from ioa.protocol.labels import Labels
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
 
@@ -37,7 +40,7 @@ class TailRecord(Model):
     Attributes:
         holder: Which replica; empty when it has stopped.
         results: The last result of which everybody was told.
-        log: The same of entries; None where nobody asks for these.
+        log: The same of entries; None where nobody has asked for these yet.
     """
 
     holder: str
@@ -68,6 +71,7 @@ class NatsTail:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = DirectReads(client)
+        self._goals = NatsGoalRecords(self._js)
 
     async def read(self) -> TailHeld | None:
         """Read the record; any replica answers, and a write on top of an old one fails.
@@ -94,32 +98,54 @@ class NatsTail:
                     return None
                 raise
 
+    async def labels(self, goal: GoalName) -> Labels:
+        """Read the labels of a goal off its record alone, whatever its log holds; none of one that was removed.
+
+        Raises:
+            UnavailableError: The goals on record cannot be read now.
+            InvalidInputError: Nobody can read this one.
+        """
+        record = await self._goals.find(goal.comm_id)
+        return {} if record is None else record.goal.labels
+
     async def results(self, after: int) -> TailPage:
-        """Read the next results behind a sequence.
+        """Read the next results behind a sequence, up to one of a newer version.
 
         Raises:
             UnavailableError: The stream does not answer.
+            UnknownVersionError: The very next one is of a newer version.
         """
         page = await next_messages(self._client, RESULTS, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
-        found = []
+        found, upto = [], after
         for message in page.messages:
             try:
                 found.append((message.seq, decode_result(message.data)))
             except (InvalidInputError, PayloadTooLargeError):
-                continue  # nobody can read it, whatever his version
-        return TailPage(found, (), page.messages[-1].seq if page.messages else after)
+                pass  # nobody can read it, whatever his version
+            except UnknownVersionError:
+                if upto == after:
+                    raise
+                break
+            upto = message.seq
+        return TailPage(found, (), upto)
 
     async def entries(self, after: int) -> TailPage:
-        """Read the next entries of all groups behind a sequence.
+        """Read the next entries of all groups behind a sequence, up to one of a newer version.
 
         Raises:
             UnavailableError: The stream does not answer.
+            UnknownVersionError: The very next one is of a newer version.
         """
         page = await next_messages(self._client, LOG, subjects.ANY_LOG, after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
-        found = []
+        found, upto = [], after
         for message in page.messages:
             try:
                 found.append(decoded_entry(subjects.parse_comm(message.subject), message.seq, message.data))
             except UnreadableEntryError:
-                continue  # the router puts it aside
-        return TailPage((), found, page.messages[-1].seq if page.messages else after)
+                pass  # the router puts it aside
+            except UnknownVersionError:
+                if upto == after:
+                    raise
+                break
+            upto = message.seq
+        return TailPage((), found, upto)

@@ -15,6 +15,7 @@ from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
@@ -75,5 +76,5 @@ class NatsWebhooks:
 
 async def deliver_notices(client: Client, work: Callable[[Delivery], Awaitable[None]]) -> None:
     """Do `work` for each notice in the queue, for ever, beside all others that do so."""
-    set_aside = into_dead_letters(NatsDeadLetters(client.jetstream()))
+    set_aside = into_dead_letters(NatsDeadLetters(client.jetstream()), DeadReason.WEBHOOK)
     await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE)

@@ -100,8 +100,8 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
 
 
 def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
-    """Give the floor back to who has asked out of the group; None if that member is not present any more."""
-    return _grant(state, scene, number, at, {}) if number in scene.present else None
+    """Give the floor back to who has asked out of the group; None if that member is not present any more, and another one is."""
+    return _grant(state, scene, number, at, {}) if number in scene.present or not scene.present else None
 
 
 def without_draft(scene: Scene) -> Scene:

@@ -164,7 +164,8 @@ def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert offered is not None, "the machine has asked whose floor it is"
     if not offered.asks:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody asks out of the group here: the node lacks `asks`.")
-    check_guards(offered.guards, payload.text)
+    for words in (payload.text, *payload.options, payload.default):
+        check_guards(offered.guards, words)
     return questions.ask(state, said, payload)
 
 
@@ -182,12 +183,24 @@ def _awaiting_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) 
 
 
 def _asker_goes_on(state: GroupState, asker: AgentId, at: datetime, policy: Policy) -> GroupState:
-    """Give the floor back to who has asked out of the group; the turn of who is not there any more passes as silent."""
+    """Give the floor back to who has asked out of the group; who is not there any more is passed over, if anybody else is there.
+
+    Else it has the floor all the same, since it may come back, and what was answered is not lost.
+    """
     assert state.course is not None
     scene, number = scene_of(policy, state, state.course), state.number_of(asker)
     if after := let_go_on(state, scene, number, at):
         return after
     return proceed(state, scene.after(state, counted(state, policy, asker)), at, {"silences": state.silences + 1})
+
+
+def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
+    """Take in who was invited; all hear why, so that this is held to what the node lets pass."""
+    after = join_in_role(state, joined, policy)
+    assert state.course is not None
+    if joined.why:
+        check_guards(policy.nodes[state.course.node].guards, joined.why)
+    return after
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -468,7 +481,7 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         TimerFired: _timer_fired,
         MemberLost: _member_lost,
         MemberReturned: _member_returned,
-        MemberJoined: join_in_role,
+        MemberJoined: _joined,
     },
     Phase.GATHERING: {
         Discussion: _answer,
