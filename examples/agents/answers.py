@@ -140,15 +140,11 @@ def _passes(condition: Condition) -> pd.Series:
     if condition.values:
         return cells.isin(list(condition.values)).eq(condition.sign == "=")
     first, last = condition.spans[0].first, condition.spans[-1].last
-    match condition.sign:
-        case ">":
-            return cells.gt(last)
-        case ">=":
-            return cells.ge(first)
-        case "<":
-            return cells.lt(first)
-        case "<=":
-            return cells.le(last)
+    limits = {">": ("gt", last), ">=": ("ge", first), "<": ("lt", first), "<=": ("le", last)}
+    if condition.sign in limits:
+        method, limit = limits[condition.sign]
+        passing: pd.Series = getattr(cells, method)(limit)
+        return passing
     return cells.between(first, last).eq(condition.sign != "!=")
 
 

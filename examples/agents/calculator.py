@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import two_in_one
+from request import are_not, two_in_one
 
 agent = Agent(
     "calculator",
@@ -58,7 +58,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"square root of (?P<a>{_OPERAND})", "sqrt({a})"),
 ]
 _CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
-_ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER}) ?([^\d%]+)", re.IGNORECASE)
+_ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER} ?[^\d%]+)", re.IGNORECASE)
 _UNITS = dict.fromkeys(
     "mm millimetre millimeter cm centimetre centimeter m metre meter km kilometre kilometer inch foot feet yard mile mg "
     "milligram g gram kg kilogram pound stone ml millilitre milliliter litre liter second minute hour day week km/h mph m/s "
@@ -87,19 +87,16 @@ def run(task: str, ctx: TaskContext) -> str:
         return _answer(text)
     except InvalidInputError:
         if two := two_in_one(text, lambda one: _is_one(_LEAD.sub("", one), text)):
-            said = f"These are two calculations in one: {two[0]!r} and {two[1]!r}."
-            raise InvalidInputError(said, hint="Ask each in a sentence of its own.") from None
+            raise InvalidInputError(two[0], hint=two[1]) from None
         if readings := list(_readings(text)):
             said = f"{text!r} can be read in {len(readings)} ways." if len(readings) > 1 else f"{text!r} has no brackets."
-            raise InvalidInputError(said, hint=f"Say {' or '.join(f'{one!r}' for one in readings)}.") from None
+            raise InvalidInputError(said, hint=f"Say {' or '.join(map(repr, readings))}.") from None
         raise
 
 
 def _is_one(text: str, whole: str) -> bool:
     """Whether a text is a calculation; what is not as it stands in the whole only if it converts."""
-    if _CONVERSION.fullmatch(text) or _ASKED.fullmatch(text):
-        return True
-    return text in whole and re.fullmatch(_NUMBER, text) is None and _has_value(text)
+    return _CONVERSION.fullmatch(text) is not None or (text in whole and not re.fullmatch(_NUMBER, text) and _has_value(text))
 
 
 def _readings(text: str) -> Iterator[str]:
@@ -118,14 +115,17 @@ def _has_value(text: str) -> bool:
 
 
 def _answer(text: str) -> str:
+    text = _ASKED.sub(r"\2 in \1", text)
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(*match.groups())}"
-    if match := _ASKED.fullmatch(text):
-        return f"{match[2]} {match[3]} = {convert(match[2], match[3], match[1])}"
-    for pattern, formula in _FORMS:
-        if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            return f"{text} = {show(compute(formula.format(**match.groupdict())))}{' %' * formula.endswith('* 100')}"
-    return f"{text} = {show(compute(text))}"
+    signs = _in_signs(text)
+    return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
+
+
+def _in_signs(text: str) -> str:
+    """A form such as `5 % of 20` in signs; what is none as it is."""
+    forms = ((re.fullmatch(pattern, text, re.IGNORECASE), formula) for pattern, formula in _FORMS)
+    return next((formula.format(**match.groupdict()) for match, formula in forms if match), text)
 
 
 def _with_result(task: str, ctx: TaskContext) -> str:
@@ -157,17 +157,14 @@ def compute(text: str) -> Fraction:
     """
     if len(text) > _MAX_CHARS:
         raise InvalidInputError(f"{text[:60]} … is too large to compute.")
-    source = re.sub(r"\(([^()]*)\)", _bracketed, text.strip())
+    source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
     if unread := re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).strip():
         words = dict.fromkeys(re.findall(r"°?\w+|\S", unread))
         unknown = [word for word in words if not re.fullmatch(_KNOWN, word, re.IGNORECASE)][:5]
-        said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not arithmetic."
-        refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
-        raise refusal(
-            said if unknown else f"{text[:60]!r} cannot be computed: each word is known, but it is no calculation.", hint=_HINT
-        )
+        said = are_not(unknown, "arithmetic") if unknown else f"{text[:60]!r} is no calculation, though each word is known."
+        raise (InvalidInputError if re.match(r"\d", text) else DeclinedError)(said, hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
@@ -177,12 +174,6 @@ def compute(text: str) -> Fraction:
         raise InvalidInputError(f"{text[:60]} is too large to compute.") from None
     except (SyntaxError, ValueError, TypeError, ArithmeticError):
         raise InvalidInputError(f"{text[:60]!r} cannot be computed.", hint=_HINT) from None
-
-
-def _bracketed(group: re.Match[str]) -> str:
-    """A form in brackets, such as `(5 % of 20)`, in signs."""
-    forms = ((re.fullmatch(pattern, group[1], re.IGNORECASE), formula) for pattern, formula in _FORMS)
-    return next((f"({formula.format(**match.groupdict())})" for match, formula in forms if match), group[0])
 
 
 def _value(node: ast.expr, source: str) -> Fraction:

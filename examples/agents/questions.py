@@ -44,8 +44,8 @@ _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
 _LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
-MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DAY = rf"(?:\d\d? )?(?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?, ?\d{{4}}"
+_MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
+_DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 _DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
@@ -111,22 +111,13 @@ class Question:
     descending: bool = False
 
 
-@dataclass(frozen=True)
-class Word:
-    """A word of a question, or several that are one name: where it stands, what it is, and of which columns."""
-
-    start: int
-    end: int
-    kind: str  # column, value, number, language or unknown
-    columns: tuple[Column, ...] = ()
-
-
 class UnreadError(Exception):
     """A question that is none: `reader` holds its text, `at` where it was understood last."""
 
     def __init__(self, reader: Reader, at: int, said: str = "", hint: str = "", words: tuple[str, ...] = ()) -> None:
         super().__init__(said)
         self.reader, self.at, self.said, self.hint, self.words = reader, at, said, hint, words
+        self.text, self.left = reader.text, len(reader.text) - at
 
 
 class Reader:
@@ -232,7 +223,7 @@ class Reader:
             self._take("how many|number of")
             self._fail()
         self._take("of")
-        column = self._column() or self._fail(f"Columns of numbers: {self.table.number_names}.")
+        column = self._column() or self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers')))}.")
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             example = next(iter(column.cells.dropna().astype(str)), "")
             raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
@@ -255,7 +246,7 @@ class Reader:
         return Key(column, grain)
 
     def _the_date(self) -> Column:
-        columns = self.table.date_columns
+        columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
@@ -400,8 +391,8 @@ class Reader:
         """Refuse the question where it was understood last."""
         raise UnreadError(self, self.far, hint=hint)
 
-    def words(self) -> Iterator[Word]:
-        """Tell of every word whether it is known: as a column, a value of some, a number, or of the language."""
+    def words(self) -> Iterator[tuple[str, str, list[Column]]]:
+        """Every word, or several that are one name: column, value, number, language or unknown, and of which columns it is."""
         self.at = 0
         while (start := self._after(r"[\s.,;:?!()\"“”'‘’`]*", self.at)) < len(self.text):
             self.at, (end, columns), kind = start, self._named(), "column"
@@ -420,7 +411,7 @@ class Reader:
                 kind = "language" if {word, f"{word}s", word.removesuffix("s")} & _LANGUAGE else "unknown"
             self.at = end
             if not re.fullmatch(FILLER, self.text[start:end]):
-                yield Word(start, end, kind, tuple(columns))
+                yield self.text[start:end], kind, columns
 
     def _try_value(self, column: Column, start: int) -> int:
         self.at = start
@@ -429,7 +420,7 @@ class Reader:
 
 _PATTERNS = (
     _LEAD, FILLER, *_FIGURES.values(), *_MOST.values(), _HAS, *_COMPARISONS.values(), *GRAINS, PER, _WHERE, _LIST, _ARE, _IS,
-    *_WHEN.values(), "top bottom which of not missing between and or to file does",
+    _MONTH, *_WHEN.values(), "top bottom which of not missing between and or to file does",
 )  # fmt: skip
 _LANGUAGE = frozenset(re.findall("[a-z]+|[<>]=?|=", re.sub(r"\\.|\(\?[:=!]", " ", " ".join(_PATTERNS))))
 """The fixed words."""

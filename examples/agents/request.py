@@ -100,19 +100,24 @@ def format_number(value: float) -> str:
 def account_for(text: str, known: Collection[str], hint: str = "") -> None:
     """Decline a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
     if unknown := [word for word in re.findall(r"\w+", text.lower()) if word not in known]:
-        said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here."
-        raise DeclinedError(said, hint=hint)
+        raise DeclinedError(are_not(unknown, "understood here"), hint=hint)
+
+
+def are_not(words: Collection[str], what: str) -> str:
+    """Say of words what they are not."""
+    return f"{', '.join(map(repr, words))} {'is' if len(words) == 1 else 'are'} not {what}."
 
 
 def two_in_one(text: str, is_one: Callable[[str], bool]) -> tuple[str, str] | None:
-    """The two requests that a sentence holds, if each is one by itself, or with what both share before or behind them."""
+    """What to say of two requests in a sentence, and of how to ask them.
+
+    Each must be one by itself, or with what both share before or behind them.
+    """
     for joint in re.finditer(r"[,;?.!]\s+(?:and\s+)?|\s+and\s+", text, re.IGNORECASE) if len(text) < _MOST_CHARS else ():
         left, right = text[: joint.start()], text[joint.end() :]
-        rights = [f"{left[: end.end()]} {right}" for end in re.finditer(r"\w(?!\w)", left)]
-        lefts = [f"{left} {right[start.start() :]}" for start in re.finditer(r"(?<!\w)(?<!^)\w", right)]
-        whole = is_one(right)
-        second = right if whole else next(filter(is_one, rights), "")
-        first = next(filter(is_one, [left, *lefts] if whole else [*lefts, left]), "") if second else ""
-        if first:
-            return first, second
+        rights = [right, *(f"{left[: end.end()]} {right}" for end in re.finditer(r"\w(?!\w)", left))]
+        if second := next(filter(is_one, rights), ""):
+            lefts = [f"{left} {right[start.start() :]}" for start in re.finditer(r"(?<!\w)(?<!^)\w", right)]
+            if first := next(filter(is_one, [left, *lefts] if second == right else [*lefts, left]), ""):
+                return f"These are two questions in one: {first!r} and {second!r}.", "Ask each in a sentence of its own."
     return None

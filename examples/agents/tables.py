@@ -21,9 +21,9 @@ import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import decode, fold, read_text
+from request import fold, read_text
 
-_SAMPLE_ROWS, _HEAD_BYTES = 1_000, 65_536
+_SAMPLE_ROWS = 1_000
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
@@ -128,8 +128,6 @@ class Column:
         unique = np.asarray(pd.unique(cells), dtype=object).tolist()
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
         words = [" ".join(one.split()) for one in folded] if any(" " in one for one in folded) else folded
-        if len(set(words)) == len(unique):
-            return {one: [value] for one, value in zip(words, unique, strict=True)}
         found: dict[str, list[object]] = {}
         for one, value in zip(words if unique else (), unique, strict=True):
             found.setdefault(one, []).append(value)
@@ -194,22 +192,12 @@ class Table:
     columns: tuple[Column, ...]
     rows: int
 
-    @property
-    def number_names(self) -> str:
-        """The names of the columns that hold numbers."""
-        found = list[str]()
-        for column in self.columns:
-            with suppress(InvalidInputError):
-                found += [column.name] * (column.numbers is not None)
-        return ", ".join(found) or "none"
-
-    @cached_property
-    def date_columns(self) -> list[Column]:
-        """The columns that hold dates; those that can be read in two ways are left out."""
+    def holding(self, kind: str) -> list[Column]:
+        """The columns that hold `numbers` or `dates`; those that can be read in two ways are left out."""
         found = []
         for column in self.columns:
             with suppress(InvalidInputError):
-                found += [column] * (column.dates is not None)
+                found += [column] * (getattr(column, kind) is not None)
         return found
 
 
@@ -219,72 +207,49 @@ def read_table(path: Path, question: str = "") -> Table:
     Raises:
         InvalidInputError: The file is empty, has no rows, or is not a table.
     """
-    if path.name.lower().endswith(".json"):
-        return _read_records(path.name, read_text(path))
-    file = _File(path)
-    titles, sample = file.titles, file.read(dtype=str, nrows=_SAMPLE_ROWS)
+    name, text = path.name, read_text(path)
+    if name.lower().endswith(".json"):
+        return _read_records(name, text)
+    head = text[:65_536]
+    delimiter = _delimiter(head)
+    titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
+    places = range(len(titles))
+    read = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
+    sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     if sample.empty:
-        raise InvalidInputError(f"{path.name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    of_time = [not (held := sample[at].dropna()).size or held.str.match(_LIKE_A_DATE_OR_YEAR).any() for at in sample]
-    names = [title or f"column {at + 1}" for at, title in enumerate(titles)]
-    commas = file.delimiter != ","
-    columns = [Column(name, partial(file.cells, at), commas, bool(of_time[at])) for at, name in enumerate(names)]
-    said, file.types = fold(question), {at: _type(sample[at], file.delimiter) for at in range(len(titles))}
-    file.load(at for at, one in enumerate(columns) if of_time[at] or any(name.search(said) for name in one.patterns))
-    kept = [one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()]
-    return Table(path.name, tuple(kept), file.rows)
+        raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    of_time = [not (held := sample[at].dropna()).size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for at in places]
+    types, loaded = {at: _type(sample[at], delimiter) for at in places}, dict[int, pd.Series]()
 
-
-class _File:
-    """A delimited file with a header. However few of its columns are read, all its rows are checked for their length."""
-
-    def __init__(self, path: Path) -> None:
-        data = path.read_bytes()
-        if b"\0" in data:
-            raise InvalidInputError(f"{path.name} is not a text file.")
-        whole_lines = None if len(data) < _HEAD_BYTES else data.rfind(b"\n", 0, _HEAD_BYTES) + 1
-        head = decode(data[: whole_lines or None]).replace("\r\n", "\n").replace("\r", "\n")
-        if not head.strip():
-            raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
-        self._path, self.delimiter = path, _delimiter(head)
-        rows = csv.reader(io.StringIO(head), delimiter=self.delimiter)
-        self.titles = [title.strip() for title in next(row for row in rows if any(row))]
-        self.types: dict[int, str | None] = {}
-        self.rows = 0
-        self._cells: dict[int, pd.Series] = {}
-
-    def cells(self, at: int) -> pd.Series:
-        """The cells of a column. If it is not read yet, all of them are."""
-        if at not in self._cells:
-            self.load(self.types)
-        return self._cells[at]
-
-    def load(self, wanted: Iterable[int]) -> None:
+    def load(wanted: Iterable[int]) -> int:
         """Read some columns. Of the others only a byte a cell is kept: they are parsed, but become no text and no numbers."""
-        new = {at for at in wanted if at not in self._cells}
-        frame = self.read(dtype={at: kind if at in new else "S1" for at, kind in self.types.items() if kind or at not in new})
-        self._cells |= {at: frame[at] for at in new}
-        self.rows = len(frame)
+        new = {at for at in wanted if at not in loaded}
+        frame = read(dtype={at: kind if at in new else "S1" for at, kind in types.items() if kind or at not in new})
+        loaded.update((at, frame[at]) for at in new)
+        return len(frame)
 
-    def read(self, encoding: str = "utf-8", **options: Any) -> pd.DataFrame:
-        """Read the file; what is no UTF-8 is Windows-1252.
+    def cells(at: int) -> pd.Series:
+        if at not in loaded:
+            load(places)
+        return loaded[at]
 
-        Raises:
-            InvalidInputError: It is no table.
-        """
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", pd.errors.ParserWarning)
-                frame: pd.DataFrame = pd.read_csv(
-                    self._path, sep=self.delimiter, header=0, names=range(len(self.titles)), index_col=False, skipinitialspace=True,
-                    low_memory=False, decimal="." if self.delimiter == "," else ",", encoding=encoding,
-                    encoding_errors="strict" if encoding == "utf-8" else "replace", **options,
-                )  # fmt: skip
-                return frame
-        except UnicodeDecodeError:
-            return self.read("cp1252", **options)
-        except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-            raise InvalidInputError(f"{self._path.name} cannot be read as a table: {error}".strip()) from None
+    columns = [Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at]) for at in places]
+    said = fold(question)
+    rows = load(at for at in places if of_time[at] or any(named.search(said) for named in columns[at].patterns))
+    return Table(name, tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()), rows)
+
+
+def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
+    """Parse the whole of a file: however few of its columns are kept, the length of each row is checked."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame: pd.DataFrame = pd.read_csv(
+                io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, low_memory=False, **options
+            )
+            return frame
+    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
 
 
 def _type(sample: pd.Series, delimiter: str) -> str | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sized
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import decode, have, named_in, read_text, upstream_files, with_suffix
+from request import are_not, decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
 agent = Agent(
@@ -45,7 +45,8 @@ _ANY = "“…”"
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
-    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words."
+    "characters), asked for their most frequent words, and searched, for what stands in quotes: how often does 'WORD' occur, which "
+    "lines mention 'WORD'."
 )
 
 
@@ -104,12 +105,7 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
             return measure, (_NUMBER_WORDS.get(numbers[0].lower(), 0) or int(numbers[0])) if numbers else 0
     if unknown := [word for word in rest if word.lower() not in _KNOWN]:
         refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
-        run = part[part.index(unknown[0]) : part.rindex(unknown[-1]) + len(unknown[-1])]
-        quoted = " ".join(rest).replace(" ".join(unknown), _ANY)
-        is_search = quoted != _ANY and any(quoted.lower() in phrases for phrases, *_ in _MEASURES)
-        said = " ".join(part.replace(run, f"'{run}'").split())
-        hint = f'If {run!r} is looked for, say "{said} …", with quotes. ' * is_search + _HINT
-        raise refusal(f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood.", hint=hint)
+        raise refusal(are_not(unknown, "understood"), hint=_HINT)
     raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT)
 
 

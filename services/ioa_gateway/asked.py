@@ -80,7 +80,7 @@ async def _is_asked(call: ApiCall, goal: Goal) -> bool:
         seq = status.standing.seq if status.standing else 0
     async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq)) as documents:
         async for entry in documents:
-            if may_ask(call.caller, goal, entry):
+            if entry is not None and may_ask(call.caller, goal, entry):
                 status = await call.client.goal(goal.name)
                 if asked_of(call.caller, status) or questions_to(call.caller, status):
                     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
@@ -63,11 +64,19 @@ class Hooks:
         store: Where they are kept.
         posting: How they are told something.
         draw: Draws as many random bytes.
+        making: Who is making one.
     """
 
     store: WebhookStore
     posting: Posting
     draw: Callable[[int], bytes]
+    making: dict[UserId, asyncio.Lock] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def of_user(self, user: UserId) -> AsyncIterator[None]:
+        """Make one webhook of a user at a time, so that they can be counted."""
+        async with self.making.setdefault(user, asyncio.Lock()):
+            yield
 
 
 @dataclass(frozen=True)

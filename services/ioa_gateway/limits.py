@@ -10,7 +10,7 @@ from datetime import timedelta
 from ioa.errors import RateLimitedError
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
-LAUNCHES_A_MINUTE, STREAMS = 60, 50
+LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
 BODIES, ALL_BODIES = 2, 8
 """How many large messages of one key, and of all, are held at a time, each of 20 MB at the most."""
 _A_MINUTE = 60
@@ -25,7 +25,7 @@ class CallerLimits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._launches = Buckets({Family.OTHERS: Rate(LAUNCHES_A_MINUTE / _A_MINUTE, LAUNCHES_A_MINUTE)})
+        self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
         self._streams: Counter[str] = Counter()
         self._bodies: Counter[str] = Counter()
 
@@ -35,10 +35,20 @@ class CallerLimits:
         Raises:
             RateLimitedError: There were too many in the last minute.
         """
-        judged = self._launches.judge(key_id, Family.OTHERS, self._clock())
+        self._judge(self._launches, key_id, f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.")
+
+    def check_webhook(self, key_id: str) -> None:
+        """Count a webhook that is to be made: its name is looked up, which takes time of whoever asks for nothing.
+
+        Raises:
+            RateLimitedError: There were too many in the last minute.
+        """
+        self._judge(self._webhooks, key_id, f"This key makes more than {WEBHOOKS_A_MINUTE} webhooks a minute.")
+
+    def _judge(self, buckets: Buckets, key_id: str, too_many: str) -> None:
+        judged = buckets.judge(key_id, Family.OTHERS, self._clock())
         if not isinstance(judged, Admitted):
-            after = timedelta(seconds=judged.retry_after or _A_MINUTE)
-            raise RateLimitedError(f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.", retry_after=after)
+            raise RateLimitedError(too_many, retry_after=timedelta(seconds=judged.retry_after or _A_MINUTE))
 
     @contextmanager
     def new_stream(self, key_id: str) -> Iterator[None]:
@@ -63,6 +73,10 @@ class CallerLimits:
             raise RateLimitedError("This gateway holds as many large messages as it may.", retry_after=timedelta(seconds=1))
         with _counted(self._bodies, key_id):
             yield
+
+
+def _a_minute(most: int) -> Buckets:
+    return Buckets({Family.OTHERS: Rate(most / _A_MINUTE, most)})
 
 
 @contextmanager

@@ -241,10 +241,12 @@ class Rooms:
                     continue
                 until = now() + SILENCE.total_seconds()
 
-    async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the entries of a group as documents, for who tells of them by another protocol than events."""
+    async def documents(self, caller: Caller, comm_id: CommId, after: int) -> AsyncGenerator[dict[str, Any] | None, None]:
+        """Yield the entries of a group as documents, for who tells of them by another protocol; None after silence."""
         async with aclosing(self.follow(caller, comm_id, after)) as chunks:
             async for chunk in chunks:
+                if chunk == HEARTBEAT:
+                    yield None
                 for event in chunk.split(b"\n\n"):
                     if event.startswith(b"event: entry\n"):
                         yield json.loads(event.partition(b"\ndata: ")[2])

@@ -77,6 +77,15 @@ def _fail(opened: asyncio.Future[AgentNetwork], error: IoaError) -> None:
         opened.exception()  # whoever asked may have gone
 
 
+def _is_readable(path: Path) -> bool:
+    """Whether there is a file that this process may read: of a name that is too long there is none."""
+    try:
+        path.read_bytes()
+    except OSError:
+        return False
+    return True
+
+
 @asynccontextmanager
 async def open_seats(open_network: OpenNetwork) -> AsyncIterator[Seats]:
     """Hold what seats are asked for, as long as the block."""
@@ -99,7 +108,7 @@ def networks_of(connection: Connection, nats: NatsSettings, folder: Path | None,
     @asynccontextmanager
     async def by_key(me: AgentId) -> AsyncIterator[AgentNetwork]:
         seed = None if folder is None else folder / me / me
-        if seed is None or not await asyncio.to_thread(seed.is_file):
+        if seed is None or not await asyncio.to_thread(_is_readable, seed):
             person = person_of(me)
             hint = f"Make one by `ioa credentials create --seat {person}`, and name its folder by IOA_SEATS."
             raise ForbiddenError(f"This gateway has no key of {me}, so that nobody is {person} here.", hint=hint)

@@ -31,7 +31,7 @@ class PodProcess:
 
 @asynccontextmanager
 async def open_pod(
-    rendered: Rendered, manifest: Manifest, folder: Path, cluster: Cluster, port: int | None
+    rendered: Rendered, manifest: Manifest, folder: Path, cluster: Cluster, port: int | None, http: int = 0
 ) -> AsyncIterator[PodProcess]:
     """Run the first pod of a manifest until the block ends.
 
@@ -41,11 +41,12 @@ async def open_pod(
         folder: Holds its volumes.
         cluster: The NATS it connects to.
         port: Where it serves metrics and probes.
+        http: Where the gateway is.
     """
     container = main_container(manifest)
     command = [*container["command"], *container.get("args", ())]
     name = str(manifest["metadata"]["name"])
-    environment = await asyncio.to_thread(_environment, rendered, manifest, folder, cluster, port)
+    environment = await asyncio.to_thread(_environment, rendered, manifest, folder, cluster, port, http)
     with (folder / f"{name}.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable if word == "python3" else str(word) for word in command),
@@ -59,7 +60,9 @@ async def open_pod(
                 await process.wait()
 
 
-def _environment(rendered: Rendered, manifest: Manifest, folder: Path, cluster: Cluster, port: int | None) -> Mapping[str, str]:
+def _environment(
+    rendered: Rendered, manifest: Manifest, folder: Path, cluster: Cluster, port: int | None, http: int
+) -> Mapping[str, str]:
     name = manifest["metadata"]["name"]
     is_agent = manifest["kind"] == "StatefulSet"
     pod = f"{name}-0" if is_agent else name
@@ -76,6 +79,9 @@ def _environment(rendered: Rendered, manifest: Manifest, folder: Path, cluster: 
         "IOA_INDEX_FOLDER": str(folder / f"{name}-index"),
         "IOA_METRICS_PORT": str(port),
         "IOA_REPLICA": pod,
+        "IOA_HTTP_ADDRESS": "127.0.0.1",
+        "GATEWAY": f"http://127.0.0.1:{http}",
     }
     told = {key: here.get(key, value) for key, value in environment_of(manifest).items()}
+    told |= {"IOA_HTTP_PORT": str(http)} if "IOA_HTTP_URLS" in told else {}
     return {"PATH": os.environ["PATH"], "PYTHONPATH": f"{_ROOT / 'libs'}:{_ROOT / 'services'}", **told}

@@ -94,6 +94,23 @@ def _holds(block: dict[str, Any], place: str) -> bool:
     return within[0] and not any(within[1:])
 
 
+@pytest.mark.parametrize("role", ["admin", "observer"])
+def test_the_test_by_http_needs_somebody_who_makes_its_key(role: str) -> None:
+    """With an admin among the users `helm test` reaches the gateway, past `from` too; without one nobody gets an admin's key."""
+    users = [{"name": "user", "role": "user"}, {"name": "boss", "role": role}]
+    gateway = {"enabled": True, "from": [{"podSelector": {}}], "service": {"port": 8080}}
+    rendered = render({"gateway": gateway, "credentials": {"users": users}})
+    reached = [rule for rule in rendered.one("NetworkPolicy", "ioa-test")["spec"]["egress"] if rule["ports"][0]["port"] == 4280]
+    let_in = rendered.one("NetworkPolicy", "ioa-gateway")["spec"]["ingress"][1]["from"]
+    wanted = role == "admin"
+    assert (rendered.has("Pod", "ioa-test-http"), len(reached), len(let_in)) == (wanted, int(wanted), 1 + wanted)
+    if wanted:
+        told = environment_of(rendered.one("Pod", "ioa-test-http"))
+        volumes = {one["name"]: one for one in rendered.one("Pod", "ioa-test-http")["spec"]["volumes"]}
+        assert (told["GATEWAY"], told["KEY_OF"]) == ("http://ioa-gateway:8080", "user")
+        assert volumes["credentials"]["secret"]["secretName"] == "ioa-boss-nats"
+
+
 def test_an_ingress_without_a_host_is_refused() -> None:
     """Before anything is installed, with what to set."""
     with pytest.raises(RefusedError, match=r"set gateway\.publicUrl"):

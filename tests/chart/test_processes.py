@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -24,20 +26,26 @@ _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 
 
 async def test_a_release_does_what_helm_test_asks(tmp_path: Path) -> None:
-    """The test's goal gets the right result, all probes answer, the agent has its pod's number, and all end in good order."""
-    rendered = await asyncio.to_thread(render, CHART / "ci" / "single-node.yaml")
+    """The test's goal gets the right result, by NATS and by HTTP, probes answer, an agent has its pod's number, all end well."""
+    small = yaml.safe_load((CHART / "ci" / "single-node.yaml").read_text())
+    users = [{"name": "user", "role": "user"}, {"name": "boss", "role": "admin"}]
+    gateway = {"gateway": {"enabled": True}, "credentials": {"users": users}}
+    rendered = await asyncio.to_thread(render, {**small, **gateway})
     workloads = [*rendered.all("Deployment"), rendered.one("StatefulSet", "ioa-calculator")]
-    ports = free_ports(len(workloads))
+    *ports, http = free_ports(len(workloads) + 1)
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(open_nodes(tmp_path, rendered))
         registry = await stack.enter_async_context(open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE))
         await stack.enter_async_context(open_topology(registry, ControlPlaneSettings()))
         pods = [
-            await stack.enter_async_context(open_pod(rendered, workload, tmp_path, cluster, port))
+            await stack.enter_async_context(open_pod(rendered, workload, tmp_path, cluster, port, http))
             for workload, port in zip(workloads, ports, strict=True)
         ]
         test = await stack.enter_async_context(open_pod(rendered, rendered.one("Pod", "ioa-test"), tmp_path, cluster, None))
         said, _ = await test.process.communicate()
+        by_http = rendered.one("Pod", "ioa-test-http")
+        other = await stack.enter_async_context(open_pod(rendered, by_http, tmp_path, cluster, None, http))
+        said_by_http, _ = await other.process.communicate()
         probed = [await _probe(workload, port) for workload, port in zip(workloads, ports, strict=True)]
         user = await stack.enter_async_context(open_connection(cluster.settings("ioa-user-nats"), patience=_PATIENCE))
         agents = [status.card.agent_id for status in await NatsSystemClient(user).agents(online_only=True)]
@@ -45,6 +53,7 @@ async def test_a_release_does_what_helm_test_asks(tmp_path: Path) -> None:
         logs = await asyncio.to_thread(lambda: "".join(log.read_text() for log in tmp_path.glob("*.log")))
 
     assert (test.process.returncode, said.decode().splitlines()[-1]) == (0, "The result holds '36'.")
+    assert (other.process.returncode, json.loads(said_by_http.decode().splitlines()[-2])["reason"]) == (0, "concluded")
     assert "permissions violation" not in logs
     assert (agents, probed, ended) == (["calculator-0"], [[200, 200, 200]] * len(pods), [0] * len(pods))
 

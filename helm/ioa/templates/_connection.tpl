@@ -121,3 +121,10 @@ checksum/{{ $.key }}: {{ sha256sum . }}
 {{- define "ioa.test.user" -}}
 {{- (first .Values.credentials.users).name -}}
 {{- end -}}
+
+{{/* As whom `helm test` makes a key of HTTP: the first admin among the users; empty if there is none, or no gateway. */}}
+{{- define "ioa.test.admin" -}}
+{{- $admins := list -}}
+{{- range .Values.credentials.users }}{{ if eq .role "admin" }}{{ $admins = append $admins .name }}{{ end }}{{ end -}}
+{{- if and .Values.gateway.enabled $admins }}{{ first $admins }}{{ end -}}
+{{- end -}}

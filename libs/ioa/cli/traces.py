@@ -7,8 +7,7 @@ import asyncio
 from ioa.adapters.otlp import export_spans
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.client.history import conversation
-from ioa.client.spans import GoalTrace
+from ioa.client.spans import GoalTrace, spans_of
 
 
 async def export_trace(url: str | None, start: str, endpoint: str | None, terminal: Terminal) -> None:
@@ -20,9 +19,8 @@ async def export_trace(url: str | None, start: str, endpoint: str | None, termin
     """
     async with open_reached_system(url) as system:
         goal = await system.find_goal(start)
-        entries = await conversation(system, goal.comm_id)
-    made = GoalTrace()
-    spans = made.of(entries)
+        made = GoalTrace()
+        spans = [span async for page in spans_of(system, goal.comm_id, made) for span in page]
     if spans and made.is_sampled:
         await asyncio.to_thread(export_spans, made.trace_id, spans, endpoint)
     if terminal.as_json:

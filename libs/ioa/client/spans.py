@@ -6,12 +6,14 @@ a task. All ids follow from the names of what they are of (`ioa.protocol.trace`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ioa.client.history import Tree
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import Charter, ClosedTask, Ended, GroupState
+from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName, MessageId, TaskId
@@ -32,6 +34,18 @@ class _Group:
     turn: int = -1
     granted: datetime | None = None
     tasks: dict[TaskId, tuple[TaskSpec, datetime]] = field(default_factory=dict)
+
+
+async def spans_of(groups: GroupClient, comm_id: CommId, made: GoalTrace) -> AsyncIterator[list[Span]]:
+    """Make the spans of a goal's group and its nested teams, a page of the log at a time: the whole log is never held.
+
+    Raises:
+        UnavailableError: The log cannot be read now.
+        UnreadableEntryError: One of the entries is garbage.
+    """
+    tree = await Tree.behind(groups, comm_id, 0)
+    while page := await tree.advance():
+        yield made.of(page)
 
 
 class GoalTrace:

@@ -27,8 +27,11 @@ _KEPT_BUDGET = 10
 """One part of so many of what is left of tokens and money a group keeps from each task."""
 
 
-def charge(state: GroupState, said: Said) -> GroupState:
-    """Add what a message cost its sender, what the task it reports on has cost since the last report, and who decided it."""
+def charge(state: GroupState, said: Said, *, has_floor: bool) -> GroupState:
+    """Add what a message cost its sender, what the task it reports on has cost since the last report, and who decided it.
+
+    What is told without the floor, which is about a task, counts as far as it is within the task's share.
+    """
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
     if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
         task = state.task(payload.task_id)
@@ -36,10 +39,10 @@ def charge(state: GroupState, said: Said) -> GroupState:
             more = payload.usage.beyond(task.spent)
             usage = within_share(state, usage.plus(more))
             state = _with_spent(state, task, within_share(state, more))
-    elif isinstance(payload, TASK_REPORTS):
+    elif usage is not NOTHING and not has_floor:
         usage = within_share(state, usage)
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
-    if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and not isinstance(payload, TASK_REPORTS):
+    if usage is not NOTHING and usage.tokens > state.dearest_turn and _reserves(state) and has_floor:
         changed["dearest_turn"] = usage.tokens
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:

@@ -122,7 +122,8 @@ def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState
     if isinstance(event, Said | MemberJoined) and policy is not None and hides(policy, state):
         check_floor(policy, state, event.message.header.sender if isinstance(event, Said) else event.by)
     row, cell = _find(state, event)
-    charged = budget.charge(state, event) if isinstance(event, Said) else state
+    has_floor = row.sender is Sender.FLOOR_HOLDER
+    charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state
     if state.course is None:
         after, leads_to = row.apply(charged, event), cell.leads_to
     else:

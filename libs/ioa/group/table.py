@@ -184,7 +184,8 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
     if payload.to:
         raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, "No policy leads this group: all hear what is said, leave `to` out.")
-    forms.check_unwritten(payload.writes)
+    if payload.writes:
+        forms.check_unwritten(payload.writes)
     if payload.next_speakers:
         gathering.check_names(state, said.message.header.sender, payload)
         return gathering.ask(state, said, payload, {**floor.turn_taken(state), "monologue": monologue.check_remark(state, said)})
@@ -484,7 +485,7 @@ _ROWS = (
         TaskQuestion,
         Sender.ASSIGNEE,
         questions.ask_of_task,
-        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed", _CHARGED) for phase in (_D, _G, _W, _A, _P)),
+        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed") for phase in (_D, _G, _W, _A, _P)),
         offered=_a_question_may_be_asked,
         level=QUESTIONS,
     ),
@@ -492,10 +493,7 @@ _ROWS = (
         TaskDecision,
         Sender.ASSIGNER,
         questions.decide_for_task,
-        *(
-            Cell(phase, (phase,), "the task is answered what it asks, without the floor", _CHARGED)
-            for phase in (_D, _G, _W, _A, _P)
-        ),
+        *(Cell(phase, (phase,), "the task is answered what it asks, without the floor") for phase in (_D, _G, _W, _A, _P)),
         offered=_a_question_waits,
         level=QUESTIONS,
     ),

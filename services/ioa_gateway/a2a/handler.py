@@ -284,7 +284,7 @@ async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> Async
             return
         async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
             async for entry in documents:
-                for update in telling.updates(entry):
+                for update in () if entry is None else telling.updates(entry):
                     yield update
         if call.rooms.may_go_on(call.caller):
             for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):

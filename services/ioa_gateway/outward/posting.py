@@ -6,9 +6,11 @@ import asyncio
 import ipaddress
 import socket
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from urllib.parse import SplitResult, urlsplit
 
 import httpx
@@ -18,7 +20,11 @@ from ioa.errors import InvalidInputError, UnavailableError
 WITHIN = timedelta(seconds=10)
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL_CHARS = 2_000
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_LOOKED_UP_AT_ONCE = 8
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
+_NOT_OUTSIDE = ipaddress.ip_address("168.63.129.16")
+"""Public by its number, and yet where a cloud (Azure) serves what is inside of each of its machines."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +65,20 @@ def is_public(address: str) -> bool:
     """Whether an address lies outside of private networks, however it is written."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(str(inner))
-    return found.is_global and not found.is_multicast
+        if found.ipv4_mapped is not None:
+            return is_public(str(found.ipv4_mapped))
+        # Of those that tunnel to an address of IPv4, nobody tells webhooks anything.
+        return found in _UNICAST and found.is_global and found.sixtofour is None and found.teredo is None
+    return found.is_global and not found.is_multicast and found != _NOT_OUTSIDE
+
+
+def _is_own(address: str) -> bool:
+    """Whether an address is one of this machine's: those alone can be listened at."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as tried:
+        tried.bind((address, 0))
+        return True
+    return False
 
 
 class Posting:
@@ -73,11 +87,13 @@ class Posting:
     Args:
         http: Over which.
         inside: Whether addresses of private networks and of this machine may be posted to.
+        names: Where names are looked up: threads of their own, since a name server may keep each of them waiting.
     """
 
-    def __init__(self, http: httpx.AsyncClient, *, inside: bool) -> None:
+    def __init__(self, http: httpx.AsyncClient, *, inside: bool, names: ThreadPoolExecutor) -> None:
         self._http = http
         self._inside = inside
+        self._names = names
 
     async def find(self, url: str) -> Destination:
         """Look up where a URL leads.
@@ -90,11 +106,12 @@ class Posting:
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         try:
             async with asyncio.timeout(WITHIN.total_seconds()):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+                found = await asyncio.get_running_loop().run_in_executor(self._names, look)
         except (OSError, UnicodeError, TimeoutError):
             raise UnavailableError(f"The name {host} of the URL is not known.") from None
         addresses = [str(one[4][0]) for one in found]
-        if not addresses or not (self._inside or all(map(is_public, addresses))):
+        if not addresses or not (self._inside or all(is_public(one) and not _is_own(one) for one in addresses)):
             hint = "IOA_WEBHOOKS_INSIDE=true lets webhooks lead there."
             raise InvalidInputError(f"{host} lies in a private network or on this machine.", hint=hint)
         address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
@@ -130,4 +147,8 @@ async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
     # Connections are not kept: two names at one address would share one, whose certificate is that of the first.
     limits = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=None) as http:  # noqa: S113
-        yield Posting(http, inside=inside)
+        names = ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
+        try:
+            yield Posting(http, inside=inside, names=names)
+        finally:
+            names.shutdown(wait=False, cancel_futures=True)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 import structlog
 from prometheus_client import Counter
 
-from ioa.client.history import conversation
-from ioa.client.spans import GoalTrace
+from ioa.client.spans import GoalTrace, spans_of
 from ioa.errors import IoaError
 from ioa.ports.group_client import GroupClient
 from ioa.protocol.goals import GoalResult
@@ -51,7 +50,7 @@ class TraceExport:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
             made = GoalTrace()
-            spans = made.of(await conversation(self._groups, result.comm_id))
+            spans = [span async for page in spans_of(self._groups, result.comm_id, made) for span in page]
             if spans and made.is_sampled:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)
                 exported.labels("exported").inc()

@@ -24,6 +24,7 @@ from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing
 from ioa_gateway.problems import problem_of
+from ioa_gateway.rooms import HEARTBEAT
 from ioa_gateway.routes.chat import EARLIER, EVENTS, leader
 from ioa_gateway.routes.groups import last_event_id
 from ioa_gateway.streamed import StreamedAnswer
@@ -93,6 +94,9 @@ async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) 
         # From the first entry on, whatever was seen: what comes behind is told by what was there before.
         async with aclosing(call.rooms.documents(call.caller, launched.comm_id, 0)) as documents:
             async for entry in documents:
+                if entry is None:
+                    yield HEARTBEAT
+                    continue
                 standing = [*telling.standing()] if is_behind and entry["seq"] > after else []
                 events = [*standing, *telling.of(entry)]
                 if entry["seq"] > after and events:

@@ -16,14 +16,14 @@ from starlette.responses import Response
 
 from ioa.client.client import Launched
 from ioa.client.documents import told
-from ioa.errors import InvalidInputError, NotFoundError
+from ioa.errors import InvalidInputError, IoaError, NotFoundError, row_of
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing, document
-from ioa_gateway.problems import problem
+from ioa_gateway.problems import problem, problem_of
 from ioa_gateway.rooms import HEARTBEAT, SILENCE
 from ioa_gateway.routes.goals import idempotency_key
 from ioa_gateway.streamed import StreamedAnswer
@@ -182,10 +182,15 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
     """Yield comments until there is a conclusion, and then that."""
     yield HEARTBEAT
     result: GoalResult | None = None
-    async for found in _waited(call, launched):
-        result = found
-        if result is None:
-            yield HEARTBEAT
+    try:
+        async for found in _waited(call, launched):
+            result = found
+            if result is None:
+                yield HEARTBEAT
+    except IoaError as error:
+        told_of = problem_of(error)
+        yield _event({"error": {"message": told_of.detail, "type": told_of.type, "param": None, "code": row_of(error).wire_code}})
+        return
     assert result is not None, "it is waited for"
     head = _head("chat.completion.chunk", order, launched, result)
     if not result.succeeded:

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from ioa.client.client import PAGE_ENTRIES
 from ioa.client.documents import EntryDocument, GroupDocument, Instant, StateDocument, told
-from ioa.client.history import conversation
-from ioa.client.spans import GoalTrace
-from ioa.errors import InvalidInputError
+from ioa.client.spans import GoalTrace, spans_of
+from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group.requests import GroupSnapshot
 from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.trace import Span
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 from ioa_gateway.streamed import StreamedAnswer
@@ -23,6 +23,8 @@ from ioa_gateway.streamed import StreamedAnswer
 EVENTS = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
+MOST_SPANS = 20_000
+"""How many spans of a goal are shown: its log may hold a hundred times as much."""
 
 
 class EventsQuery(Instruction):
@@ -117,9 +119,12 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     """Show the trace of a goal, made of what its log says."""
     name = await call.goal(query.user)
     ended = (await call.client.goal(name)).result is not None
-    made = GoalTrace()
-    with call.limits.new_stream(call.caller.key_id):
-        spans = made.of(await conversation(call.client.system, name.comm_id))
+    made, spans = GoalTrace(), list[Span]()
+    with call.limits.new_stream(call.caller.key_id), call.limits.large_body(call.caller.key_id):
+        async for page in spans_of(call.client.system, name.comm_id, made):
+            spans += page
+            if len(spans) > MOST_SPANS:
+                raise PayloadTooLargeError(f"The trace has more than {MOST_SPANS:,} spans.", hint="`ioa trace export` exports it.")
     shown = tuple(SpanDocument(**{field: getattr(span, field) for field in SpanDocument.model_fields}) for span in spans)
     return document(told(TraceDocument(trace_id=made.trace_id, ended=ended, spans=shown)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Self
 
 from pydantic import Field
@@ -10,7 +11,7 @@ from starlette.responses import Response
 from ioa.client.documents import Instant, told
 from ioa.client.seat import Awaited, Reply
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
-from ioa.errors import InvalidInputError
+from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.group.requests import no_group
 from ioa.protocol.api_keys import ANYBODY
 from ioa.protocol.ids import AgentId, CommId, GoalId, UserId, check_token
@@ -98,7 +99,10 @@ async def anybody(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     if ANYBODY in call.caller.people:
         found = [one async for one in waiting_for_anybody(call.client.system)]
     else:
-        found = [one for person in sorted(call.caller.people) for one in await _awaited(call, person)]
+        found = list[Awaited]()
+        for person in sorted(call.caller.people):
+            with suppress(ForbiddenError):  # nobody is this person at this gateway, so that nothing waits for him here
+                found += await _awaited(call, person)
     return _waiting(call, found)
 
 

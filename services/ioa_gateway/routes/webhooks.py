@@ -10,6 +10,8 @@ from starlette.responses import Response
 
 from ioa.client.documents import told
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
@@ -57,28 +59,36 @@ class WebhooksDocument(Model):
 async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
     """Make a webhook. If its goal has ended already, that is told at once."""
     caller, hooks = call.caller, call.hooks
+    caller.check(Scope.GOALS_READ)  # it is sent results
+    call.limits.check_webhook(caller.key_id)
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
         raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
     name = None if order.goal_id is None else await call.goal(None, order.goal_id)
     await hooks.posting.find(order.url)
-    if len([one for one in await hooks.store.all() if one.user == caller.user]) >= MOST:
-        raise OverQuotaError(f"{caller.user} has {MOST} webhooks already.", hint="Remove some.")
-    hook = Webhook(
-        webhook_id=WebhookId(hooks.draw(8).hex()),
-        user=caller.user,
-        key_id=call.caller.key_id,
-        url=order.url,
-        events=tuple(dict.fromkeys(order.events)),
-        goal_id=order.goal_id,
-        labels={**order.labels, **caller.labels},
-        secret=written_secret(hooks.draw(32)),
-        created_at=call.keyring.now(),
-        since=await hooks.store.ends(),
-    )
-    await hooks.store.put(hook)
+    made = {
+        "webhook_id": hooks.draw(8).hex(),
+        "user": caller.user,
+        "key_id": caller.key_id,
+        "url": order.url,
+        "events": tuple(dict.fromkeys(order.events)),
+        "goal_id": order.goal_id,
+        "labels": {**order.labels, **caller.labels},
+        "secret": written_secret(hooks.draw(32)),
+        "created_at": call.keyring.now(),
+        "since": await hooks.store.ends(),
+    }
+    hook = validate(Webhook, made)
+    async with hooks.of_user(caller.user):
+        await _check_room(call)
+        await hooks.store.put(hook)
+        try:
+            await _check_room(call, MOST + 1)  # another replica may have made one at the same time
+        except OverQuotaError:
+            await hooks.store.remove(hook.webhook_id)
+            raise
     await _tell_of_the_end(call, hook, name)
-    made = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
-    return document(told(made), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+    shown = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
+    return document(told(shown), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
 
 
 async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -96,6 +106,16 @@ async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Remove a webhook; what waits for it is dropped."""
     await call.hooks.store.remove((await _found(call)).webhook_id)
     return Response(status_code=204)
+
+
+async def _check_room(call: ApiCall, most: int = MOST) -> None:
+    """See that the caller's user has fewer webhooks than so many.
+
+    Raises:
+        OverQuotaError: He has not.
+    """
+    if len([one for one in await call.hooks.store.all() if one.user == call.caller.user]) >= most:
+        raise OverQuotaError(f"{call.caller.user} has {MOST} webhooks already.", hint="Remove some.")
 
 
 async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import AsyncGenerator, AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -88,7 +89,8 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
         host = f"127.0.0.1:{listening.getsockname()[1]}"
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
         async with open_rooms(plane.client, keyring.stands) as rooms, open_seats(networks) as seats:
-            hooks = Hooks(door.hooks, Posting(httpx.AsyncClient(verify=False), inside=False), secrets.token_bytes)
+            posting = Posting(httpx.AsyncClient(verify=False), inside=False, names=ThreadPoolExecutor(1))
+            hooks = Hooks(door.hooks, posting, secrets.token_bytes)
             reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
             app = create_app(reach, partial(Guard, hosts={host: "http"}))
             async with (

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import httpx
+import pytest
 from ag_ui.core import Event, RunAgentInput, UserMessage
 from pydantic import TypeAdapter
 
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, TaskId
+from ioa.protocol.ids import LOCAL, GoalId, TaskId
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -19,6 +21,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
+from ioa_gateway.callers import Caller
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
 
@@ -100,3 +103,18 @@ async def test_a_goal_that_fails_is_an_error_of_the_run(http: httpx.AsyncClient,
         await members.say(ADA, Conclusion(content="Cannot.", reason=Reason.FAILED), room)
     ends = [seen[-1][1] for seen in (run.result(), await _run(http))]
     assert [(end.type.value, end.code, end.message) for end in ends] == [("RUN_ERROR", "failed", "Cannot.")] * 2
+
+
+async def test_a_silent_run_shows_it_stands(http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While nobody says anything there is a comment now and then, so that nothing between takes the stream for dead."""
+    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    body = ASKED.model_dump(mode="json", by_alias=True, exclude_none=True)
+    async with asyncio.timeout(5), http.stream("POST", "/agui/ada", json=body) as response:
+        beats = (line async for line in response.aiter_lines() if line == ":")
+        assert [await anext(beats) for _ in range(2)] == [":", ":"]
+
+
+def test_two_runs_are_two_goals() -> None:
+    """However their ids are written."""
+    caller = Caller("web", LOCAL, frozenset())
+    assert caller.goal_id("u", "ada", "a|b", "c") != caller.goal_id("u", "ada", "a", "b|c")

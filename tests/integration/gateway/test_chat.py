@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -12,6 +13,7 @@ import httpx
 import pytest
 from openai import AsyncOpenAI, UnprocessableEntityError
 
+from ioa.protocol.api_keys import KeyId
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
@@ -119,3 +121,14 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     _, room = await _opened(http, members)
     await members.conclude(ADA, "Ten.", room)
     assert (await http.post("/chat/completions", json=body)).json()["choices"][0]["message"]["content"] == "Ten."
+
+
+async def test_a_stream_whose_key_is_revoked_says_so(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """It ends by an error that clients understand, and is not torn."""
+    asked = {"model": "ada", "stream": True, "messages": [{"role": "user", "content": "Count."}]}
+    async with http.stream("POST", "/chat/completions", json=asked) as response:
+        pieces = response.aiter_text()
+        await anext(pieces)
+        await door.keys.remove(KeyId("web"))
+        rest = "".join([piece async for piece in pieces])
+    assert json.loads(rest.partition("data: ")[2])["error"]["code"] == "unauthenticated"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import httpx
+from datetime import timedelta
 
+import httpx
+import pytest
+
+from ioa.client.seat import Seat
 from ioa.client.watching import watch
+from ioa.errors import ForbiddenError
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Conclusion, Discussion, Pass
+from ioa_gateway.seats import Seats
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
-from tests.integration.gateway.serving import Door, key, open_gateway
+from tests.integration.gateway.serving import BEARER, Door, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
 
 WORDS = "Yes:\n\n  three — “at most” \u200b\t"
@@ -92,3 +98,20 @@ async def test_a_key_answers_as_whom_it_is_for(plane: Plane, http: httpx.AsyncCl
     assert (await http.get("/goals", headers=anna)).status_code == 403
     names = [(await http.get(f"/seats/{one}")).status_code for one in ("an na", "a" * 60)]
     assert names == [422, 422]
+
+
+async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
+    take = Seats.of
+
+    async def of(seats: Seats, person: str) -> Seat:
+        if person == "bob":
+            raise ForbiddenError("This gateway has no key of human-bob.")
+        return await take(seats, person)
+
+    monkeypatch.setattr(Seats, "of", of)
+    await door.keys.put(key("two", "seats:anna", "seats:bob"))
+    door.clock.advance(timedelta(seconds=2))
+    two = {"Authorization": BEARER["Authorization"].replace("web", "two")}
+    answers = [await http.get(path, headers=two) for path in ("/seats", "/seats/anna", "/seats/bob")]
+    assert [one.status_code for one in answers] == [200, 200, 403]

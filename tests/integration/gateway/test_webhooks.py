@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.webhooks import Webhook as Hook
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_gateway.__main__ import serve
@@ -116,6 +118,38 @@ async def test_a_webhook_is_made_listed_and_removed(http: httpx.AsyncClient, doo
     eve = {"Authorization": BEARER["Authorization"].replace("web", "other")}
     assert [(await http.request(method, path, headers=eve)).status_code for method in ("GET", "DELETE")] == [404, 404]
     assert [(await http.delete(path)).status_code for _ in range(2)] == [204, 404]
+
+
+async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user has no more than a number of them, also if they are made at once; each looks a name up, and so has a rate."""
+    monkeypatch.setattr("ioa_gateway.routes.webhooks.MOST", 3)
+    read = door.hooks.all
+
+    async def read_slowly() -> Sequence[Hook]:
+        await asyncio.sleep(0.01)
+        return await read()
+
+    monkeypatch.setattr(door.hooks, "all", read_slowly)
+    async with asyncio.TaskGroup() as group:
+        asked = [group.create_task(http.post("/webhooks", json={"url": OUTSIDE})) for _ in range(70)]
+    assert Counter(one.result().status_code for one in asked) == {201: 3, 409: 57, 429: 10}
+    assert len(await read()) == 3
+
+
+async def test_a_webhook_needs_what_it_tells(http: httpx.AsyncClient, door: Door) -> None:
+    """A key that may not read results makes none, and what a key's own labels make too many is the caller's mistake."""
+    for name, scopes in (("tells", ("webhooks:write",)), ("labels", ("webhooks:write", "goals:read"))):
+        await door.keys.put(key(name, *scopes).model_copy(update={"labels": {"mine": "x"}}))
+    door.clock.advance(timedelta(seconds=2))
+    order = {"url": OUTSIDE, "labels": {f"l{number}": "v" for number in range(16)}}
+    answers = [
+        await http.post("/webhooks", json=order, headers={"Authorization": BEARER["Authorization"].replace("web", name)})
+        for name in ("tells", "labels")
+    ]
+    assert [(one.status_code, one.json()["type"]) for one in answers] == [
+        (403, "urn:ioa:error:forbidden"),
+        (422, "urn:ioa:error:invalid_input"),
+    ]
 
 
 async def test_of_a_goal_that_has_ended_is_told_at_once(http: httpx.AsyncClient, door: Door, members: Members) -> None:

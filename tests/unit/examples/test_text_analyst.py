@@ -157,12 +157,9 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("how many sentences are not short", b"big water", "'not', 'short'"),
         ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
         ("count the words in 'big' lines", b"big water", "Each word is known"),
-        ("Which lines mention ERROR in some.txt?", b"ERROR", "If 'ERROR' is looked for, say \"Which lines mention 'ERROR' in …\""),
-        (
-            "how often does disk full occur",
-            b"ERROR",
-            "'disk', 'full' are not understood. If 'disk full' is looked for, say \"how often does 'disk full' occur …\"",
-        ),
+        ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Texts are read"),
+        ("how often does disk full occur", b"ERROR", "'disk', 'full' are not understood"),
+        ("how often does disk full occur", b"ERROR", "searched, for what stands in quotes"),
     ],
 )
 def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:

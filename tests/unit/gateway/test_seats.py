@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
-from ioa_gateway.seats import open_seats
+from ioa_gateway.seats import networks_of, open_seats
 
 
 async def test_a_seat_is_opened_once_and_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,3 +42,15 @@ async def test_a_seat_is_opened_once_and_gives_way(monkeypatch: pytest.MonkeyPat
             await seats.of("an na")
         assert (opened, held) == (["human-anna", "human-eve", "human-joe", "human-anna"], {"human-joe", "human-anna"})
     assert held == set()
+
+
+async def test_a_file_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
+    """Whoever asks for a seat whose file cannot even be looked for, or holds garbage, is refused, and the gateway goes on."""
+    connection: Any = None
+    (tmp_path / "human-eve").mkdir()
+    (tmp_path / "human-eve" / "human-eve").write_bytes(b"\xff\x00")
+    for folder, person, why in ((tmp_path / ("x" * 300), "anna", ForbiddenError), (tmp_path, "eve", InvalidInputError)):
+        async with open_seats(networks_of(connection, NatsSettings("nats://127.0.0.1:9", "x"), folder, is_asked=True)) as seats:
+            for _ in range(2):
+                with pytest.raises(why):
+                    await seats.of(person)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +27,7 @@ from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
 from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
-from ioa_gateway.outward.posting import Posting, check_url, is_public
+from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 
 SECRET = written_secret(b"told to the receiver alone, once")
@@ -52,6 +56,16 @@ def test_what_nobody_takes_is_tried_for_a_day() -> None:
     "address",
     [
         *("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+        *(
+            "168.63.129.16",
+            "::127.0.0.1",
+            "::a9fe:a9fe",
+            "::ffff:0:7f00:1",
+            "fec0::1",
+            "64:ff9b:1::7f00:1",
+            "2001:0:7f00:1::",
+            "5f00::1",
+        ),
         *("::1", "::", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"),
     ],
 )
@@ -67,12 +81,41 @@ def test_what_is_outside_is_posted_to() -> None:
 
 async def test_names_are_looked_up_before_anything_is_sent() -> None:
     """A name that leads inside is refused as its address is, unless inside is allowed; then its address is what is asked."""
-    async with httpx.AsyncClient(verify=False) as http:
-        for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
-            with pytest.raises(InvalidInputError, match="private network"):
-                await Posting(http, inside=False).find(url)
-        found = await Posting(http, inside=True).find("https://127.0.0.1/hook?a=b")
+    with ThreadPoolExecutor(1) as names:
+        async with httpx.AsyncClient(verify=False) as http:
+            for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
+                with pytest.raises(InvalidInputError, match="private network"):
+                    await Posting(http, inside=False, names=names).find(url)
+            found = await Posting(http, inside=True, names=names).find("https://127.0.0.1/hook?a=b")
     assert (found.url, found.host, found.named) == ("https://127.0.0.1:443/hook?a=b", "127.0.0.1", "127.0.0.1")
+
+
+async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it is one of the internet: what listens there for those inside is not posted to."""
+    monkeypatch.setattr("ioa_gateway.outward.posting.is_public", lambda _address: True)
+    with ThreadPoolExecutor(1) as names:
+        posting = Posting(httpx.AsyncClient(verify=False), inside=False, names=names)
+        with pytest.raises(InvalidInputError, match="on this machine"):
+            await posting.find("http://127.0.0.1/hook")
+        assert (await posting.find("http://93.184.215.14/hook")).host == "93.184.215.14"
+
+
+async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name server that does not answer keeps those alone waiting who look names up."""
+    waits = Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_of, **_more: waits.wait() and [])
+    async with asyncio.TaskGroup() as group, open_posting(inside=False) as posting:
+        looking = [group.create_task(_refused(posting, f"http://slow{number}.example")) for number in range(64)]
+        await asyncio.sleep(0)
+        assert await asyncio.to_thread(lambda: "done") == "done"
+        waits.set()
+        assert {await one for one in looking} == {InvalidInputError}
+
+
+async def _refused(posting: Posting, url: str) -> type[Exception]:
+    with pytest.raises(InvalidInputError) as refused:
+        await posting.find(url)
+    return refused.type
 
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https:///b", "https://me@a/b", "https://a/b#c", "https://a:x/", "http://a/\n", "a"])

@@ -17,9 +17,18 @@ from ioa.group.state import ClosedTask, Concluding, Loan, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.levels import LEVEL, RESERVES, TASKS_HAVE_SHARES
-from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, InformTaskResult, Phase, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Decision,
+    Discussion,
+    InformTaskResult,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskQuestion,
+)
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, charter, launched, limits, specs
+from tests.unit.group.scenario import COMM, MAX_TOKENS, START, WELL, Scenario, charter, launched, limits, specs
 from tests.unit.group.tree import Tree
 
 DEAREST = 6
@@ -95,6 +104,18 @@ def test_what_the_dearest_turn_took_is_kept_from_tasks() -> None:
     story = launched("ada", "bob").says("ada", to="bob", tokens=300).assigns("bob", "t2-1:ada")
     for told in (dear, dear.model_copy(update={"usage": None})):
         assert story.speaks("ada", told, turn=2, usage=Usage(tokens_in=2_000)).state.spent.tokens == MAX_TOKENS - 300
+
+
+def test_no_question_of_a_task_and_no_answer_to_it_ends_a_group() -> None:
+    """What their headers say counts up to the task's share, and is no turn that the next one has to be paid like."""
+    asked = TaskQuestion(**WELL, task_id=TaskId("t1-1"), number=1)
+    answer = Decision(task_id=TaskId("t1-1"), choice="yes")
+    story = _tasked().progresses("t1-1").speaks("bob", asked, turn=1, usage=Usage(tokens_in=10**15))
+    answered = story.speaks("ada", answer, usage=Usage(tokens_in=10**15))
+    assert [(one.phase, one.state.spent.tokens) for one in (story, answered)] == [
+        (Phase.DISCUSSING, 900),
+        (Phase.DISCUSSING, 990),
+    ]
 
 
 def test_money_that_a_task_is_said_to_have_cost_is_bounded_as_well() -> None:

@@ -22,7 +22,9 @@ def has_visit(scene: Scene, to: str) -> bool:
 
 def waits(scene: Scene, to: str) -> bool:
     """Whether a node waits for others, once the one in which the group is has been left."""
-    awaited = scene.policy.awaited.get(scene.policy.node_numbers[to], frozenset()) if scene.policy.forks and to != END else ()
+    if not scene.policy.forks or to == END:
+        return False
+    awaited = scene.policy.awaited.get(scene.policy.node_numbers[to], frozenset())
     return bool(awaited) and not _done_behind(scene).issuperset(awaited)
 
 

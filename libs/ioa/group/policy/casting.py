@@ -55,7 +55,9 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     node, members = policy.nodes[course.node], state.members
     roles = [policy.role_numbers[name] for name in node.roles]
     cast = tuple([number for number in _places(roles, members) if not members[number].removed])
-    present = tuple([number for number in cast if not members[number].lost and _has_a_turn(policy, roles, members, course, number)])
+    present = tuple([number for number in cast if not members[number].lost])
+    if policy.counts_totals:
+        present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
     return Scene(policy, node, course, state.comm_id, members, cast, present)
 
 
@@ -66,7 +68,5 @@ def _places(roles: Sequence[int], members: Sequence[Member]) -> Sequence[int]:
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:
     """Whether a member may speak once more, in one of its roles here."""
-    if not policy.counts_totals:
-        return True
     caps = [policy.roles[role].at_most for role in roles if role in members[number].roles]
     return any(cap is None or course.total[number] < cap for cap in caps)

@@ -62,6 +62,8 @@ def judged(scene: Scene) -> tuple[Exit, ...]:
 def offered_ways(scene: Scene, ways: Iterable[Exit]) -> tuple[Exit, ...]:
     """Return those of some exits that may be chosen now, one to each node."""
     able = [way for way in ways if is_open(scene, way) and (way.when is None or holds(way.when, scene))]
+    if not able:
+        return ()
     return tuple({one.to: one for way in reversed(able) for one in reversed(alternatives(scene, way))}.values())[::-1]
 
 

@@ -4,6 +4,7 @@ import { avatar, count, empty, html, loading, nothing, pill, several, span, time
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
 const AGAIN_MS = 3000;
+const AGAIN_AT_THE_LATEST_MS = 60000;
 const MORE = 300;
 
 let id = "";
@@ -13,13 +14,14 @@ let rows = [];
 let problem = null;
 let most = MORE;
 let timer = 0;
+let again = AGAIN_MS; // doubled while nothing new has ended
 let closed = new Set(); // spans whose parts are not shown
 
 export const trace = {
   title: () => "Trace",
   searches: "Filter spans",
   enter(app, { id: asked, query: more }) {
-    [id, user, doc, rows, problem, most, closed] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set()];
+    [id, user, doc, rows, problem, most, closed, again] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set(), AGAIN_MS];
     app.sheet("trace");
     read(app);
     return () => clearTimeout(timer);
@@ -32,10 +34,11 @@ async function read(app) {
   try {
     const found = await ask(`/goals/${encodeURIComponent(id)}/trace${query({ user })}`);
     if (wanted !== id) return;
+    again = found.spans.length === doc?.spans.length ? Math.min(2 * again, AGAIN_AT_THE_LATEST_MS) : AGAIN_MS;
     doc = found;
     rows = ordered(found.spans);
     problem = null;
-    if (!found.ended) timer = setTimeout(() => read(app), AGAIN_MS);
+    if (!found.ended) timer = setTimeout(() => read(app), again);
   } catch (error) {
     if (wanted === id) problem = app.failed(error);
   }
