@@ -137,8 +137,9 @@ _RULES = f"""\
    else is present it keeps the floor until its time is over.
 
 **Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
-on the agenda, in the order of the file, if their `when` holds. A node with `join = "all"` waits until every node is done that leads
-to it and can be reached without it: each has been left, and neither entered nor put on the agenda since. An exit to a node that
+on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
+every node is done that leads to it and can be reached without it: each has been left, and neither it was entered since, nor was the
+fork taken again to whose branches it belongs. An exit to a node that
 waits leads to the first on the agenda that may be entered; where a speaker or the judge chooses it, it may choose each of these.
 With nothing on the agenda such an exit is closed. A rule leads to `end` only when the agenda is empty; an end that a speaker, the
 judge or a watcher chooses is the end. A node in which nobody is present is done. If all that leads on waits for good, the group

@@ -601,7 +601,7 @@ class Course(Model):
         entered: The turn in which each node was entered last; empty if none is begun anew.
         struck: From which to which turn what was said is struck, since a node was begun anew.
         agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
-        done: The nodes that were left, and neither entered nor put on the agenda since; kept where a node waits for others.
+        done: The nodes that were left, and neither entered nor forked to since; kept where a node waits for others.
         board: What members have written, in the order in which each thing was written first.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """

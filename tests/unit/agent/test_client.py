@@ -141,7 +141,7 @@ async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
     names = ("ann", "ben", "cid", "dan")
     brain = ScriptedBrain(
         teams=[TeamLaunch(members=(AgentId("worker"),))],
-        utterances=[*(Invite(AgentId(name)) for name in ("worker", *names)), ConcludeGroupDiscussion()],
+        utterances=[*(Invite(AgentId(name)) for name in ("ann", *names)), ConcludeGroupDiscussion()],
         conclusions=[Conclusion(content="All done.")],
     )
     for name in names:
@@ -152,7 +152,7 @@ async def test_a_turn_invites_few_and_nobody_twice(company: Company) -> None:
     assert state is not None and [one.agent_id for one in state.members] == ["lead", "worker", *names[:MAX_INVITES]]
     told = brain.views[-2].refusals
     assert [why.partition(":")[0] for why in told] == [
-        "worker is in the group, or was removed from it",
+        "ann is in the group, or was removed from it",
         "This turn has invited 3, which is the most",
     ]
 

@@ -69,5 +69,15 @@ def _forked(scene: Scene) -> tuple[int, ...]:
 
 
 def _done_behind(scene: Scene) -> frozenset[int]:
-    """Return what is done when the node has been left in which the group is; what it forks to is to be done anew."""
-    return frozenset({*scene.course.done, scene.course.node}.difference(_forked(scene)))
+    """Return what is done when the node has been left in which the group is; what its branches consist of is to be done anew."""
+    return frozenset({*scene.course.done, scene.course.node}.difference(_branches_of(scene)))
+
+
+def _branches_of(scene: Scene) -> frozenset[int]:
+    """Return what a node forks to, and what that leads to: up to a node that waits for others besides, or to the fork."""
+    policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene))
+    found, left = {node}, set(forked - {node})
+    while ready := {number for number in left if found.issuperset(policy.awaited.get(number, ()))}:
+        found |= ready
+        left = left.union(*(policy.targets[number] for number in ready)) - found
+    return forked | found - {node}
