@@ -10,7 +10,7 @@ from ioa.agent.definition import TaskContext
 from ioa.client.calls import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Invite, Mission, NobodyFits, TaskView, TeamLaunch, TeamTools, Utterance
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -45,7 +45,7 @@ class DearBrain(ScriptedBrain):
         mission.meter.note(ModelCall(purpose="form", usage=THOUGHT))
         return await super().form_team(mission, tools)
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: GroupView) -> Utterance | Invite:
         """Play the next utterance, at a price."""
         view.meter.add(THOUGHT)
         view.meter.note(ModelCall(purpose="speak", usage=THOUGHT))
