@@ -491,6 +491,11 @@ class Policy(PolicyPart):
         return any(node.take == "all" or node.join == "all" for node in self.nodes)
 
     @cached_property
+    def forking(self) -> tuple[int, ...]:
+        """The nodes that are left by all of their ways."""
+        return tuple([number for number, node in enumerate(self.nodes) if node.take == "all"])
+
+    @cached_property
     def awaited(self) -> Mapping[int, frozenset[int]]:
         """For each node that waits for several, the nodes that lead to it and can be reached without it."""
         return MappingProxyType(
@@ -566,12 +571,12 @@ class Policy(PolicyPart):
 
 def reached_from(policy: Policy, nodes: Iterable[int], without: int | None = None) -> frozenset[int]:
     """Return some nodes and all to which exits lead on from them, but one and what only that leads to."""
-    reached, left = set[int](), [*nodes]
+    left = {*nodes} - {without}
+    reached = set(left)
     while left:
-        number = left.pop()
-        if number not in reached and number != without:
-            reached.add(number)
-            left += policy.targets[number]
+        ahead = {*policy.targets[left.pop()]} - reached - {without}
+        reached |= ahead
+        left |= ahead
     return frozenset(reached)
 
 

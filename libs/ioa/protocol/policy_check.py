@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -30,6 +30,8 @@ from ioa.protocol.policy import (
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
+MAX_FORKS = 16
+"""How many nodes may fork, and how many join: what they mean together is looked at on the loop of whoever takes a team in."""
 MAX_TOLD_BYTES = 16_000
 """What members may have filled in of what an exit depends on: each entry of the group carries it."""
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
@@ -48,7 +50,7 @@ class PolicyFinding(NamedTuple):
 
 def check(policy: Policy) -> tuple[PolicyFinding, ...]:
     """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
-    errors = [*dict.fromkeys(errors_of_names(policy))]
+    errors = [*dict.fromkeys((*errors_of_names(policy), *_of_numbers(policy)))]
     if not errors:
         errors = [*_of_ways(policy), *_of_forks(policy), *_of_size(policy)]
     return (*errors, *(() if errors else _warnings(policy)))
@@ -394,6 +396,15 @@ def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
             )
 
 
+def _of_numbers(policy: Policy) -> Iterator[PolicyFinding]:
+    """Say what there is too much of: what forks and joins mean together takes longer to see than all else."""
+    for name, value in (("take", "all"), ("join", "all")):
+        if sum(getattr(node, name) == value for node in policy.nodes) > MAX_FORKS:
+            yield _error(
+                "", f"more than {MAX_FORKS} nodes have {name} = {value!r}: part the team, or let some nodes be entered by one way"
+            )
+
+
 def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
     """Say which forks take no more than one way, and which joins never open."""
     for number, node in enumerate(policy.nodes):
@@ -401,8 +412,12 @@ def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
             yield _error(_at(node), "take = 'all' needs exits to several nodes: give it more of them, or leave `take` out")
         if node.take == "all" and any(way.remove for way in node.exits):
             yield _error(_at(node), "take = 'all', and `remove` goes with one way out: let the node before or behind it remove")
-        for one, other in combinations(sorted(policy.awaited.get(number, ())), 2):
-            if not _are_both_done(policy, one, other, before=number):
+        awaited = sorted(policy.awaited.get(number, ()))
+        behind = {start: reached_from(policy, (start,), without=number) for start in {*awaited, *policy.forking}}
+        for one, other in combinations(awaited, 2):
+            # Both may be done before it is entered if one leads to the other, or something forks to both.
+            follow = other in behind[one] or one in behind[other]
+            if not follow and not any(_both(behind[fork], one, other) for fork in policy.forking):
                 names = f"{policy.nodes[one].name} and {policy.nodes[other].name}"
                 yield _error(
                     _at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'"
@@ -415,10 +430,8 @@ def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
                 yield _error(f"watcher {number}", what)
 
 
-def _are_both_done(policy: Policy, one: int, other: int, before: int) -> bool:
-    """Whether two nodes may be done before a third one is entered: one leads to the other, or something forks to both."""
-    starts = [(one,), (other,), *((number,) for number, node in enumerate(policy.nodes) if node.take == "all")]
-    return any({one, other} <= reached_from(policy, start, without=before) for start in starts)
+def _both(reached: Collection[int], one: int, other: int) -> bool:
+    return one in reached and other in reached
 
 
 def _branches(policy: Policy) -> frozenset[int]:
@@ -526,7 +539,7 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
 def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
     """Say which joins wait for nothing, and which for a branch that may never be taken."""
     awaited = _awaited_behind(policy)
-    forks = [node for node in policy.nodes if node.take == "all"]
+    forks = [policy.nodes[number] for number in policy.forking]
     for number, waited_for in policy.awaited.items():
         join = policy.nodes[number]
         if len(waited_for) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -387,3 +388,17 @@ def test_an_opening_is_kept_word_for_word() -> None:
         {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "x", "roles": ["a"], "opens": {"role": "a", "say": say}}]}
     )
     assert read_toml(to_toml(team)).policy.nodes[0].opens == Opening(role="a", say=say)
+
+
+@pytest.mark.parametrize(("word", "value"), [("take", "all"), ("join", "all")])
+def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) -> None:
+    """Whoever takes a team in looks at it on its event loop: what 128 such nodes mean together would take it half a minute."""
+    names = [f"n{number}" for number in range(128)]
+    nodes = [
+        {"name": name, "roles": ["a"], "max": 1, "visits": 3, word: value, "exits": [{"to": to} for to in names[number + 1 :][:15]]}
+        for number, name in enumerate(names)
+    ]
+    began = time.process_time()
+    with pytest.raises(TeamError, match=f"more than 16 nodes have {word} = '{value}'"):
+        team_of({"team": "t", "roles": {"a": "ada"}, "nodes": nodes})
+    assert time.process_time() - began < 1
