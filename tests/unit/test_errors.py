@@ -40,6 +40,7 @@ def test_every_class_means_something_of_its_own() -> None:
         "DeclinedError",
         "PromptTooLongError",
         "TeamError",
+        "TooLateError",
         "UndecidedError",
     ]
 

@@ -69,6 +69,7 @@ class NodeFields(TypedDict, total=False):
     take: Literal["one", "all"]
     join: Literal["any", "all"]
     writes: Sequence[str]
+    asks: bool
     invites: bool
 
 

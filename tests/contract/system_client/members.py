@@ -111,10 +111,10 @@ class Members:
         await self.say(sender, ConcludeGroupDiscussion(), comm_id)
         await self.say(sender, Conclusion(content=content), comm_id)
 
-    async def assign(self) -> None:
+    async def assign(self, task_id: TaskId = TASK) -> None:
         """Have Ada give Bob a task, which he begins."""
-        await self.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count."),)))
-        await self.say(BOB, InformTaskProgress(task_id=TASK, number=1))
+        await self.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=task_id, assignee=BOB, task_desc="Count."),)))
+        await self.say(BOB, InformTaskProgress(task_id=task_id, number=1))
 
 
 def order(goal_id: str = GOAL, text: str = "Count to ten.", **options: object) -> GoalOrder:

@@ -18,7 +18,7 @@ from ioa.errors import ConflictError, InvalidInputError, NotFoundError, Unavaila
 from ioa.group.state import ParentTask
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import Discussion, Phase
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
@@ -92,9 +92,10 @@ async def test_a_conversation_is_read_page_by_page(plane: Plane, members: Member
     for number in range(12):
         speaker, other = (ADA, BOB) if number % 2 == 0 else (BOB, ADA)
         await members.say(speaker, Discussion(content=str(number), next_speaker=other))
-    await members.assign()
-    await members.launch(parent=ParentTask(comm_id=ROOM, task_id=TASK))
-    nested = comm_id_of_task(ROOM, TASK)
+    task_id = TaskId("t13-count")
+    await members.assign(task_id)
+    await members.launch(parent=ParentTask(comm_id=ROOM, task_id=task_id))
+    nested = comm_id_of_task(ROOM, task_id)
     await members.say(BOB, Discussion(content="You count.", next_speaker=ADA), nested)
     amid = (await client.state(GOAL))[nested]
     await members.conclude(ADA, "Five.", nested)

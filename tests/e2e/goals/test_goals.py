@@ -277,7 +277,7 @@ async def test_what_an_agent_refuses_is_named_beside_what_was_done(system: NatsS
     text = f"Total {world.amount} per {world.kind} in {world.table.name}, and translate {world.text.name} into Japanese"
     outcome = await run_goal(system, text, [world.table, world.text])
     missing, _, done = outcome.text.partition("## Total")
-    assert (outcome.result.reason, "'japanese'" in missing, f"per {world.kind}" in done) == (Reason.FAILED, True, True), (
+    assert (outcome.result.reason, "'japanese'" in missing.lower(), f"per {world.kind}" in done) == (Reason.FAILED, True, True), (
         outcome.text
     )
 

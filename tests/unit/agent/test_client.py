@@ -740,14 +740,15 @@ async def test_a_leader_remembers_how_others_did(company: Company) -> None:
 
 
 async def test_a_leader_tells_discovery_how_others_did(company: Company) -> None:
-    """When a group has ended, what its owner's memory holds of it is kept for everybody, once."""
+    """When a group has ended, what its owner's memory holds of it is kept for everybody, once for each pool."""
     await _open(company, one_task())
     await company.result()
 
     kept = await eventually(lambda: company.network.outcomes.kept)
 
     [contact] = await company.members["lead"].store.contacts()
-    assert kept == {f"{ROOM}.{T1}": contact.outcomes[0]}
+    of_pool = f"{ROOM}.worker"
+    assert kept == {of_pool: contact.outcomes[0].model_copy(update={"task": of_pool})}
 
 
 async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:

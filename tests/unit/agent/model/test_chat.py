@@ -119,7 +119,7 @@ async def test_an_answer_is_never_allowed_more_than_is_left() -> None:
 
 
 async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_system: System) -> None:
-    """What the task has used and not reported yet counts: the second question is never sent."""
+    """Its share is nine tenths, and what it has used and not reported yet counts: the second question is never sent."""
     model = ScriptedModel(lambda asked: ModelAnswer("Hello.", prompt_tokens=80, answer_tokens=40))
     agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"], model=model, brain=RuleBrain())
 
@@ -131,7 +131,7 @@ async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_syst
 
     goal = await ioa_system.run(GoalOrder(goal="say hello to Ada", max_tokens=100), agents=[agent])
     assert (len(model.asked), goal.succeeded) == (1, False)
-    assert model.asked[0].limits.max_tokens == 100
+    assert model.asked[0].limits.max_tokens == 90
 
 
 async def test_a_task_knows_who_asked_and_what_was_said(ioa_system: System) -> None:
