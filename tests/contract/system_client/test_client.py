@@ -21,7 +21,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import Discussion, Phase
 from ioa_testkit.planes import Plane
-from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
+from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, Members, order
 from tests.rig.deadline import eventually
 
 

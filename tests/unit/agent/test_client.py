@@ -35,7 +35,7 @@ from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
 from ioa_testkit.memory_plane import Push
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, task_beside, working
+from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 BOTH = ("lead", "worker")
