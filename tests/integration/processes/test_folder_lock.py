@@ -27,11 +27,10 @@ from ioa.adapters.this_process import new_session
 
 async def main():
     async with locked_folder(Path(sys.argv[1]), new_session(SystemClock(), RandomIds())):
-        child = os.fork()
-        if child == 0:
+        if os.fork() == 0:
+            print(os.getpid(), flush=True)  # it has let go of what it inherited before it gets here
             os.read(0, 1)  # a worker that outlives its parent, as those of a process pool do
             os._exit(0)
-        print(child, flush=True)
         await asyncio.Event().wait()
 
 asyncio.run(main())
