@@ -179,6 +179,11 @@ def end(
     return _cancel_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
 
 
+def end_at_deadline(state: GroupState, at: datetime) -> GroupState:
+    """End the group since its time is over."""
+    return end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", at)
+
+
 def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
     """Return the willing member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
     order = [member.agent_id for member in state.members]

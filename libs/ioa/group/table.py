@@ -251,7 +251,7 @@ def _thinking(state: GroupState, said: Said, _payload: Thinking) -> GroupState:
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     if fired.at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
+        return floor.end_at_deadline(state, fired.at)
     heard = tasks.hear(state, fired)
     after = questions.expire(tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at), fired.at)
     match after.stage:

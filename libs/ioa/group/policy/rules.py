@@ -173,15 +173,6 @@ def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Po
     return _asker_goes_on(state, questions.asker_of(state, answered), answered.at, policy)
 
 
-def _awaiting_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
-    if fired.at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    assert isinstance(state.stage, Awaiting)
-    if fired.at < state.stage.until:
-        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
-    return _asker_goes_on(state, state.stage.asker, fired.at, policy)
-
-
 def _asker_goes_on(state: GroupState, asker: AgentId, at: datetime, policy: Policy) -> GroupState:
     """Give the floor back to who has asked out of the group; who is not there any more is passed over, if anybody else is there.
 
@@ -255,12 +246,19 @@ def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: P
 
 
 def _timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
+    """End the group at its deadline, or go on without whoever has let the time run out."""
     if fired.at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    assert isinstance(state.stage, Discussing)
-    if fired.at < state.stage.until:
-        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
-    return _silent(state, policy, fired.at, Reason.NO_SPEAKER)
+        return floor.end_at_deadline(state, fired.at)
+    match state.stage:
+        case Discussing(until=until) if until <= fired.at:
+            return _silent(state, policy, fired.at, Reason.NO_SPEAKER)
+        case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
+            return _seats_silent(state, silent, policy, fired.at)
+        case Asking(until=until) if until <= fired.at:
+            return _default_stands(state, policy, fired.at)
+        case Awaiting(asker=asker, until=until) if until <= fired.at:
+            return _asker_goes_on(state, asker, fired.at, policy)
+    raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
 
 
 def _member_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
@@ -352,16 +350,6 @@ def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
     return _seats_silent(noted, (sender,), policy, said.at, Reason.MODEL_UNAVAILABLE)
 
 
-def _seats_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
-    if fired.at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    assert isinstance(state.stage, Gathering)
-    silent = gathering.overdue(state.stage, fired.at)
-    if not silent:
-        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
-    return _seats_silent(state, silent, policy, fired.at)
-
-
 def _seat_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
     """Close the seat of a lost member, uncounted; the last one stays if nobody is present, since the member may come back."""
     if lost.agent_id not in state.living():
@@ -428,15 +416,6 @@ def _asked_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
     return _default_stands(noted, policy, said.at)
 
 
-def _asked_timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupState:
-    if fired.at >= state.limits.deadline:
-        return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    assert isinstance(state.stage, Asking)
-    if fired.at < state.stage.until:
-        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
-    return _default_stands(state, policy, fired.at)
-
-
 def _asked_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
     """Ask another holder of the role if who is asked is lost; the default stands if there is none."""
     if lost.agent_id not in state.living():
@@ -486,7 +465,7 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
     Phase.GATHERING: {
         Discussion: _answer,
         Pass: _seat_passes,
-        TimerFired: _seats_timer_fired,
+        TimerFired: _timer_fired,
         MemberLost: _seat_lost,
         MemberReturned: _returned,
     },
@@ -494,13 +473,13 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         Decision: _decision,
         MessageRefused: _decision_refused,
         Pass: _asked_passes,
-        TimerFired: _asked_timer_fired,
+        TimerFired: _timer_fired,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
     },
     Phase.PAUSED: {
         QuestionAnswered: _question_answered,
-        TimerFired: _awaiting_timer_fired,
+        TimerFired: _timer_fired,
     },
 }
 """The rules that hold while a policy leads. What else a floor holder may say in a free group is off course; all other events mean
