@@ -151,7 +151,7 @@ class Tail:
 
     async def _look_at_results(self) -> bool:
         page = await self._place.results(self._record.results)
-        hooks = await self._hooks()  # behind the results: of what was stored since one was made, it is told
+        hooks = await self._hooks() if page.results else ()  # behind the results: of what was stored since one was made, it is told
         for seq, result in page.results:
             await self._queue(await self._readable(self._ends(seq, result, hooks), result.comm_id))
             self._ended(result)

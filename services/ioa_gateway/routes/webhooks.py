@@ -12,7 +12,7 @@ from ioa.client.documents import told
 from ioa.errors import ForbiddenError, NotFoundError, OverQuotaError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
-from ioa.protocol.ids import GoalIdField, GoalName, UserIdField
+from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, Webhook, WebhookId, written_secret
@@ -128,7 +128,7 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
 
 async def _found(call: ApiCall) -> Webhook:
     webhook_id = call.path["webhook_id"]
-    found = next((hook for hook in await call.hooks.store.all() if hook.webhook_id == webhook_id), None)
+    found = await call.hooks.store.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
     if found is None or not _is_seen(call, found):
         raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")
     return found

@@ -123,7 +123,7 @@ class NatsResults:
         record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data)
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data) is not None
 
     async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""

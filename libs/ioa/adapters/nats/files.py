@@ -132,7 +132,7 @@ class NatsFileStore:
         )
         said = json.dumps(info.as_dict()).encode()
         with unavailable_unless_answered(_STORE):
-            is_first = await publish_onto(self._js, _stream(FILES), _meta(FILES, artifact.object_name), said)
+            is_first = await publish_onto(self._js, _stream(FILES), _meta(FILES, artifact.object_name), said) is not None
         await self._drop(artifact.object_name)
         return is_first
 

@@ -46,22 +46,21 @@ async def publish_onto(
     last: int = 0,
     last_of: str | None = None,
     headers: Mapping[str, str] | None = None,
-) -> bool:
+) -> int | None:
     """Publish unless the subject's last message is another one than `last`; 0 says that there is none yet.
 
     With `last_of`, which may hold wildcards, it is the last message of all those subjects.
 
     Returns:
-        Whether it was published; if not, somebody else was first.
+        Its sequence; None if somebody else was first.
     """
     expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)} | ({} if last_of is None else {_LAST_OF: last_of})
     try:
-        await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})
+        return (await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})).seq
     except APIError as error:
         if lost_race(error):
-            return False
+            return None
         raise
-    return True
 
 
 async def drawn_once(js: JetStreamContext, bucket: str, key: str, size_bytes: int, what: str) -> bytes:

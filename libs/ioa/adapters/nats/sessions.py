@@ -92,7 +92,7 @@ class NatsSessions:
     async def _put(self, agent_id: AgentId, data: bytes, headers: dict[str, str], revision: int) -> bool:
         with unavailable_unless_answered("The record of sessions"):
             subject = subject_of(SESSIONS, agent_id)
-            return await publish_onto(self._js, stream_of(SESSIONS), subject, data, last=revision, headers=headers)
+            return await publish_onto(self._js, stream_of(SESSIONS), subject, data, last=revision, headers=headers) is not None
 
 
 def _claim_of(key: str, value: bytes) -> Claim | None:

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nats.aio.client import Client
-from nats.js.api import Header
-from nats.js.errors import APIError
 
 from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.keys import last_message, stream_of, subject_of
+from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.log import decoded_entry
 from ioa.adapters.nats.reading import DirectReads
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import GATEWAY, LOG, RESULTS, TAIL
-from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnknownVersionError
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
@@ -89,14 +87,8 @@ class NatsTail:
         Raises:
             UnavailableError: The bucket does not answer.
         """
-        headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(onto)}
         with unavailable_unless_answered("The bucket of gateways"):
-            try:
-                return (await self._js.publish(_SUBJECT, encode(record), stream=stream_of(GATEWAY), headers=headers)).seq
-            except APIError as error:
-                if lost_race(error):
-                    return None
-                raise
+            return await publish_onto(self._js, stream_of(GATEWAY), _SUBJECT, encode(record), last=onto)
 
     async def labels(self, goal: GoalName) -> Labels:
         """Read the labels of a goal off its record alone, whatever its log holds; none of one that was removed.

@@ -41,7 +41,10 @@ class NatsTeams:
         key = f"{team.name}.{team.version}.{team.user}"
         with unavailable_unless_answered(_WHAT):
             every_version = subject_of(TEAMS, f"{team.name}.*.*")
-            return await publish_onto(self._js, _STREAM, subject_of(TEAMS, key), encode(team), last=last, last_of=every_version)
+            return (
+                await publish_onto(self._js, _STREAM, subject_of(TEAMS, key), encode(team), last=last, last_of=every_version)
+                is not None
+            )
 
     async def rows(self) -> Sequence[TeamRow]:
         """List every version, by the keys."""
