@@ -22,6 +22,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.named_teams import TeamList, TeamRow
 from ioa.protocol.search import Search
 from ioa_gateway.calls import ApiRow, Nothing, json_reader
+from ioa_gateway.event_stream import EVENTS
 from ioa_gateway.routes import agents, agui, chat, files, goals, groups, questions, seats, session, teams, webhooks
 
 PREFIX = "/v1"
@@ -82,7 +83,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("GET", "/goals/{goal_id}/events", Scope.GOALS_READ, "Follow a goal and its nested teams", groups.follow_goal),
         *(groups.GoalEventsQuery, Nothing, _FOLLOWED, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
-        media_type=groups.EVENTS,
+        media_type=EVENTS,
         headers=_LAST_EVENT_ID,
     ),
     ApiRow(
@@ -125,14 +126,14 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *("GET", "/groups/{comm_id}/events", Scope.GOALS_READ, "Follow a group and its nested teams", groups.follow_group),
         *(groups.EventsQuery, Nothing, _FOLLOWED, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
-        media_type=groups.EVENTS,
+        media_type=EVENTS,
         headers=_LAST_EVENT_ID,
     ),
     ApiRow(
         *("GET", "/events", Scope.GOALS_READ, "Follow what one page shows: the list of goals, a goal, or both", groups.follow_page),
         *(groups.PageQuery, Nothing, {**_FOLLOWED, 200: f"{_FOLLOWED[200]} Of the list `goal`, for each row."}, _nothing),
         (InvalidInputError, NotFoundError, RateLimitedError),
-        media_type=groups.EVENTS,
+        media_type=EVENTS,
         headers=_LAST_EVENT_ID,
     ),
     ApiRow(
@@ -248,7 +249,7 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(Nothing, agui.RunInput, {200: "The events of the run."}, json_reader(agui.RunInput)),
         (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, RateLimitedError),
         within=timedelta(seconds=15),
-        media_type=groups.EVENTS,
+        media_type=EVENTS,
         headers=_LAST_EVENT_ID,
     ),
     ApiRow(

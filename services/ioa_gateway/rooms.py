@@ -26,6 +26,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
+from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
@@ -34,7 +35,6 @@ SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
 """How often the list of goals is read while somebody follows it."""
-HEARTBEAT = b":\n\n"
 _RETRY = b"retry: 1000\n\n"
 
 streams = Gauge("ioa_gateway_streams", "Clients that follow a goal or a group by HTTP")
@@ -47,12 +47,7 @@ _log = structlog.get_logger(__name__)
 
 def encoded(stored: StoredEntry) -> bytes:
     """Write an entry as an event."""
-    return _event("entry", told(EntryDocument.of(stored)), stored.seq)
-
-
-def _event(kind: str, data: object, seq: int | None = None) -> bytes:
-    place = "" if seq is None else f"id: {seq}\n"
-    return f"event: {kind}\n{place}data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return encode_event(told(EntryDocument.of(stored)), kind="entry", seq=stored.seq)
 
 
 @dataclass
@@ -116,7 +111,7 @@ class _List(_Followed):
 
     def take(self, goals: Sequence[GoalStatus]) -> None:
         """Take the newest goals, newest first."""
-        rows = {one.record.goal.comm_id: _event("goal", told(GoalRow.of(one))) for one in reversed(goals)}
+        rows = {one.record.goal.comm_id: encode_event(told(GoalRow.of(one)), kind="goal") for one in reversed(goals)}
         known, look = self._rows, self.looks + 1
         self._rows = {one: known[one] if one in known and known[one][1] == row else (look, row) for one, row in rows.items()}
         if self._rows != known:
@@ -287,10 +282,12 @@ class Rooms:
                     if isinstance(one, StoredEntry):
                         room.add(one)
                         seq, phase = one.seq, one.entry.state.phase
-            room.end = _event("end", {"seq": seq, "phase": str(phase)}, seq)
+            room.end = encode_event({"seq": seq, "phase": str(phase)}, kind="end", seq=seq)
         except IoaError as error:
             _log.warning("group_unreadable", comm_id=comm_id, error=error.message)
-            room.end = _event("end", {"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, seq)
+            room.end = encode_event(
+                {"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, kind="end", seq=seq
+            )
         room.wake()
 
 

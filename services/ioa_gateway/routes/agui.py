@@ -6,7 +6,6 @@ the same run however often it is sent, and each entry's last event has its seque
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -16,16 +15,16 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.client import Launched
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import IoaError
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.labels import MAX_LABEL_CHARS
 from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing
+from ioa_gateway.conversation import goal_of
+from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
-from ioa_gateway.rooms import HEARTBEAT
-from ioa_gateway.routes.chat import EARLIER, EVENTS, leader
 from ioa_gateway.routes.groups import last_event_id
 from ioa_gateway.streamed import StreamedAnswer
 from ioa_gateway.words import text_of
@@ -69,27 +68,17 @@ async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
 
 
 def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
-    last = max((number for number, one in enumerate(asked.messages) if one.role == "user"), default=None)
-    if last is None or not asked.messages[last].text.strip():
-        raise InvalidInputError("No message of the user says what is wanted.")
     pool = call.path["pool"]
-    earlier = "\n\n".join(f"{one.role}: {one.text}" for one in asked.messages[:last] if one.text)
-    return GoalOrder(
-        goal=asked.messages[last].text,
-        goal_id=call.caller.goal_id("u", pool, asked.threadId, asked.runId),
-        agent=leader(pool),
-        inputs=(InlineInput(name=EARLIER, text=earlier),) if earlier else (),
-        labels={THREAD: asked.threadId},
-        traceparent=call.headers.get("traceparent", "")[:200],
-    )
+    goal_id = call.caller.goal_id("u", pool, asked.threadId, asked.runId)
+    return goal_of(call, asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
 async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
     named = {"threadId": asked.threadId, "runId": asked.runId}
     telling, is_behind = Telling(), after > 0
-    yield _event({"type": "RUN_STARTED", **named})
+    yield encode_event({"type": "RUN_STARTED", **named})
     snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}
-    yield _event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
+    yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
     try:
         # From the first entry on, whatever was seen: what comes behind is told by what was there before.
         async with aclosing(call.rooms.documents(call.caller, launched.comm_id, 0)) as documents:
@@ -101,16 +90,16 @@ async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) 
                 events = [*standing, *telling.of(entry)]
                 if entry["seq"] > after and events:
                     is_behind = False
-                    yield b"".join(_event(one, entry["seq"] if one is events[-1] else None) for one in events)
+                    yield b"".join(encode_event(one, seq=entry["seq"] if one is events[-1] else None) for one in events)
         if not call.rooms.may_go_on(call.caller):
             return
         result = await call.while_let_in(call.client.result(launched.name, wait=True))
     except IoaError as error:
         told = problem_of(error)
-        yield _event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
+        yield encode_event({"type": "RUN_ERROR", "message": told.detail, "code": told.type})
         return
     for one in (*telling.end(), _ending(result, named)):
-        yield _event(one)
+        yield encode_event(one)
 
 
 def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
@@ -170,8 +159,3 @@ class Telling:
             yield {"type": "ACTIVITY_SNAPSHOT", **about, "content": dict(now)}
         elif patch := [{"op": "replace", "path": f"/{one}", "value": now[one]} for one in now if before.get(one) != now[one]]:
             yield {"type": "ACTIVITY_DELTA", **about, "patch": patch}
-
-
-def _event(event: Event, seq: int | None = None) -> bytes:
-    place = "" if seq is None else f"id: {seq}\n"
-    return f"{place}data: {json.dumps(event, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

@@ -1,13 +1,12 @@
 """Goals for programs that only know how to chat with a model: `/v1/chat/completions`, `/v1/models`, as OpenAI's clients ask.
 
-The last message of the user is the goal, what was said before it is an input of it, and the conclusion is the answer. A goal that
+The last message of the user is the goal, what else was said is an input of it, and the conclusion is the answer. A goal that
 fails is an error that clients do not try again by themselves.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -16,23 +15,18 @@ from starlette.responses import Response
 
 from ioa.client.client import Launched
 from ioa.client.documents import told
-from ioa.errors import InvalidInputError, IoaError, NotFoundError, row_of
+from ioa.errors import InvalidInputError, IoaError, row_of
 from ioa.protocol.api_keys import Scope
-from ioa.protocol.goal_order import GoalOrder, InlineInput
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.conversation import NETWORK, goal_of
+from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
 from ioa_gateway.problems import problem, problem_of
-from ioa_gateway.rooms import HEARTBEAT, SILENCE
+from ioa_gateway.rooms import SILENCE
 from ioa_gateway.routes.goals import idempotency_key
 from ioa_gateway.streamed import StreamedAnswer
-
-NETWORK = "ioa"
-"""The model that is all agents together."""
-EVENTS = "text/event-stream"
-EARLIER = "conversation.txt"
-"""The input that holds what was said before."""
 
 
 class ChatPart(Model):
@@ -73,7 +67,7 @@ class ChatOrder(Model):
     n: Annotated[int, Field(ge=1, le=1)] = 1
 
 
-class SaidDocument(Model):
+class ReplyDocument(Model):
     """What the model says."""
 
     role: str = "assistant"
@@ -84,7 +78,7 @@ class ChoiceDocument(Model):
     """The one answer."""
 
     index: int = 0
-    message: SaidDocument
+    message: ReplyDocument
     logprobs: None = None
     finish_reason: str = "stop"
 
@@ -133,7 +127,7 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
         result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)
-    choice = ChoiceDocument(message=SaidDocument(content=result.content))
+    choice = ChoiceDocument(message=ReplyDocument(content=result.content))
     head = _head("chat.completion", order, launched, result)
     return document(told(CompletionDocument(**head, choices=(choice,), usage=_tokens(result))))
 
@@ -145,37 +139,14 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
         InvalidInputError: Nobody asks for anything.
         NotFoundError: There can be no such model.
     """
-    last = max((number for number, one in enumerate(order.messages) if one.role == "user"), default=None)
-    if last is None or not order.messages[last].text.strip():
-        raise InvalidInputError("No message of the user says what is wanted.")
+    goal = goal_of(call, order.messages, order.model)
     key = idempotency_key(call)
     goal_id = (
         await call.goal_id_of_words("c", "words", order.model_dump_json(exclude={"stream"}))
         if key is None
         else call.caller.goal_id("c", "key", key)
     )
-    earlier = "\n\n".join(f"{one.role}: {one.text}" for number, one in enumerate(order.messages) if number != last)
-    return GoalOrder(
-        goal=order.messages[last].text,
-        goal_id=goal_id,
-        agent=leader(order.model),
-        inputs=(InlineInput(name=EARLIER, text=earlier),) if earlier else (),
-        traceparent=call.headers.get("traceparent", "")[:200],
-    )
-
-
-def leader(model: str) -> AgentId | None:
-    """Return the pool that a model is; None of all agents together.
-
-    Raises:
-        NotFoundError: None can be called so.
-    """
-    if model == NETWORK:
-        return None
-    try:
-        return AgentId(parse_agent_id(model))
-    except InvalidInputError:
-        raise NotFoundError(f"There is no model {model[:100]!r}.", hint="GET /v1/models lists them.") from None
+    return goal.model_copy(update={"goal_id": goal_id})
 
 
 async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> AsyncGenerator[bytes, None]:
@@ -189,17 +160,19 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
                 yield HEARTBEAT
     except IoaError as error:
         told_of = problem_of(error)
-        yield _event({"error": {"message": told_of.detail, "type": told_of.type, "param": None, "code": row_of(error).wire_code}})
+        yield encode_event(
+            {"error": {"message": told_of.detail, "type": told_of.type, "param": None, "code": row_of(error).wire_code}}
+        )
         return
     assert result is not None, "it is waited for"
     head = _head("chat.completion.chunk", order, launched, result)
     if not result.succeeded:
         failed = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
-        yield _event({"error": failed})
+        yield encode_event({"error": failed})
         return
     for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
-        yield _event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
-    yield _event({**head, "choices": [], "usage": told(_tokens(result))})
+        yield encode_event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
+    yield encode_event({**head, "choices": [], "usage": told(_tokens(result))})
     yield b"data: [DONE]\n\n"
 
 
@@ -235,7 +208,3 @@ def _head(kind: str, order: ChatOrder, launched: Launched, result: GoalResult) -
 def _tokens(result: GoalResult) -> TokensDocument:
     usage = result.usage
     return TokensDocument(prompt_tokens=usage.tokens_in, completion_tokens=usage.tokens_out, total_tokens=usage.tokens)
-
-
-def _event(data: Mapping[str, Any]) -> bytes:
-    return f"data: {json.dumps(data, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()

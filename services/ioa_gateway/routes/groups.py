@@ -17,10 +17,10 @@ from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.event_stream import EVENTS
 from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
 from ioa_gateway.streamed import StreamedAnswer
 
-EVENTS = "text/event-stream"
 LAST_EVENT_ID = "Last-Event-ID"
 MAX_ENTRIES = 500
 MOST_SPANS = 20_000

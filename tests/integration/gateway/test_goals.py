@@ -182,6 +182,7 @@ async def test_the_description_names_every_route(http: httpx.AsyncClient) -> Non
     described = told.json()
     assert set(re.findall(r'"#/components/schemas/([^"]+)"', told.text)) <= described["components"]["schemas"].keys()
     assert '"#/$defs' not in told.text
+    assert [name for name in described["components"]["schemas"] if "__" in name] == [], "two of one name"
     launching = described["paths"]["/v1/goals"]["post"]
     assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
     assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
