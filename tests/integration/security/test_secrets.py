@@ -25,6 +25,7 @@ from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.hooks import Said
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
+from ioa.client.questions import answer_question, questions_waiting
 from ioa.client.seat import Reply, Seat
 from ioa.errors import IoaError
 from ioa.group.requests import ListMemberships, Rejected, Sync
@@ -39,7 +40,7 @@ from tests.integration.security.secured import Secured, open_intruder, open_secu
 from tests.rig.deadline import eventually
 
 SOON = timedelta(seconds=30)
-CHAIR, ADA, BEN, MALLORY = map(AgentId, ("chair", "ada", "ben", "mallory"))
+CHAIR, ADA, BEN, MALLORY, BOSS = map(AgentId, ("chair", "ada", "ben", "mallory", "human-boss"))
 TEAM: Mapping[str, Any] = {
     "team": "secrets",
     "leader": "chair",
@@ -61,16 +62,17 @@ TEAM: Mapping[str, Any] = {
             "form": {"note": "no|yes", "why": "text"},
             "max": 3,
             "asked": "turn",
-            "exits": [{"to": "vote", "when": {"field": "note", "equals": "no"}}, {"to": "vote", "by": "chair"}, {"to": "vote"}],
+            "exits": [{"to": "ask", "when": {"field": "note", "equals": "no"}}, {"to": "ask", "by": "chair"}, {"to": "ask"}],
         },
+        {"name": "ask", "roles": ["red"], "heard_by": "red", "asks": True, "max": 1, "then": "vote"},
         {"name": "vote", "roles": ["red", "guest"], "turns": {"mode": "together", "peers": "never"}, "then": "close"},
         {"name": "close", "roles": ["guest"], "then": "sign"},
         {"name": "sign", "roles": ["boss"]},
     ],
 }
-CANARIES = tuple(
-    f"canary-{what}".encode() for what in ("prompt", "node", "opening", "words", "field", "why", "aside", "draft", "reason")
-)
+_SAID = ("prompt", "node", "opening", "words", "field", "why", "aside", "draft", "reason")
+_ASKED = ("question", "option", "default", "answer")
+CANARIES = tuple([f"canary-{what}".encode() for what in (*_SAID, *_ASKED)])
 
 
 def player(name: str) -> Agent:
@@ -90,6 +92,10 @@ def player(name: str) -> Agent:
         if view.offer.reviewed:
             is_anew = view.conversation[-1].why == "canary-reason"
             return view.say("Nothing." if is_anew else "canary-draft")
+        if view.offer.asks:
+            options = ("canary-option", "canary-default", "canary-answer")
+            has_asked = view.conversation[-1].kind == "answer"
+            return view.say("Well.") if has_asked else view.ask("canary-question", options=options, default=options[1])
         if view.offer.form:
             return view.say("canary-words", fields={"note": "yes", "why": "canary-field"})
         return view.say("Nothing." if name == MALLORY else "canary-aside")
@@ -130,15 +136,23 @@ async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
         assert isinstance(answer, Rejected), answer
 
 
-async def signing(secured: Secured) -> None:
-    """Be the person, by a key of its own, and answer what it is asked."""
-    async with open_intruder(secured, "human-boss", "human-boss") as client:
-        seat = Seat(NatsAgentNetwork(client), "boss", SystemClock())
-        while True:
-            with suppress(IoaError):
-                async for one in seat.awaited():
-                    await seat.answer(one.item, Reply("Signed."))
-            await asyncio.sleep(0.05)
+async def signing(client: Client) -> None:
+    """Be the person, and answer what it is asked."""
+    seat = Seat(NatsAgentNetwork(client), "boss", SystemClock())
+    while True:
+        with suppress(IoaError):
+            async for one in seat.awaited():
+                await seat.answer(one.item, Reply("Signed."))
+        await asyncio.sleep(0.05)
+
+
+async def answering(user: NatsSystemClient) -> None:
+    """Be the user of the goal, and answer what the group asks."""
+    while True:
+        with suppress(IoaError):
+            async for one in questions_waiting(user):
+                await answer_question(user, one.item, "canary-answer")
+        await asyncio.sleep(0.05)
 
 
 async def probing(client: Client, session: SessionId, comm_id: CommId) -> None:
@@ -159,7 +173,7 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
 
     monkeypatch.setattr(Parser, "parse", tapped)
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(tmp_path, (CHAIR, ADA, BEN, MALLORY, "human-boss")))
+        secured = await stack.enter_async_context(open_secured(tmp_path, (CHAIR, ADA, BEN, MALLORY, BOSS)))
         (tmp_path / "logs").mkdir()
         for service in ("registry", "groups", "router"):
             process = await secured.fork_server.start(secured.service(service))
@@ -167,16 +181,18 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
         user = await stack.enter_async_context(open_system(secured.settings("user"), patience=SOON))
         clients = {name: await stack.enter_async_context(playing(secured, tmp_path, name)) for name in (CHAIR, ADA, BEN, MALLORY)}
         await eventually(lambda: online(user), set(clients).issubset, within=SOON)
+        boss = await stack.enter_async_context(open_intruder(secured, BOSS, BOSS))
         goal_id = await user.launch(GoalOrder(goal="Play.", team=team_of(TEAM)))
         comm_id = comm_id_of_goal(goal_id, UserId("user"))
-        async with beside(probing(*clients[MALLORY], comm_id), signing(secured)):
+        async with beside(probing(*clients[MALLORY], comm_id), signing(boss), answering(user)):
             result = await user.wait_for_result(goal_id)
         assert result.reason is Reason.CONCLUDED, result
         await probe(*clients[MALLORY], comm_id)
-        read = {name: bytes(arrived[client]) for name, (client, _) in clients.items()}
+        read = {name: bytes(arrived[client]) for name, (client, _) in clients.items()} | {BOSS: bytes(arrived[boss])}
     found = {name: [one for one in CANARIES if one in data] for name, data in read.items()}
     kept = await asyncio.to_thread(files_of, tmp_path, MALLORY)
     assert (found[MALLORY], [one for one in CANARIES if one in kept]) == ([], [])
+    assert found[BOSS] == [b"canary-aside"]  # who speaks in another node hears what those in this one do not hear of each other
     assert found[CHAIR] == [*CANARIES]
     assert found[ADA] == [one for one in CANARIES if one != b"canary-why"]
 

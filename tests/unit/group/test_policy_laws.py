@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from itertools import product
 
 import pytest
 
-from ioa.group.events import Entry, Event, MemberLost, MemberReturned, MessageRefused, Said, TimerFired, encode_entry
+from ioa.group.events import (
+    Entry,
+    Event,
+    MemberLost,
+    MemberReturned,
+    MessageRefused,
+    QuestionAnswered,
+    Said,
+    TimerFired,
+    encode_entry,
+)
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.forms import Blank
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Discussing, Gathering, GroupState
+from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import BOARDS, REVIEWS
 from ioa.protocol.messages import (
+    AskUser,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
@@ -81,6 +93,8 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     told: list[Payload] = [Discussion(content="Mine.", fields=fields)]
     told += [Discussion(content="Yours.", next_speaker=agent, fields=fields) for agent in offered.next_speakers]
     told += [Discussion(content="On.", go=node, fields=fields) for node in offered.go]
+    if offered.asks:
+        told.append(_question(story))
     if offered.most_named > 1:
         several = offered.next_speakers[: offered.most_named]
         told.append(Discussion(content="All.", next_speakers=several, fields=fields))
@@ -95,6 +109,12 @@ def _decision(option: str, offered: Offer, story: Scenario) -> Decision:
     others = tuple([one for one in offered.members if one != story.state.owner])
     members = others[:1] if option == "remove" else offered.members[-1:] if option == "hint" else ()
     return Decision(choice=option, content="So be it.", members=members)
+
+
+def _question(story: Scenario) -> AskUser:
+    options = ("yes", "no") if len(story.log) % 2 else ()
+    told = {"text": f"Well, {len(story.log)}?", "options": options, "default": "no", "until": story.now + timedelta(minutes=5)}
+    return AskUser.model_validate(told)
 
 
 QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))
@@ -134,6 +154,9 @@ def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload
     if not offered.options:
         yield Decision(choice="end")
     yield Decision(choice="nowhere")
+    too_late = story.state.limits.deadline + timedelta(seconds=1)
+    wrong: Sequence[dict[str, object]] = ({"options": ("perhaps",)}, {"until": too_late}, {"until": story.now})
+    yield from (_question(story).model_copy(update=more) for more in ({}, *wrong) if more or not offered.asks)
     for guard in offered.guards:
         yield Discussion(content=_FORBIDDEN[guard.kind], fields=fields)
     for blank in offered.form:
@@ -173,7 +196,10 @@ def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
 
 def _anything(story: Scenario, choose: Choose) -> Event:
     state = story.state
-    holder = choose(state.floor)
+    if isinstance(state.stage, Awaiting) and choose((True, True, False)):
+        answer = choose(state.stage.options or (f"Answer {len(story.log)}.",))
+        return QuestionAnswered(at=story.now, turn=state.turn, answer=answer, by="user")
+    holder = choose(state.floor or (state.owner,))
     assert story.policy is not None
     due = state.next_deadline()
     assert due is not None
@@ -184,7 +210,7 @@ def _anything(story: Scenario, choose: Choose) -> Event:
         return MemberLost(at=story.now, agent_id=choose(able))
     if kind == "returned" and lost:
         return MemberReturned(at=story.now, agent_id=choose(lost))
-    if kind == "silent":
+    if kind == "silent" or not state.floor:
         return TimerFired(at=due)
     if kind == "passes":
         return said(holder, Pass(cause=choose((PassCause.NOTHING_TO_ADD, PassCause.NO_USABLE_ANSWER))), state.turn, story.now)

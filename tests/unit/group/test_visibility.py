@@ -8,7 +8,7 @@ from functools import cache
 
 import pytest
 
-from ioa.group.events import Entry, Event, GroupLaunched, Said, encode_entry
+from ioa.group.events import Entry, Event, GroupLaunched, QuestionAnswered, Said, encode_entry
 from ioa.group.machine import step
 from ioa.group.policy.audience import audience, chain_after, is_withheld, seen_by, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
@@ -19,7 +19,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
-from ioa.protocol.messages import Decision, Discussion, Payload
+from ioa.protocol.messages import AskUser, Decision, Discussion, Payload
 from ioa.protocol.policy import Policy
 from tests.unit.group.scenario import Scenario, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
@@ -56,10 +56,12 @@ def record(policy: Policy, log: Sequence[Entry], agent_id: AgentId) -> list[Entr
 
 
 def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:
-    """Whatever others say, and call what they decide by: its record is the same to the byte."""
+    """Whatever others say and ask, are answered, and call what they decide by: its record is the same to the byte."""
     changed = 0
+    asked = set[bool]()
     for policy, _, log in played():
         for agent_id in map(AgentId, MEMBERS):
+            asked |= {agent_id in entry.audience for entry in log if isinstance(entry.event, QuestionAnswered)}
             heard = [_words(entry.event) for entry in log if agent_id in entry.audience]
             others = [
                 entry.event if agent_id in entry.audience or _words(entry.event) in heard else _with_other_words(entry.event)
@@ -68,7 +70,7 @@ def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees(
             changed += others != [entry.event for entry in log]
             seen = [encode_entry(view).data for view in record(policy, log, agent_id)]
             assert seen == [encode_entry(view).data for view in record(policy, entries(others, policy), agent_id)]
-    assert changed
+    assert changed and asked == {True, False}
 
 
 def _words(event: Event) -> str:
@@ -82,6 +84,12 @@ def _with_other_words(event: Event) -> Event:
         decided = event.message.payload  # a hint, or why a draft is rejected
         payload: Payload = decided.model_copy(update={"content": f"canary {decided.content}"})
         return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
+    if isinstance(event, Said) and isinstance(event.message.payload, AskUser):
+        asked = event.message.payload
+        payload = asked.model_copy(update={"text": f"canary {asked.text}"})
+        return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
+    if isinstance(event, QuestionAnswered) and event.answer.startswith("Answer"):  # any words, and no option
+        return event.model_copy(update={"answer": f"canary {event.answer}"})
     if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
         return event
     message, words = event.message, event.message.payload.content

@@ -107,6 +107,7 @@ def _any(choose: Choose) -> Policy:
                     "at_most": choose((None, None, 3)),
                     "timeout": choose((None, 20)),
                     "human": choose((False, False, False, True)),
+                    "memory": choose((None, None, {"window": 3}, {"last": {name: 2}, "relevant": 1})),
                 }
                 for name in roles
             ],
@@ -159,6 +160,7 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "take": choose(("one", "one", "all")),
         "join": choose(("any", "any", "all")),
         "writes": choose(((), (), ("plot",), ("plot", "notes"))),
+        "asks": choose((False, False, True)),
     }
 
 
