@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox
@@ -23,6 +24,8 @@ from ioa.protocol.messages import AskUser, TaskQuestion
 MOST_OF_THE_TIME = 0.9
 """How much of the time that is left a question may wait; the rest is for what its answer is needed for."""
 WITHIN = timedelta(hours=1)
+
+Q = TypeVar("Q", TaskQuestion, AskUser)
 
 
 @dataclass(frozen=True)
@@ -46,12 +49,8 @@ class Inquiry:
         Raises:
             InvalidInputError: It cannot be asked; the message says why.
         """
-        until = at + min(self.within, (latest - at) * MOST_OF_THE_TIME)
-        asked = {"text": self.text, "default": self.default, "options": self.options, "role": self.role}
-        question = validate(TaskQuestion, {**asked, "task_id": task_id, "number": number, "until": until})
-        if fault := question.fault(at, latest):
-            raise InvalidInputError(f"This cannot be asked: {fault}.")
-        return question
+        asked = {"role": self.role, "task_id": task_id, "number": number}
+        return self._asked(TaskQuestion, asked, at, latest)
 
     def to_user(self, began: datetime | None, deadline: datetime) -> AskUser:
         """Make a question out of the group of it, by who has had the floor since then.
@@ -59,10 +58,13 @@ class Inquiry:
         Raises:
             InvalidInputError: It cannot be asked; the message says why.
         """
-        at = began or deadline
-        until = at + min(self.within, (deadline - at) * MOST_OF_THE_TIME)
-        question = validate(AskUser, {"text": self.text, "default": self.default, "options": self.options, "until": until})
-        if fault := question.fault(at, deadline):
+        return self._asked(AskUser, {}, began or deadline, deadline)
+
+    def _asked(self, kind: type[Q], more: Mapping[str, object], at: datetime, latest: datetime) -> Q:
+        until = at + min(self.within, (latest - at) * MOST_OF_THE_TIME)
+        words = {"text": self.text, "default": self.default, "options": self.options}
+        question = validate(kind, {**words, "until": until, **more})
+        if fault := question.fault(at, latest):
             raise InvalidInputError(f"This cannot be asked: {fault}.")
         return question
 
