@@ -262,7 +262,8 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
     if offered.options:
-        return " ".join(filter(None, (f"decides: {_choice(line, offered)}", line.fields.get("members"))))
+        decided = " ".join(filter(None, (f"decides: {_choice(line, offered)}", line.fields.get("members"))))
+        return f"{decided} ({line.words})" if line.words else decided
     if offered.again:
         return "(says it again)"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}

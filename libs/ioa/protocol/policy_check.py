@@ -387,7 +387,7 @@ def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
         elif node.name not in ending:
             yield _error(_at(node), "no way leads from it to the end")
         elif not _ends_surely(node) and not _is_ended_by(node):
-            yield _error(_at(node), "may never end: give it `max`")
+            yield _error(_at(node), f"may never end: {_how_to_end(node)}")
         if policy.ends == "last" and (policy.heard_by != "all" or node.heard_by not in (None, "all", ("all",))):
             yield _error(_at(node), "ends = 'last', and not all hear what is said here, though it may be the result")
         if policy.ends == "last" and any(way.judge is not None and way.to == END for way in node.exits):
@@ -500,6 +500,23 @@ def _ends_surely(node: Node) -> bool:
     )
 
 
+def _how_to_end(node: Node) -> str:
+    """Say what would bring the turns of a node to an end; who has written a way out without `when` believes that it does."""
+    bare = next((way.to for way in node.exits if way.is_bare), None)
+    if bare is None or all(way.is_bare for way in node.exits):
+        return "give it `max`"
+    if node.turns.mode == "together":
+        return f"the exit to {bare} is taken only behind `max`; give it `when = {{ rounds = 1 }}`"
+    return f"the exit to {bare} is taken only behind `max`; give the node `max`, or that exit `when = {{ rounds = 1 }}`"
+
+
+def _asks_twice(node: Node) -> bool:
+    """Whether some may be asked anew once all have spoken side by side: as many as `max` lacks, if fewer are present."""
+    if node.turns.mode != "together" or node.max in (None, 1):
+        return False
+    return not any(way.by == "rule" and way.when and (way.when.rounds or way.when.turns) for way in node.exits)
+
+
 def _is_ended_by(node: Node) -> str | None:
     """Say who alone ends a node, if its members choose to."""
     if any(way.by == "speaker" for way in node.exits):
@@ -532,6 +549,9 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
             yield PolicyFinding("warning", _at(node), what)
         if not _ends_surely(node):
             yield PolicyFinding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
+        if _asks_twice(node):
+            why = "`max` counts what each says, so that some speak twice when fewer are present"
+            yield PolicyFinding("warning", _at(node), f"{why}: let an exit wait for `rounds`")
     if loop := _unbounded_loop(policy):
         yield PolicyFinding("warning", f"nodes {listed(loop)}", "a loop bounded by max_turns only; give one of them `visits`")
 

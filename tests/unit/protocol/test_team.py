@@ -82,6 +82,14 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         (HEAD + X + 'then = "x"', "node x: no way leads from it to the end"),
         (HEAD + X + 'exits = [ { to = "end", when = { visits = 2 } } ]', "node x: may never end: give it `max`"),
         (HEAD + X + 'turns = "nominate"', "node x: may never end: give it `max`"),
+        (
+            HEAD + X + 'exits = [ { to = "x", when = { left = "a", at_most = 1 } }, { to = "end" } ]',
+            "node x: may never end: the exit to end is taken only behind `max`; give the node `max`, or that exit `when = { rounds",
+        ),
+        (
+            HEAD + X + 'turns = "together"\nexits = [ { to = "x", when = { left = "a", at_most = 1 } }, { to = "end" } ]',
+            "node x: may never end: the exit to end is taken only behind `max`; give it `when = { rounds = 1 }`",
+        ),
         (HEAD + X + 'turns = { mode = "hub", by = "a" }', "node x: may never end: give it `max`"),
         (HEAD + X + 'turns = "hub"\nmax = 4', "node x: turns = 'hub' needs `by`, the role that speaks after everybody else"),
         (HEAD + X + 'turns = "follow"\nmax = 4', "node x: turns = 'follow' needs `follow`, which role speaks after which"),
@@ -256,6 +264,10 @@ def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None
         (
             HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
             "node x: only its speakers end it, besides max_turns",
+        ),
+        (
+            HEAD + X + 'turns = "together"\nmax = 4',
+            "node x: `max` counts what each says, so that some speak twice when fewer are present: let an exit wait for `rounds`",
         ),
         (
             HEAD + X + 'max = 2\nexits = [ { to = "end", by = "b" }, { to = "y" } ]\n' + Y + 'then = "x"',
