@@ -119,7 +119,7 @@ def _open(event: Event) -> GroupState:
 
 
 def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
-    if isinstance(event, Said | MemberJoined) and policy is not None and hides(policy, state):
+    if policy is not None and hides(policy, state) and isinstance(event, Said | MemberJoined):
         check_floor(policy, state, event.message.header.sender if isinstance(event, Said) else event.by)
     row, cell = _find(state, event)
     has_floor = row.sender is Sender.FLOOR_HOLDER

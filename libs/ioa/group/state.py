@@ -768,7 +768,7 @@ class GroupState(Model):
 
     def number_of(self, agent_id: AgentId) -> int:
         """Return the place of a member in the order of joining."""
-        return next(number for number, member in enumerate(self.members) if member.agent_id == agent_id)
+        return [member.agent_id for member in self.members].index(agent_id)
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members whose lease stands and who are not removed, in the order they joined."""
@@ -786,7 +786,10 @@ class GroupState(Model):
 
     def patience_of(self, agent_id: AgentId) -> timedelta | None:
         """How long a member is waited for at a time; None if its card does not say."""
-        return next((member.patience for member in self.members if member.agent_id == agent_id), None)
+        for member in self.members:
+            if member.agent_id == agent_id:
+                return member.patience
+        return None
 
     def lease_of(self, assignee: AgentId) -> timedelta:
         """How long a member may work on a task without a report."""

@@ -446,6 +446,12 @@ class Policy(PolicyPart):
         return MappingProxyType({role.name: number for number, role in enumerate(self.roles)})
 
     @cached_property
+    def speaking(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the numbers of the roles that speak in it, in its order."""
+        numbers = self.role_numbers
+        return tuple([tuple([numbers[name] for name in node.roles]) for node in self.nodes])
+
+    @cached_property
     def counts_totals(self) -> bool:
         """Whether anything depends on how many turns a member has had in the whole group."""
         return any(role.at_most is not None for role in self.roles)
@@ -557,6 +563,8 @@ class Policy(PolicyPart):
         """
         of_role = self._hearing[node]
         found = [of_role[role] for role in held if role in of_role] or list(of_role.values())
+        if len(found) == 1:
+            return found[0]
         return None if None in found else frozenset[int]().union(*filter(None, found))
 
     @cached_property

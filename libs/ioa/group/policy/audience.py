@@ -7,7 +7,7 @@ in the group, and who was removed.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ioa.group import forms
 from ioa.group.events import (
@@ -22,7 +22,7 @@ from ioa.group.events import (
     Unheard,
 )
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.hearing import heard_beside, hears, hears_all, hides, is_scoped, known_roles, sitting_apart
+from ioa.group.policy.hearing import as_known, hearing, hears, hears_all, hides, is_scoped, sitting_apart
 from ioa.group.policy.offer import offer_in
 from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -68,7 +68,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
             return _besides(policy, state, by)
         case QuestionAnswered() if isinstance(state.stage, Awaiting):
             asker = state.members[state.number_of(state.stage.asker)]
-            return tuple([one.agent_id for one in state.members if heard_beside(policy, state, one, asker)])
+            return tuple([one.agent_id for one in hearing(policy, state, asker, state.members)])
         case _:
             return state.hearing
 
@@ -121,7 +121,7 @@ def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
     Raises:
         IllegalEventError: It hears nothing.
     """
-    if state.is_member(agent_id) and isinstance(seen_by(policy, state, agent_id).stage, Elsewhere):
+    if state.is_member(agent_id) and not _sees_stage(policy, state, state.members[state.number_of(agent_id)]):
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
 
 
@@ -160,7 +160,7 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
         return _unanswered(state) if apart else state
-    members = tuple([_as_known(policy, one, me) for one in state.members])
+    members = tuple([as_known(policy, one, me) for one in state.members])
     shown: dict[str, object] = {
         "members": members,
         "monologue": None,
@@ -172,9 +172,7 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     stage, course = state.stage, state.course
     if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
         return state.model_copy(update={**shown, "course": None})
-    by_id = {one.agent_id: one for one in state.members}
-    speaking = (stage.asker,) if isinstance(stage, Awaiting) else state.floor
-    visible = [one for one in speaking if one == agent_id or _sees_floor(policy, state, course, me, by_id[one])]
+    visible = _visible(policy, state, course, me)
     if not visible:
         hidden = Elsewhere(until=state.next_deadline() or state.limits.deadline)
         return state.model_copy(update={**shown, "course": None, "turn": 0, "stage": hidden})
@@ -220,15 +218,10 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
         return _besides(policy, state, sender, *hinted)
     if is_draft(policy, state, speaker):
         return _reviewing(policy, state, course, speaker)
-    only = payload.to if isinstance(payload, Discussion) else ()
-    return tuple(
-        [
-            one.agent_id
-            for one in state.members
-            if heard_beside(policy, state, one, speaker)
-            and (not only or one.agent_id in only or one is speaker or hears_all(policy, one))
-        ]
-    )
+    told = hearing(policy, state, speaker, state.members)
+    if only := payload.to if isinstance(payload, Discussion) else ():
+        told = [one for one in told if one.agent_id in only or one is speaker or hears_all(policy, one)]
+    return tuple([one.agent_id for one in told])
 
 
 def _reviewing(policy: Policy, state: GroupState, course: Course, author: Member | None = None) -> tuple[AgentId, ...]:
@@ -257,9 +250,19 @@ def _duty(state: GroupState, agent_id: AgentId) -> int:
     return state.turn if agent_id in state.floor else 0
 
 
-def _as_known(policy: Policy, member: Member, to: Member) -> Member:
-    roles = known_roles(policy, member, to)
-    return member if roles is member.roles else member.model_copy(update={"roles": roles})
+def _sees_stage(policy: Policy, state: GroupState, me: Member) -> bool:
+    """Whether a member sees where the group is: `seen_by` shows it something else than `Elsewhere`."""
+    stage, course = state.stage, state.course
+    if isinstance(stage, Concluding | Ended | Elsewhere) or course is None or not course.policy:
+        return not isinstance(stage, Elsewhere)
+    return hears_all(policy, me) or bool(_visible(policy, state, course, me))
+
+
+def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> Sequence[AgentId]:
+    """Return those of who is to speak, or has asked out of the group, that a member sees."""
+    speaking = (state.stage.asker,) if isinstance(state.stage, Awaiting) else state.floor
+    own = me.agent_id
+    return [one for one in speaking if one == own or _sees_floor(policy, state, course, me, state.members[state.number_of(one)])]
 
 
 def _sees_floor(policy: Policy, state: GroupState, course: Course, member: Member, speaker: Member) -> bool:

@@ -14,8 +14,9 @@ class Scene(NamedTuple):
     """A node as a group stands in it. Members are told by their numbers, in the order of joining.
 
     Attributes:
-        cast: The holders of the node's roles, in the order of the roles, then of joining, without removed ones.
-        present: Those of them that live and have a turn left.
+        places: The holders of the node's roles, in the order of the roles, then of joining; who was removed has its place.
+        cast: Those of them that are not removed.
+        present: Those of these that live and have a turn left.
     """
 
     policy: Policy
@@ -23,6 +24,7 @@ class Scene(NamedTuple):
     course: Course
     comm_id: CommId
     members: Sequence[Member]
+    places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
 
@@ -36,14 +38,16 @@ class Scene(NamedTuple):
         return tuple([one for one in self.present if one != than])
 
     def following(self, last: int) -> Sequence[int]:
-        """Return the places of all holders of the node's roles, from the one after a member on; who was removed had one too."""
-        places = _places([self.policy.role_numbers[name] for name in self.node.roles], self.members)
+        """Return the holders of the node's roles, from the one after a member on; who was removed had a place too."""
+        places = self.places
         at = places.index(last) + 1 if last in places else 0
         return [*places[at:], *places[:at]]
 
     def after(self, state: GroupState, course: Course) -> Scene:
         """See the same node after a turn, which may have been somebody's last one."""
-        return scene_of(self.policy, state, course) if self.policy.counts_totals else self._replace(course=course)
+        if self.policy.counts_totals:
+            return scene_of(self.policy, state, course)
+        return Scene(self.policy, self.node, course, self.comm_id, self.members, self.places, self.cast, self.present)
 
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
@@ -52,18 +56,16 @@ class Scene(NamedTuple):
 
 def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
-    node, members = policy.nodes[course.node], state.members
-    roles = [policy.role_numbers[name] for name in node.roles]
-    cast = tuple([number for number in _places(roles, members) if not members[number].removed])
+    members, roles = state.members, policy.speaking[course.node]
+    held = [member.roles for member in members]
+    places = [number for role in roles for number, roles_held in enumerate(held) if role in roles_held]
+    if len(places) > 1:
+        places = list(dict.fromkeys(places))
+    cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, node, course, state.comm_id, members, cast, present)
-
-
-def _places(roles: Sequence[int], members: Sequence[Member]) -> Sequence[int]:
-    """Return the holders of roles in their order, with removed ones."""
-    return list(dict.fromkeys(number for role in roles for number, member in enumerate(members) if role in member.roles))
+    return Scene(policy, policy.nodes[course.node], course, state.comm_id, members, places, cast, present)
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:

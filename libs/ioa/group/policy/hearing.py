@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from ioa.group.state import Course, Gathering, GroupState, Member
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
@@ -31,18 +33,30 @@ def hears(policy: Policy, course: Course, member: Member, speaker: Member) -> bo
     return roles is None or not roles.isdisjoint(member.roles) or hears_all(policy, member)
 
 
-def heard_beside(policy: Policy, state: GroupState, member: Member, speaker: Member) -> bool:
-    """Whether a member hears what another one says in the present stage: of others in the node perhaps never what is gathered."""
+def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[Member]) -> Sequence[Member]:
+    """Return those of some members who hear what one says in the present stage; who is removed hears nothing.
+
+    What several say side by side the others in the node perhaps never hear.
+    """
     course, stage = state.course, state.stage
     assert course is not None
-    if not hears(policy, course, member, speaker):
-        return False
-    node = policy.nodes[course.node]
-    if not isinstance(stage, Gathering) or node.turns.peers != "never" or member.agent_id == speaker.agent_id:
-        return True
-    asked_by = None if stage.votes is None else stage.votes.by
-    plays = any(policy.role_numbers[name] in member.roles for name in node.roles)
-    return not plays or member.agent_id == asked_by or hears_all(policy, member)
+    roles, hearing_all = policy.hearers(course.node, speaker.roles), policy.hearing_all
+    found = [
+        one
+        for one in among
+        if not one.removed
+        and (
+            roles is None
+            or one.agent_id == speaker.agent_id
+            or not roles.isdisjoint(one.roles)
+            or not hearing_all.isdisjoint(one.roles)
+        )
+    ]
+    if not isinstance(stage, Gathering) or policy.nodes[course.node].turns.peers != "never":
+        return found
+    also = (speaker.agent_id, None if stage.votes is None else stage.votes.by)
+    apart = frozenset(policy.speaking[course.node])
+    return [one for one in found if one.agent_id in also or apart.isdisjoint(one.roles) or not hearing_all.isdisjoint(one.roles)]
 
 
 def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:
@@ -65,5 +79,11 @@ def addressees(policy: Policy, state: GroupState, agent_id: AgentId) -> tuple[Ag
     if not hides(policy, state):
         return ()
     me = state.members[state.number_of(agent_id)]
-    known = [one.model_copy(update={"roles": known_roles(policy, one, me)}) for one in state.members if one.agent_id != agent_id]
-    return tuple([one.agent_id for one in known if heard_beside(policy, state, one, me)])
+    others = [as_known(policy, one, me) for one in state.members if one is not me]
+    return tuple([one.agent_id for one in hearing(policy, state, me, others)])
+
+
+def as_known(policy: Policy, member: Member, to: Member) -> Member:
+    """Return a member with the roles that another one knows of it."""
+    roles = known_roles(policy, member, to)
+    return member if roles is member.roles else member.model_copy(update={"roles": roles})

@@ -241,4 +241,5 @@ def _ways(scene: Scene, speaker: int) -> tuple[str, ...]:
     turns = scene.node.turns
     if turns.mode == "hub" and turns.by is not None and scene.holders(turns.by)[:1] != (speaker,):
         return ()
-    return tuple([way.to for way in offered_ways(scene, [way for way in scene.node.exits if way.by == "speaker"])])
+    ways = [way for way in scene.node.exits if way.by == "speaker"]
+    return tuple([way.to for way in offered_ways(scene, ways)]) if ways else ()

@@ -77,7 +77,8 @@ def _hub(scene: Scene) -> tuple[int, ...]:
 def _in_order(scene: Scene, _named: int | None) -> int:
     """Return who is next in the cast after the last speaker; the last speaker itself if nobody else is present."""
     assert scene.course.last is not None
-    return next(number for number in scene.following(scene.course.last) if number in scene.present)
+    present = scene.present
+    return next(filter(present.__contains__, scene.following(scene.course.last)))
 
 
 def _nominated(scene: Scene, named: int | None) -> int:
