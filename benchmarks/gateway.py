@@ -184,7 +184,6 @@ async def benchmark(followers: int, messages: int, kills: int, streams: int, see
             await stack.enter_async_context(
                 beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False))
             )
-            await members.register(ADA, BOB)
             keys = await stack.enter_async_context(open_connection(NatsSettings(plane.url or "", "benchmark")))
             for number in range(max(followers, 2 * streams) // STREAMS + 1):
                 await NatsApiKeys(keys).put(key(f"k{number}"))
@@ -197,6 +196,7 @@ async def benchmark(followers: int, messages: int, kills: int, streams: int, see
 
 async def _open(plane: Plane, members: Members, goal: str) -> CommId:
     goal_id = GoalId(goal)
+    await members.register(ADA, BOB)  # nobody renews their leases
     await plane.client.launch(order(goal_id, max_turns=_TURNS, repetition="off"))
     await eventually(lambda: members.is_known(goal_id))
     return (await members.launch(goal_id)).state.comm_id
