@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check frameworks browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test cov test-torch test-model chaos outages age trespass chart-check fault-check package-check frameworks http-check browser-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -68,6 +68,9 @@ browser-check: $(VENV)/.browser  ## Look at the web page in the Chromium of this
 
 frameworks: $(VENV)/.dev  ## Adopt agents of real frameworks, each installed into an environment of its own; ARGS="langgraph autogen" of these.
 	$(BIN)/python -m tests.frameworks $(ARGS)
+
+http-check: $(VENV)/.dev  ## Throw examples at every route of a gateway, made of its description; none may end in a 5xx. ARGS="--examples 200 --seed 7".
+	$(BIN)/python -m tests.http_examples $(ARGS)
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s

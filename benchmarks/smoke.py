@@ -25,7 +25,7 @@ SMALLEST: dict[str, str] = {
     "files": "--megabytes 2 --at-once 2",
     "floods": "--seconds 0.1 --only registry.renew.mallory.",
     "freshness": "--agents 5 --rate 20 --held 20",
-    "gateway": "--followers 5 --messages 4 --kills 1",
+    "gateway": "--followers 5 --messages 4 --kills 1 --streams 5",
     "idle": "--groups 5 --seconds 1",
     "outages": "'worker killed 2.5' --goals 1",
     "outcomes": "--agents 2 --tasks 26",

@@ -44,7 +44,6 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
     a2a = Entrance(reach, "A2A", "ioa_gateway.a2a.application", "a2a")
     routes += [Mount("/a2a", a2a), Route("/.well-known/agent-card.json", a2a)]
     routes.append(Route("/mcp", Entrance(reach, "MCP", "ioa_gateway.mcp.application", "mcp"), methods=["POST"]))
-    routes += page_routes()
     return guard(Starlette(routes=routes, exception_handlers={HTTPException: _refused}))
 
 

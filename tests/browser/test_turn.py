@@ -106,12 +106,18 @@ async def test_an_answer_lands_once_however_often_it_is_sent(looking: Looking, s
     assert [one for one in looking.complaints if "net::ERR" not in one] == []
 
 
-async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane, url: str) -> None:
+async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane, url: str, door: Door) -> None:
     """Who launched a goal is asked first in the list and in the room, sees what stands if nothing is said, and answers there."""
     goal_id = await stage.launched()
     room = await stage.opened(goal_id, WRITER)
     until = datetime.now(UTC) + timedelta(minutes=30)
     await stage.say(room, DESK, AskUser(text="In which language?", options=("English", "Danish"), default="English", until=until))
+    await door.keys.put(key("reads", "goals:read"))
+    other = await looking.signed_in(url, shown=written_key(KeyId("reads"), SECRET))
+    await other.goto(f"{url}/goals/{goal_id}")
+    await expect(other.locator(".floor-bar")).to_contain_text(
+        "analyst-desk waits for the user of the goal to answer; “English” stands"
+    )
     page = await looking.signed_in(url)
     await page.goto(url)
     mine = page.get_by_role("region", name="Waits for you")

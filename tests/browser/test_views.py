@@ -170,10 +170,16 @@ async def test_a_trace_shows_what_took_how_long(looking: Looking, stage: Stage, 
     """From a goal's room one comes to its spans, by day and by night, wide and narrow; parts are folded, and the end is seen."""
     goal_id = await stage.launched()
     room = await stage.talk(goal_id)
-    page = await looking.signed_in(url)
+    page, asked = await looking.signed_in(url), list[str]()
     await page.goto(f"{url}/goals/{goal_id}")
-    await page.get_by_role("link", name="trace").click()
+    page.on("request", lambda request: asked.append(request.url) if request.url.endswith("/trace") else None)
+    async with page.expect_request("**/events?*"):
+        await page.get_by_role("link", name="trace").click()
     await expect(page.get_by_role("row", name="sync task assignment").first).to_be_visible()
+    await page.clock.install()
+    await page.clock.run_for(120_000)
+    assert len(asked) == 1  # nothing has happened meanwhile, so that nothing is asked for
+    await page.clock.resume()
     await stage.finish(room)
     await expect(page.get_by_role("row", name="goal").first).to_be_visible()
     for size, scheme in LOOKS:

@@ -1,19 +1,36 @@
 """Handing traces to whatever understands OpenTelemetry's protocol over HTTP (OTLP), by OpenTelemetry's own exporter.
 
+Traces of goals are handed over whole; what agents trace while it goes on (`ioa.telemetry.live_spans`) goes out in batches.
 Where to, with which headers and how patiently, its own environment variables say (`OTEL_EXPORTER_OTLP_…`), as for any program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import structlog
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.protocol.trace import Span
+from ioa.protocol.trace import Attribute, Span, trace_id_of
+from ioa.telemetry.live_spans import LiveSpan, traced_by
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span as OtelSpan
+    from opentelemetry.trace import Tracer
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
+
+_SERVICE = {"service.name": "ioa"}
+_SAMPLED_FLAG = 1
+
+_log = structlog.get_logger(__name__)
 
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
@@ -47,7 +64,7 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
     def context(span_id: str) -> SpanContext:
         return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
 
-    resource = Resource.create({"service.name": "ioa"})
+    resource = Resource.create(_SERVICE)
     readable = [
         ReadableSpan(
             name=span.name,
@@ -73,3 +90,76 @@ def export_spans(trace_id: str, spans: Sequence[Span], endpoint: str | None = No
 
 def _nanoseconds(at: datetime) -> int:
     return (at - _EPOCH) // _MICROSECOND * 1_000
+
+
+@asynccontextmanager
+async def open_live_spans(environment: Mapping[str, str], endpoint: str | None = None) -> AsyncIterator[None]:
+    """Hand over what the block traces while it goes on, if the environment says where to. What nobody takes is dropped.
+
+    Args:
+        environment: Where `is_wanted` looks.
+        endpoint: Where to, such as http://127.0.0.1:4318/v1/traces. None: as the environment says.
+    """
+    if not is_wanted(environment):
+        yield
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ModuleNotFoundError as error:  # the endpoint may be there for an author's own spans
+        _log.warning("live_spans_off", error=str(MissingExtraError.of("What exports traces", "otel")), missing=error.name)
+        yield
+        return
+    provider = TracerProvider(resource=Resource.create(_SERVICE))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
+    try:
+        with traced_by(_Otel(provider.get_tracer("ioa"))):
+            yield
+    finally:
+        await asyncio.to_thread(provider.shutdown)  # which sends what is left
+
+
+@dataclass(frozen=True)
+class _Otel:
+    """`ioa.telemetry.live_spans.Tracing` by OpenTelemetry, whose current span libraries of others look at, too."""
+
+    tracer: Tracer
+
+    @contextmanager
+    def under(self, traceparent: str, span_id: str) -> Iterator[None]:
+        """Have the block be parts of a span that somebody else exports."""
+        from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
+
+        flags = TraceFlags(int(traceparent.split("-")[3], 16) & _SAMPLED_FLAG)
+        above = SpanContext(int(trace_id_of(traceparent), 16), int(span_id, 16), is_remote=True, trace_flags=flags)
+        with use_span(NonRecordingSpan(above), record_exception=False, set_status_on_exception=False):
+            yield
+
+    @contextmanager
+    def span(self, name: str, attributes: Mapping[str, Attribute]) -> Iterator[LiveSpan]:
+        """Measure the block."""
+        whole = self.tracer.start_as_current_span(
+            name, attributes=attributes, record_exception=False, set_status_on_exception=False
+        )
+        with whole as span:
+            live = _OtelSpan(span)
+            try:
+                yield live
+            except BaseException as error:
+                live.note({}, failure=type(error).__name__)
+                raise
+
+
+@dataclass(frozen=True)
+class _OtelSpan:
+    span: OtelSpan
+
+    def note(self, attributes: Mapping[str, Attribute], failure: str = "") -> None:
+        """Note what is known of it by now."""
+        from opentelemetry.trace import StatusCode
+
+        self.span.set_attributes(attributes)
+        if failure:
+            self.span.set_status(StatusCode.ERROR, failure)

@@ -30,8 +30,9 @@ from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId, GoalName, SessionId
 from ioa.protocol.team import TeamSpec
+from ioa.protocol.trace import span_id_of_goal
 from ioa.protocol.usage import Usage
-from ioa.telemetry import log_context
+from ioa.telemetry import live_spans, log_context
 
 MAX_FORMATIONS = 3
 """How many teams are formed for one goal when members were found but could not join."""
@@ -118,7 +119,8 @@ class Leader:
         try:
             async with asyncio.timeout(left) as until_deadline:
                 if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
-                    await self._open_group(goal, leadership)
+                    with live_spans.under(goal.traceparent, span_id_of_goal(goal.name)):
+                        await self._open_group(goal, leadership)
         except TimeoutError:
             if until_deadline.expired():
                 raise _too_late(goal) from None

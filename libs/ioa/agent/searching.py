@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.agent.under_way import UnderWay
+from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Need, Search, SearchResult
+from ioa.protocol.trace import AGENT_ID
+from ioa.telemetry import live_spans
 
 Searching = UnderWay[SearchResult]
 """A search that is under way."""
 SEARCH = "ctx.search(…)"
+
+
+async def found_by(network: AgentNetwork, search: Search) -> SearchResult:
+    """Ask discovery."""
+    with live_spans.span("search", {AGENT_ID: search.by or "", "ioa.needs": len(search.needs)}):
+        return await network.search(search)
 
 
 def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:

@@ -50,8 +50,9 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
-from ioa.telemetry import log_context
+from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import reach
 
 MAX_REFUSALS = 3
@@ -393,7 +394,7 @@ class GroupSession:
         Raises:
             IoaError: Nobody more can be invited; the brain is told why.
         """
-        while isinstance(said := await self._think(refusals), Invite):
+        while isinstance(said := await self._traced(refusals), Invite):
             if len(invited) == MAX_INVITES:
                 raise InvalidInputError(f"This turn has invited {MAX_INVITES}, which is the most: say something.")
             await self._invite(said, turn)
@@ -463,6 +464,12 @@ class GroupSession:
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state
         return state is not None and self.me in state.floor and state.turn == turn
+
+    async def _traced(self, refusals: tuple[str, ...]) -> Payload | Invite:
+        """Think; what is asked on the way is a part of the group's span."""
+        assert self._history.charter is not None
+        with live_spans.under(self._history.charter.traceparent, span_id_of_group(self._history.comm_id)):
+            return await self._think(refusals)
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload | Invite:
         reach("agent.thinking")

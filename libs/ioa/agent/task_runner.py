@@ -26,7 +26,7 @@ from ioa.agent.inquiring import ASK, Inquire, Inquirer, Inquiring, Inquiry
 from ioa.agent.lease import TaskLease
 from ioa.agent.listening import ModelCalled, TaskEvent, TaskStarted
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
-from ioa.agent.searching import SEARCH, Searching, search_for_others
+from ioa.agent.searching import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
@@ -42,7 +42,8 @@ from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
 from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.search import Need
-from ioa.telemetry import log_context
+from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
+from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import reach
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
@@ -79,7 +80,9 @@ class TaskRunner:
         log_context.bind_also(task_id=task.task_id)
         result = await until_answered(lambda: self.ports.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
-            result = await self._do_under_lease(history, task, spec, files)
+            assert history.charter is not None
+            with live_spans.under(history.charter.traceparent, span_id_of_task(history.comm_id, task.task_id)):
+                result = await self._do_under_lease(history, task, spec, files)
         answer = await self.outbox.say(history, result, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Accepted):
             return answer
@@ -245,7 +248,7 @@ class TaskRunner:
 
         def seek(needs: Sequence[str | Need], budget: int | None) -> Searching:
             search = search_for_others(needs, me=self.card.agent_id, purpose=task_id, budget=budget)
-            return Searching.start(self.ports.network.search(search), loop, SEARCH)
+            return Searching.start(found_by(self.ports.network, search), loop, SEARCH)
 
         return seek
 
@@ -324,8 +327,15 @@ class TaskRunner:
             How it ended, what it said, and whether it declined the task.
         """
         timeout = self.agent.timeout or self.timeout
+        about: dict[str, Attribute] = {
+            OPERATION: INVOKE_AGENT,
+            AGENT_ID: self.card.agent_id,
+            "ioa.task_id": running.task_id,
+            "ioa.attempt": running.attempt,
+        }
         try:
-            answer = await slot.call(self.agent.function, self.agent.arguments(words, running), timeout)
+            with live_spans.span(f"{INVOKE_AGENT} {self.card.agent_id}", about):
+                answer = await slot.call(self.agent.function, self.agent.arguments(words, running), timeout)
         except IoaError as error:
             return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
         except BaseException as error:

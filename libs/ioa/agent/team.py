@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ioa.agent.searching import found_by
 from ioa.errors import ForbiddenError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
@@ -32,7 +33,7 @@ class BoundedTeamTools:
         if self._searches >= MAX_SEARCHES:
             raise ForbiddenError(f"The {MAX_SEARCHES} searches of this mission are spent.", hint="Launch with what was found.")
         self._searches += 1
-        return await self._network.search(Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
+        return await found_by(self._network, Search(needs=tuple(needs), by=self._me, purpose=self._purpose))
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody the agent has worked with."""

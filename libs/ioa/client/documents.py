@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, PlainSerializer, WithJsonSchema, computed_field
 
@@ -131,10 +131,16 @@ class EndDocument(Model):
 
 
 class AskedDocument(Model):
-    """A question that waits for an answer: of who has the floor, or of a task; `default` stands at `until`."""
+    """A question that waits for an answer: of who has the floor, or of a task; `default` stands at `until`.
+
+    Attributes:
+        to: Who answers what the floor holder asks: the user of the goal, or who gave out the task that a nested team serves. None
+            of a question of a task, which either of them may answer.
+    """
 
     task_id: TaskId | None
     asker: AgentId
+    to: Literal["user", "assigner"] | None
     text: str
     options: tuple[str, ...]
     default: str
@@ -144,7 +150,7 @@ class AskedDocument(Model):
     def of(cls, question: Question, asker: AgentId, task_id: TaskId | None) -> Self:
         """Describe a question."""
         asked = {name: getattr(question, name) for name in ("text", "options", "default", "until")}
-        return cls(task_id=task_id, asker=asker, **asked)
+        return cls(task_id=task_id, asker=asker, to=question.of if isinstance(question, Awaiting) else None, **asked)
 
 
 class EntryDocument(Model):

@@ -19,8 +19,20 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalName, MessageId, TaskId
 from ioa.protocol.messages import TASK_REPORTS, AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import READ, TAKEN, ModelCalls
-from ioa.protocol.trace import Attribute, Span, parent_of_goal, span_id_of, span_id_of_goal, trace_id_of
-from ioa.protocol.usage import Usage
+from ioa.protocol.trace import (
+    AGENT_ID,
+    CHAT,
+    OPERATION,
+    Attribute,
+    Span,
+    parent_of_goal,
+    span_id_of,
+    span_id_of_goal,
+    span_id_of_group,
+    span_id_of_task,
+    trace_id_of,
+    usage_attributes,
+)
 
 
 @dataclass
@@ -51,12 +63,16 @@ async def spans_of(groups: GroupClient, comm_id: CommId, made: GoalTrace) -> Asy
 class GoalTrace:
     """Makes spans of the entries of a goal's group and its nested teams, which come in the order of their sequence.
 
+    Args:
+        with_live: Whether calls of models are told that agents have exported themselves while they went on.
+
     Attributes:
         trace_id: 32 hexadecimal digits; empty before the first entry.
         is_sampled: Whether whoever launched the goal wants its trace to be kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_live: bool = True) -> None:
+        self._with_live = with_live
         self.trace_id = ""
         self.is_sampled = True
         self._groups: dict[CommId, _Group] = {}
@@ -75,11 +91,11 @@ class GoalTrace:
         if isinstance(event, Said) and not isinstance(event.message.payload, TASK_REPORTS):
             turn = self._turn(group, event, stored.seq)
             yield turn
-            yield from _calls(event.message.header.message_id, event.message.header.calls, turn)
+            yield from self._calls(event.message.header.message_id, event.message.header.calls, turn)
         for task in self._closed_tasks(group, state, event.at):
             yield task
             if isinstance(event, Said) and isinstance(event.message.payload, InformTaskResult):
-                yield from _calls(event.message.header.message_id, event.message.payload.calls, task)
+                yield from self._calls(event.message.header.message_id, event.message.payload.calls, task)
         if state.turn != group.turn:
             group.turn, group.granted = state.turn, event.at
         if isinstance(state.stage, Ended):
@@ -91,15 +107,15 @@ class GoalTrace:
         if not self.trace_id:
             self.trace_id = trace_id_of(charter.traceparent)
             self.is_sampled = not charter.traceparent.endswith("-00")
-        above = span_id_of_goal(name) if parent is None else span_id_of(f"task/{parent.comm_id}/{parent.task_id}")
-        self._groups[charter.comm_id] = _Group(charter, span_id_of(f"group/{charter.comm_id}"), above, event.at)
+        above = span_id_of_goal(name) if parent is None else span_id_of_task(parent.comm_id, parent.task_id)
+        self._groups[charter.comm_id] = _Group(charter, span_id_of_group(charter.comm_id), above, event.at)
 
     def _turn(self, group: _Group, event: Said, seq: int) -> Span:
         header, payload = event.message.header, event.message.payload
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             group.tasks.update({spec.task_id: (spec, event.at) for spec in payload.tasks})
-        who: dict[str, Attribute] = {"gen_ai.agent.id": header.sender}
-        attributes = who | _ours(turn=header.turn, message_type=payload.type, seq=seq) | _usage(header.usage)
+        who: dict[str, Attribute] = {AGENT_ID: header.sender}
+        attributes = who | _ours(turn=header.turn, message_type=payload.type, seq=seq) | usage_attributes(header.usage)
         start = min(group.granted or event.at, event.at)
         return Span(f"turn {payload.type}", span_id_of(header.message_id), group.span_id, start, event.at, attributes)
 
@@ -108,16 +124,29 @@ class GoalTrace:
         for task_id, task in closed.items():  # each is in the state of the entry that has closed it
             spec, began = group.tasks.pop(task_id)
             failure = "" if task.outcome is TaskOutcome.DONE else task.outcome.value  # why it failed was said by somebody
-            who: dict[str, Attribute] = {"gen_ai.agent.id": spec.assignee}
+            who: dict[str, Attribute] = {AGENT_ID: spec.assignee}
             attributes = who | _ours(task_id=task_id, task_outcome=task.outcome.value)
-            span_id = span_id_of(f"task/{group.charter.comm_id}/{task_id}")
+            span_id = span_id_of_task(group.charter.comm_id, task_id)
             yield Span("task", span_id, group.span_id, began, at, attributes, failure)
+
+    def _calls(self, message_id: MessageId, calls: ModelCalls, whole: Span) -> Iterable[Span]:
+        """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end."""
+        at = whole.end - sum((timedelta(milliseconds=call.milliseconds) for call in calls), timedelta(0))
+        for number, call in enumerate(calls):
+            start, at = at, at + timedelta(milliseconds=call.milliseconds)
+            if call.live and not self._with_live:
+                continue
+            what: dict[str, Attribute] = {OPERATION: CHAT}
+            attributes = what | _ours(call_purpose=call.purpose, call_came_to=call.came_to) | usage_attributes(call.usage)
+            failure = "" if call.came_to in (TAKEN, READ) else call.came_to
+            span_id = span_id_of(f"{message_id}/{number}")
+            yield Span(CHAT, span_id, whole.span_id, max(start, whole.start), max(at, whole.start), attributes, failure)
 
     def _ended(self, group: _Group, end: Ended, state: GroupState) -> Iterable[Span]:
         charter = group.charter
         failure = "" if end.reason is Reason.CONCLUDED else end.reason.value
         about = _ours(goal_id=charter.goal_id, comm_id=charter.comm_id, reason=end.reason.value)
-        size = _ours(members=len(charter.team_members)) | _usage(state.spent)
+        size = _ours(members=len(charter.team_members)) | usage_attributes(state.spent)
         yield Span("group", group.span_id, group.parent_id, group.began, end.ended_at, about | size, failure)
         if charter.parent is None:
             name = _name_of(charter)
@@ -125,26 +154,8 @@ class GoalTrace:
             yield Span("goal", span_id_of_goal(name), above, group.began, end.ended_at, about | _labels(charter), failure)
 
 
-def _calls(message_id: MessageId, calls: ModelCalls, whole: Span) -> Iterable[Span]:
-    """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end."""
-    at = whole.end - sum((timedelta(milliseconds=call.milliseconds) for call in calls), timedelta(0))
-    for number, call in enumerate(calls):
-        start, at = at, at + timedelta(milliseconds=call.milliseconds)
-        what: dict[str, Attribute] = {"gen_ai.operation.name": "chat"}
-        attributes = what | _ours(call_purpose=call.purpose, call_came_to=call.came_to) | _usage(call.usage)
-        failure = "" if call.came_to in (TAKEN, READ) else call.came_to
-        span_id = span_id_of(f"{message_id}/{number}")
-        yield Span("chat", span_id, whole.span_id, max(start, whole.start), max(at, whole.start), attributes, failure)
-
-
 def _name_of(charter: Charter) -> GoalName:
     return GoalName(charter.user or LOCAL, charter.goal_id)
-
-
-def _usage(usage: Usage | None) -> dict[str, Attribute]:
-    if usage is None or not (usage.tokens_in or usage.tokens_out):
-        return {}
-    return {"gen_ai.usage.input_tokens": usage.tokens_in, "gen_ai.usage.output_tokens": usage.tokens_out}
 
 
 def _ours(**known: Attribute) -> dict[str, Attribute]:

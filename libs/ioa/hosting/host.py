@@ -20,6 +20,7 @@ import structlog
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -107,6 +108,7 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
     hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
     names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(open_live_spans(environment))
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
         minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
         minded = list(zip(hosted, minds, strict=True))

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.otlp import open_live_spans
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
@@ -52,6 +53,7 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
     stop = StopSignal()
     async with AsyncExitStack() as stack:
         stack.enter_context(handed_to_logging())
+        await stack.enter_async_context(open_live_spans(environment))
         hosted = list(await asyncio.to_thread(in_sandbox, hosted, settings))
         client = await stack.enter_async_context(open_connection(settings.nats(",".join(one.agent_id for one in hosted))))
         minds = await stack.enter_async_context(open_minds(agents, environment))

@@ -31,6 +31,7 @@ class ModelCall(Model):
             `refused` by the model's server.
         about: Of what is not legal, the kind that was tried; of what was rejected, the code.
         milliseconds: How long it took, with all that was waited for.
+        live: Its agent has exported spans of it while it went on.
     """
 
     purpose: Annotated[str, Field(max_length=32)]
@@ -38,6 +39,7 @@ class ModelCall(Model):
     about: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
     milliseconds: Count = 0
     usage: Usage = NOTHING
+    live: Annotated[bool, Field(exclude_if=operator.not_)] = False
 
 
 ModelCalls = Annotated[tuple[ModelCall, ...], Field(max_length=MAX_CALLS, exclude_if=operator.not_)]

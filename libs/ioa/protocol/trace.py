@@ -12,9 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ioa.protocol.ids import GoalName, MessageId
+from ioa.protocol.ids import CommId, GoalName, MessageId, TaskId
+from ioa.protocol.usage import Usage
 
 Attribute = str | int | float
+
+# OpenTelemetry's names for what models and agents do, which are still in development there: here and nowhere else.
+AGENT_ID, OPERATION = "gen_ai.agent.id", "gen_ai.operation.name"
+INPUT_TOKENS, OUTPUT_TOKENS = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
+CHAT, INVOKE_AGENT = "chat", "invoke_agent"
 
 
 @dataclass(frozen=True)
@@ -61,10 +67,7 @@ def parent_of_goal(goal: GoalName, traceparent: str) -> str:
 
 
 def span_id_of(name: str) -> str:
-    """Name a span by what it is of: a message by its id, a group by `group/<comm_id>`, a task by `task/<comm_id>/<task_id>`.
-
-    The nth call of a model for a message goes by `<message_id>/<n>`.
-    """
+    """Name a span by what it is of: a message by its id, and the nth call of a model for it by `<message_id>/<n>`."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
@@ -74,6 +77,23 @@ def span_of_message(traceparent: str, message_id: MessageId) -> str:
     if not trace_id:
         return ""
     return f"{_VERSION}-{trace_id}-{span_id_of(message_id)}-{traceparent.split('-')[3]}"
+
+
+def span_id_of_group(comm_id: CommId) -> str:
+    """Name the span of a group."""
+    return span_id_of(f"group/{comm_id}")
+
+
+def span_id_of_task(comm_id: CommId, task_id: TaskId) -> str:
+    """Name the span of a task of a group."""
+    return span_id_of(f"task/{comm_id}/{task_id}")
+
+
+def usage_attributes(usage: Usage | None) -> dict[str, Attribute]:
+    """Tell what models have used; nothing if nothing was counted."""
+    if usage is None or not (usage.tokens_in or usage.tokens_out):
+        return {}
+    return {INPUT_TOKENS: usage.tokens_in, OUTPUT_TOKENS: usage.tokens_out}
 
 
 def trace_id_of(traceparent: str) -> str:

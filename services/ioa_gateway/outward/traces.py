@@ -49,7 +49,7 @@ class TraceExport:
     async def export(self, result: GoalResult) -> None:
         """Export the trace of a goal that has ended, unless whoever launched it wants none; one that nobody takes is logged."""
         try:
-            made = GoalTrace()
+            made = GoalTrace(with_live=False)
             spans = [span async for page in spans_of(self._groups, result.comm_id, made) for span in page]
             if spans and made.is_sampled:
                 await asyncio.to_thread(self._hand_over, made.trace_id, spans)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nkey_seeds import Key, create_seed
 from ioa.client.seat import Seat
 from ioa.client.watching import watch
 from ioa.errors import ForbiddenError
 from ioa.group.events import Said
+from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Conclusion, Discussion, Pass
-from ioa_gateway.seats import Seats
+from ioa_gateway.seats import Seats, networks_of, open_seats
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key, open_gateway
 from tests.integration.gateway.test_keys import bearer
+from tests.rig.deadline import eventually
 
 WORDS = "Yes:\n\n  three — “at most” \u200b\t"
 """What a person may well write, and no part of which is anybody's to take away."""
@@ -115,3 +123,24 @@ async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, doo
     two = {"Authorization": BEARER["Authorization"].replace("web", "two")}
     answers = [await http.get(path, headers=two) for path in ("/seats", "/seats/anna", "/seats/bob")]
     assert [one.status_code for one in answers] == [200, 200, 403]
+
+
+async def test_a_seat_whose_connection_is_closed_is_opened_anew(nats_url: str, tmp_path: Path) -> None:
+    """What is closed for good answers nobody: the seat is let go of, and who asks next has one that works."""
+    seed, opened = tmp_path / "human-anna" / "human-anna", list[Any]()
+    seed.parent.mkdir()
+    seed.write_bytes(Key(create_seed()).written())
+    connection: Any = None
+    own = networks_of(connection, NatsSettings(nats_url, "test"), tmp_path, is_asked=True)
+
+    @asynccontextmanager
+    async def recorded(me: AgentId) -> AsyncIterator[AgentNetwork]:
+        async with own(me) as network:
+            opened.append(network)
+            yield network
+
+    async with open_seats(recorded) as seats:
+        await seats.of("anna")
+        assert (await seats.of("anna"), len(opened))[1] == 1
+        await opened[0]._client.close()
+        await eventually(lambda: seats.of("anna"), lambda _seat: len(opened) == 2)

@@ -186,6 +186,7 @@ class _LastingClient(Client):
     def __init__(self, seed: str | None) -> None:
         super().__init__()
         self._given_seed = seed
+        self.closed = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
 
     async def _process_err(self, err_msg: str) -> None:
@@ -207,6 +208,12 @@ class _LastingClient(Client):
         return super()._connect_command()
 
 
+async def until_closed(client: Client) -> None:
+    """Wait until a connection of `open_connection` is closed for good, by whatever closed it."""
+    assert isinstance(client, _LastingClient), "no other client tells"
+    await client.closed.wait()
+
+
 def may_not_publish(client: Client, subject: str) -> bool:
     """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
     return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
@@ -221,6 +228,9 @@ async def _attempt(settings: NatsSettings) -> Client:
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         _log.info("nats_reconnected", url=settings.url)
         announce_renewal(client)
+
+    async def closed() -> None:
+        client.closed.set()
 
     async def disconnected() -> None:
         if not client.is_closed:
@@ -259,6 +269,7 @@ async def _attempt(settings: NatsSettings) -> Client:
             pending_size=_PENDING_BYTES,
             reconnected_cb=reconnected,
             disconnected_cb=disconnected,
+            closed_cb=closed,
             error_cb=failed,
         )
     )

@@ -15,6 +15,8 @@ from ioa.errors import ModelError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.model_calls import TAKEN, ModelCall
+from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
+from ioa.telemetry import live_spans
 
 _LEAST_ANSWER_TOKENS = 64
 
@@ -56,7 +58,7 @@ class ModelChat:
             is_taken = parsed is not None or (is_complete if schema is None else bool(answer.tool_calls))
             came_to = TAKEN if is_taken else Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
             took = round((asyncio.get_running_loop().time() - began) * 1_000)
-            meter.note(ModelCall(purpose=purpose, came_to=came_to, milliseconds=took, usage=usage))
+            meter.note(ModelCall(purpose=purpose, came_to=came_to, milliseconds=took, usage=usage, live=live_spans.is_traced()))
             if schema is None or answer.tool_calls:
                 return ChatAnswer(answer.text, None, answer.tool_calls, is_complete, own.total)
             if parsed is not None:
@@ -81,9 +83,12 @@ class ModelChat:
             wanted = min(wanted, room or wanted, self._affordable(free, wanted))
             limits = AnswerLimits(max(1, wanted), self._budget.answer_timeout, self._budget.temperature)
             try:
-                return await self._model.answer(
-                    question.messages, question.schema, limits, question.tools, may_call=question.may_call, hear=hear
-                )
+                with live_spans.span(CHAT, {OPERATION: CHAT}) as live:
+                    answer = await self._model.answer(
+                        question.messages, question.schema, limits, question.tools, may_call=question.may_call, hear=hear
+                    )
+                    live.note(usage_attributes(self._budget.usage_of(answer)))
+                    return answer
             except PromptTooLongError:
                 known = await self._model.context_tokens()
                 room = min(limits.max_tokens // 2, known - _tokens(question.messages))

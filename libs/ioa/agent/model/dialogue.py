@@ -23,8 +23,10 @@ from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, M
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
 from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN, ModelCall
+from ioa.protocol.trace import CHAT, OPERATION, usage_attributes
 from ioa.protocol.usage import NOTHING, Overhead
 from ioa.retry import pauses
+from ioa.telemetry import live_spans
 
 log = structlog.get_logger(__name__)
 _MAX_ECHO_BYTES = 24_000
@@ -185,7 +187,8 @@ class _Asking:
         began, self._noted = self._noted, asyncio.get_running_loop().time()
         milliseconds, purpose = round((self._noted - began) * 1_000), self._question.purpose
         spent, self.spent = self.spent, NOTHING
-        call = ModelCall(purpose=purpose, came_to=came_to, about=about, milliseconds=milliseconds, usage=spent)
+        live = live_spans.is_traced()
+        call = ModelCall(purpose=purpose, came_to=came_to, about=about, milliseconds=milliseconds, usage=spent, live=live)
         self._question.meter.note(call)
 
     def set_apart(self, overhead: Overhead) -> None:
@@ -229,7 +232,9 @@ class _Asking:
             context = await self._model.context_tokens()
             messages = self._messages(context)
             try:
-                answer = await self._model.answer(messages, shape, self._limits(messages, context))
+                with live_spans.span(CHAT, {OPERATION: CHAT, "ioa.call_purpose": self._question.purpose}) as live:
+                    answer = await self._model.answer(messages, shape, self._limits(messages, context))
+                    live.note(usage_attributes(self._budget.usage_of(answer)))
                 self.away = None
                 return answer
             except PromptTooLongError:

@@ -1,11 +1,11 @@
 // The trace of a goal: what took how long, and what waited for what, as spans made of the log.
-import { ask, query } from "../api.js";
+import { ask, follow, query } from "../api.js";
 import { avatar, count, empty, html, loading, nothing, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 
-const AGAIN_MS = 3000;
-const AGAIN_AT_THE_LATEST_MS = 60000;
+const AGAIN_MS = 3000; // a trace is made anew of the whole log each time, so that it is read no more often
 const MORE = 300;
+const NEWEST = 2 ** 53;
 
 let id = "";
 let user = "";
@@ -13,32 +13,66 @@ let doc = null;
 let rows = [];
 let problem = null;
 let most = MORE;
-let timer = 0;
-let again = AGAIN_MS; // doubled while nothing new has ended
+let timer = 0; // set while something has happened that was not read yet
+let leave = () => {};
 let closed = new Set(); // spans whose parts are not shown
 
 export const trace = {
   title: () => "Trace",
   searches: "Filter spans",
   enter(app, { id: asked, query: more }) {
-    [id, user, doc, rows, problem, most, closed, again] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set(), AGAIN_MS];
+    [id, user, doc, rows, problem, most, closed, timer, leave] = [asked, more.get("user") ?? "", null, [], null, MORE, new Set(), 0, () => {}];
     app.sheet("trace");
-    read(app);
-    return () => clearTimeout(timer);
+    open(app);
+    return () => {
+      id = "";
+      clearTimeout(timer);
+      leave();
+    };
   },
   draw,
 };
 
-async function read(app) {
+/** Show what there is, then read it again whenever something happens: nothing is asked for while nothing does. */
+async function open(app) {
   const wanted = id;
+  const path = `/goals/${encodeURIComponent(wanted)}`;
   try {
-    const found = await ask(`/goals/${encodeURIComponent(id)}/trace${query({ user })}`);
+    const { entries } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: 1 })}`);
+    await read(app, wanted);
+    if (wanted !== id || !doc || doc.ended) return;
+    const soon = () => {
+      timer ||= setTimeout(() => {
+        timer = 0;
+        read(app, wanted);
+      }, AGAIN_MS);
+    };
+    const ended = () => {
+      clearTimeout(timer);
+      read(app, wanted);
+    };
+    const live = (isLive) => {
+      app.isLive = isLive;
+      app.changed();
+    };
+    const refused = async () => {
+      await read(app, wanted);
+      return wanted === id && !problem && !doc.ended;
+    };
+    leave = follow((after) => `${path}/events${query({ user, after })}`, entries[0]?.seq ?? 0, { entry: soon, end: ended, live, refused });
+  } catch (error) {
+    if (wanted === id) problem = app.failed(error);
+    app.changed();
+  }
+}
+
+async function read(app, wanted) {
+  try {
+    const found = await ask(`/goals/${encodeURIComponent(wanted)}/trace${query({ user })}`);
     if (wanted !== id) return;
-    again = found.spans.length === doc?.spans.length ? Math.min(2 * again, AGAIN_AT_THE_LATEST_MS) : AGAIN_MS;
     doc = found;
     rows = ordered(found.spans);
     problem = null;
-    if (!found.ended) timer = setTimeout(() => read(app), again);
   } catch (error) {
     if (wanted === id) problem = app.failed(error);
   }
@@ -68,7 +102,7 @@ export function ordered(spans) {
 function draw(app) {
   const back = html`<a href=${`/goals/${encodeURIComponent(id)}${query({ user })}`}>the goal</a>`;
   return html`<main id="main" class="page" tabindex="-1"><header><h1>Trace</h1><span class="muted">of ${back}${doc?.trace_id ? html` · <span class="mono">${doc.trace_id}</span>` : nothing}</span></header>
-    ${problem ? trouble(problem, () => read(app)) : doc ? table(app) : loading("the trace")}</main>`;
+    ${problem ? trouble(problem, () => open(app)) : doc ? table(app) : loading("the trace")}</main>`;
 }
 
 function table(app) {

@@ -1,0 +1,117 @@
+"""What agents trace themselves while it goes on: it hangs in the trace that is made of the log, and nobody else's time is taken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from ioa import Agent, TaskContext
+from ioa.adapters.otlp import open_live_spans
+from ioa.client.spans import GoalTrace
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import LOCAL, GoalName
+from ioa.protocol.trace import Span, span_id_of_goal
+from ioa.telemetry import live_spans
+from ioa.testing import ScriptedModel
+from ioa_testkit import System
+from ioa_testkit.finished import FinishedGoal
+from tests.rig.trace_receiver import trace_receiver
+from tests.unit.agent.test_parts import ORDER, agent
+
+_WANTED = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
+_UNWANTED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
+
+
+def _spans(got: Sequence[ExportTraceServiceRequest]) -> list[OtlpSpan]:
+    return [span for one in got for of in one.resource_spans for scope in of.scope_spans for span in scope.spans]
+
+
+def _of_log(finished: FinishedGoal, *, with_live: bool = True) -> tuple[str, list[Span]]:
+    made = GoalTrace(with_live=with_live)
+    spans = made.of(finished.log)
+    return made.trace_id, spans
+
+
+def _counter(current: list[str]) -> Agent:
+    counter = Agent("counter", description="counts the words of a text", examples=["count the words"])
+
+    @counter.task
+    def count(task: str, ctx: TaskContext) -> str:
+        current.append(f"{trace.get_current_span().get_span_context().span_id:016x}")
+        ctx.search("somebody who draws charts").result()
+        if "twice" in task:
+            raise RuntimeError("secret words")
+        return "three"
+
+    return counter
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_an_authors_function_and_its_searches_are_parts_of_its_task(ioa_system: System, *, fails: bool) -> None:
+    """In the goal's own trace, below the span that the log gives the task; what a framework traces hangs below the function."""
+    got, current = list[ExportTraceServiceRequest](), list[str]()
+    goal = GoalOrder(goal="count the words twice" if fails else "count the words", agent="counter")
+    with trace_receiver(got) as url:
+        async with open_live_spans(_WANTED, url):
+            finished = await ioa_system.run(goal, agents=[_counter(current)])
+    trace_id, made = _of_log(finished)
+    live = {span.name: span for span in _spans(got) if span.parent_span_id.hex() != _root(finished)}
+    task = next(span for span in made if span.name == "task")
+    function = live["invoke_agent counter"]
+    assert {span.trace_id.hex() for span in _spans(got)} == {trace_id}
+    assert (function.parent_span_id.hex(), live["search"].parent_span_id) == (task.span_id, function.span_id)
+    assert current == [function.span_id.hex()]
+    assert (function.status.code == Status.STATUS_CODE_ERROR, function.status.message) == (fails, "RuntimeError" if fails else "")
+    assert "words" not in str(_spans(got))
+
+
+def _root(finished: FinishedGoal) -> str:
+    return span_id_of_goal(GoalName(LOCAL, finished.result.goal_id))
+
+
+async def test_calls_of_models_are_told_as_they_were(ioa_system: System) -> None:
+    """Below their group, each once: a gateway that exports the goal leaves out what its agents have exported themselves."""
+    said = json.dumps({"decision": {"type": "DISCUSSION", "content": "Water at night.", "go": "end"}})
+    end = json.dumps({"decision": {"type": "CONCLUDE", "goal_reached": True, "content": "Gardens are nice."}})
+    model = ScriptedModel(lambda asked: end if "The discussion has ended" in asked.prompt else said)
+    got = list[ExportTraceServiceRequest]()
+    with trace_receiver(got) as url:
+        async with open_live_spans(_WANTED, url):
+            finished = await ioa_system.run(
+                ORDER, agents=[agent("host", "hosts talks", []), agent("flora", "gardens", [])], model=model
+            )
+    _, made = _of_log(finished)
+    group = next(span for span in made if span.name == "group")
+    calls = [span for span in _spans(got) if span.name == "chat"]
+    assert len(calls) == len(model.asked)
+    assert group.span_id in {span.parent_span_id.hex() for span in calls}
+    assert "chat" in {span.name for span in made}
+    assert "chat" not in {span.name for span in _of_log(finished, with_live=False)[1]}
+
+
+async def test_nothing_is_traced_that_nobody_wants(ioa_system: System) -> None:
+    """Neither without an endpoint, nor of a goal whose launcher wants no trace."""
+    got = list[ExportTraceServiceRequest]()
+    with trace_receiver(got) as url:
+        async with open_live_spans({}, url):
+            assert not live_spans.is_traced()
+        async with open_live_spans(_WANTED, url):
+            assert live_spans.is_traced()
+            goal = GoalOrder(goal="count the words", agent="counter", traceparent=_UNWANTED)
+            await ioa_system.run(goal, agents=[_counter([])])
+    assert (_spans(got), live_spans.is_traced()) == ([], False)
+
+
+def test_nothing_is_imported_for_it() -> None:
+    """An agent's process without an endpoint, and a router's with one, start without OpenTelemetry."""
+    listed = "import sys, ioa.hosting.host, ioa_router.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True, env=_WANTED)
+    assert "opentelemetry" not in done.stdout.split()
