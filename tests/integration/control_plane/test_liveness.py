@@ -151,7 +151,7 @@ async def test_who_dies_is_lost_although_the_system_had_an_outage(services: Serv
         await eve.client.close()
         await nats_frozen(services, nats_server)
     async with living(nats_server, ADA, BOB) as caller:
-        # A machine that stands still for half a lease is an outage of its own, which is forgiven as well: it may take several leases.
+        # A machine that stands still for half a lease is an outage of its own, and is forgiven, too: it may take several leases.
         assert await eventually(lambda: losses(caller, comm_id), bool, within=LEASE * 15) == [EVE]
 
 
