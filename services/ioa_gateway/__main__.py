@@ -19,6 +19,7 @@ from ioa.adapters.nats.tail import NatsTail
 from ioa.adapters.nats.webhooks import NatsWebhooks, deliver_notices
 from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
@@ -29,6 +30,7 @@ from ioa_gateway.guard import Guard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import open_posting
+from ioa_gateway.outward.pushes import Pushes
 from ioa_gateway.outward.tail import Tail
 from ioa_gateway.outward.traces import TraceExport
 from ioa_gateway.outward.webhooks import Webhooks
@@ -59,7 +61,8 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
         dead = NatsDeadLetters(connection.jetstream())
-        webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now)
+        pushes = Pushes(Client(system), keyring.holder)
+        webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now, pushes)
         traces = TraceExport(system, export_spans)
         told = traces.ended if is_wanted(os.environ) else lambda _result: None
         me, now = RandomIds().new("gateway"), SystemClock().now

@@ -144,6 +144,10 @@ class Keyring:
         key = self._keys.get(KeyId(key_id))
         return key is not None and key.stands(self.now())
 
+    def holder(self, key_id: str) -> Caller | None:
+        """Tell who holds a key; None where it lets nobody in."""
+        return _caller(self._keys[KeyId(key_id)]) if self.lets_in(key_id) else None
+
     def check(self, caller: Caller) -> None:
         """See that somebody who was let in still would be.
 

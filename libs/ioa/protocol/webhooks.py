@@ -11,7 +11,7 @@ import hmac
 import operator
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, NewType
+from typing import Annotated, Literal, NewType
 
 from pydantic import AfterValidator, Field
 
@@ -23,6 +23,8 @@ from ioa.protocol.model import Model, Time
 WebhookId = NewType("WebhookId", str)
 WebhookIdField = Annotated[WebhookId, AfterValidator(check_token)]
 
+_SHOWN = r"^[ -~]*$"
+"""What a header may hold."""
 _SECRET = "whsec_"  # noqa: S105 - how every secret begins
 
 
@@ -44,6 +46,24 @@ class StreamEnds(Model):
     log: int
 
 
+class PushTarget(Model):
+    """What a push notification of A2A needs besides a URL.
+
+    Attributes:
+        config_id: The client's name for it, of which a task has one each.
+        version: Of the protocol, as the client speaks it.
+        base_url: Of the gateway, where files are fetched.
+        token: Shown to the receiver in `X-A2A-Notification-Token`.
+        authorization: Shown to it in `Authorization`.
+    """
+
+    config_id: Annotated[str, Field(max_length=200)]
+    version: Literal["1.0", "0.3"]
+    base_url: Annotated[str, Field(max_length=500)]
+    token: Annotated[str, Field(repr=False, max_length=2_000, pattern=_SHOWN)] = ""
+    authorization: Annotated[str, Field(repr=False, max_length=4_000, pattern=_SHOWN)] = ""
+
+
 class Webhook(Model):
     """A webhook as it is kept.
 
@@ -54,6 +74,7 @@ class Webhook(Model):
         goal_id: The goal; None for all of the user that bear the labels.
         secret: What messages are signed with.
         since: It tells only of what was stored behind these.
+        push: A client of A2A made it, and is told in that protocol, until its task has ended.
     """
 
     webhook_id: WebhookIdField
@@ -66,6 +87,7 @@ class Webhook(Model):
     secret: Annotated[str, Field(repr=False)]
     created_at: Time
     since: StreamEnds
+    push: Annotated[PushTarget | None, Field(exclude_if=operator.not_)] = None
 
     def is_of(self, goal: GoalName) -> bool:
         """Whether it tells of a goal, if that bears its labels."""

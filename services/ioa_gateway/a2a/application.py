@@ -20,8 +20,9 @@ from starlette.types import Message as AsgiMessage
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
+from ioa_gateway.a2a.asking import ASKED, Asked
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
-from ioa_gateway.a2a.handler import ASKED, Asked, Tasks
+from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import MAX_BODY_BYTES, replayed
 from ioa_gateway.reach import Reach

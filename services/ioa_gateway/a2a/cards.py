@@ -73,7 +73,7 @@ def _card(name: str, description: str, version: str, url: str, skills: list[Agen
         description=description,
         version=version,
         supported_interfaces=[AgentInterface(url=url, protocol_binding=one, protocol_version="1.0") for one in bindings],
-        capabilities=AgentCapabilities(streaming=True, push_notifications=False, extended_agent_card=False),
+        capabilities=AgentCapabilities(streaming=True, push_notifications=True, extended_agent_card=False),
         security_schemes={_SCHEME: SecurityScheme(http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer"))},
         security_requirements=[SecurityRequirement(schemes={_SCHEME: StringList(list=[])})],
         default_input_modes=_KINDS,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
@@ -30,7 +29,6 @@ from a2a.utils.errors import (
     InternalError,
     InvalidParamsError,
     InvalidRequestError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
@@ -45,36 +43,16 @@ from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimit
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import GoalId, GoalName, PoolId
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.team import person_of
+from ioa_gateway.a2a.asking import ASKED, Asked
+from ioa_gateway.a2a.configs import check_push, config_of, pushed, pushes_of
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message, reply_of, text_of_message
-from ioa_gateway.a2a.tasks import TERMINAL, Document, Telling, context_of, state_of
+from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, Document, Telling, context_of, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
-from ioa_gateway.calls import ApiCall
 
-_HISTORY = 500
-"""How many entries a task tells of, the last ones; who wants all follows it from 0."""
 _PAGE = 50
 _LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A request that was let in.
-
-    Attributes:
-        pool: Which one it is for; None for all agents together.
-        left: Returns when nobody waits for an answer any more.
-    """
-
-    call: ApiCall
-    pool: PoolId | None
-    base_url: str
-    left: Callable[[], Awaitable[None]]
-
-
-ASKED = "ioa.asked"
-"""Where `Asked` lies in the state of a call."""
 
 
 class Tasks(RequestHandler):
@@ -151,26 +129,42 @@ class Tasks(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: TaskPushNotificationConfig, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refuse: the cards say that there is none."""
-        raise PushNotificationNotSupportedError
+        """Have a task pushed to a URL until it has ended; a configuration of the same id is replaced."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
+        validate_proto_required_fields(params)
+        with _told():
+            return config_of(await pushed(asked, (await _status(asked, params.task_id)).record.goal, params))
 
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> TaskPushNotificationConfig:
-        """Refuse, too."""
-        raise PushNotificationNotSupportedError
+        """Show where a task is pushed to."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
+        with _told():
+            goal = (await _status(asked, params.task_id)).record.goal
+            found = [hook for hook in await pushes_of(asked, goal) if hook.push and hook.push.config_id == params.id]
+            if not found:
+                raise NotFoundError(f"The task has no push configuration {params.id}.")
+            return config_of(found[0])
 
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> ListTaskPushNotificationConfigsResponse:
-        """Refuse, too."""
-        raise PushNotificationNotSupportedError
+        """List where a task is pushed to; there are so few that they are one page."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
+        with _told():
+            found = await pushes_of(asked, (await _status(asked, params.task_id)).record.goal)
+            return ListTaskPushNotificationConfigsResponse(configs=map(config_of, found))
 
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        """Refuse, too."""
-        raise PushNotificationNotSupportedError
+        """Push a task to a URL no more; where it was not, nothing happens."""
+        asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
+        with _told():
+            for hook in await pushes_of(asked, (await _status(asked, params.task_id)).record.goal):
+                if hook.push is not None and hook.push.config_id == params.id:
+                    await asked.call.hooks.store.remove(hook.webhook_id)
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
         """Refuse: who has a key is told no more than the card says."""
@@ -205,17 +199,25 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
     validate_history_length(params.configuration)
     check_media_types(params.message)
     call = asked.call
+    wanted = params.configuration.HasField("task_push_notification_config")
+    push = params.configuration.task_push_notification_config
+    if wanted:  # what cannot be pushed is refused before anything is begun
+        await check_push(asked, push)
     if params.message.task_id:
         status = await _status(asked, params.message.task_id)
         if params.message.context_id and params.message.context_id != context_of(status.record.goal):
             raise InvalidParamsError("The task belongs to another context.")
         await _answered(asked, status, params.message)
-        return status.record.goal
-    call.caller.check(Scope.GOALS_WRITE)
-    call.limits.check_launch(call.caller.key_id)
-    order = call.labelled(await order_of_message(params.message, asked.pool, call))
-    launched = await call.client.launch(order)
-    return launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
+        goal = status.record.goal
+    else:
+        call.caller.check(Scope.GOALS_WRITE)
+        call.limits.check_launch(call.caller.key_id)
+        order = call.labelled(await order_of_message(params.message, asked.pool, call))
+        launched = await call.client.launch(order)
+        goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
+    if wanted:
+        await pushed(asked, goal, push)
+    return goal
 
 
 async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
@@ -257,7 +259,7 @@ async def _status(asked: Asked, task_id: str) -> GoalStatus:
 
 
 async def _entries(asked: Asked, name: GoalName) -> list[Document]:
-    return [told(EntryDocument.of(one)) for one in await asked.call.client.entries(name, before=END, limit=_HISTORY)]
+    return [told(EntryDocument.of(one)) for one in await asked.call.client.entries(name, before=END, limit=HISTORY)]
 
 
 async def _task(asked: Asked, goal: Goal) -> Task:

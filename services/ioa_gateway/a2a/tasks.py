@@ -34,6 +34,8 @@ from ioa_gateway.asked import asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
 from ioa_gateway.words import text_of
 
+HISTORY = 500
+"""How many entries a task tells of, the last ones; who wants all follows it from 0."""
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
 

@@ -25,6 +25,7 @@ from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook, signature_of
 from ioa_gateway.outward.pacing import Pacing
 from ioa_gateway.outward.posting import Posting
+from ioa_gateway.outward.pushes import Pushes, headers_of
 
 TRIED_FOR = timedelta(days=1)
 _SOON = timedelta(seconds=1)
@@ -49,6 +50,7 @@ class Webhooks:
         posting: How it is sent.
         stands: Whether a key, as they were read last, lets anybody in.
         now: The time.
+        pushes: Writes what clients of A2A are told.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Webhooks:
         posting: Posting,
         stands: Callable[[str], bool],
         now: Callable[[], datetime],
+        pushes: Pushes,
     ) -> None:
         self._store = store
         self._goals = goals
@@ -66,6 +69,7 @@ class Webhooks:
         self._posting = posting
         self._stands = stands
         self._now = now
+        self._pushes = pushes
         self._pacing = Pacing()
 
     async def work(self, delivery: Delivery) -> None:
@@ -100,6 +104,8 @@ class Webhooks:
             await self._give_up(delivery, hook, why)
         elif why:
             raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
+        if hook.push is not None and notice.event is HookEvent.ENDED:  # it was of this task alone, and there is nothing to come
+            await self._store.remove(hook.webhook_id)
 
     async def _give_up(self, delivery: Delivery, hook: Webhook, why: str) -> None:
         told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
@@ -108,13 +114,19 @@ class Webhooks:
 
     async def _tell(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
         """Post, and return why it failed; empty if it did not."""
-        body = await self._body(notice, age)
         now = self._now()
-        headers = {
-            "webhook-id": notice.message_id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": signature_of(hook.secret, notice.message_id, now, body),
-        }
+        if hook.push is not None:
+            pushed = await self._pushes.body(hook.push, notice, hook.key_id)
+            if pushed is None:
+                return ""
+            body, headers = pushed, {"webhook-id": notice.message_id, **headers_of(hook.push)}
+        else:
+            body = await self._body(notice, age)
+            headers = {
+                "webhook-id": notice.message_id,
+                "webhook-timestamp": str(int(now.timestamp())),
+                "webhook-signature": signature_of(hook.secret, notice.message_id, now, body),
+            }
         try:
             status = await self._posting.post(hook.url, body, headers)
         except IoaError as error:

@@ -15,7 +15,7 @@ from ioa.protocol.codec import validate
 from ioa.protocol.ids import GoalIdField, GoalName, UserIdField, is_token
 from ioa.protocol.labels import Labels, bears
 from ioa.protocol.model import Instruction, Model
-from ioa.protocol.webhooks import HookEvent, Webhook, WebhookId, written_secret
+from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.outward.tail import notice_of_end
 
@@ -58,15 +58,30 @@ class WebhooksDocument(Model):
 
 async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
     """Make a webhook. If its goal has ended already, that is told at once."""
+    hook = await make_webhook(call, order, WebhookId(call.hooks.draw(8).hex()))
+    shown = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
+    return document(told(shown), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+
+
+async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
+    """Keep a webhook; one of the same id is replaced. If its goal has ended already, that is told at once.
+
+    Raises:
+        ForbiddenError: The caller's key is not for that.
+        NotFoundError: There is no such goal.
+        InvalidInputError: The URL leads to nowhere that may be posted to.
+        OverQuotaError: The caller's user has as many as he may have.
+        RateLimitedError: The key makes very many.
+    """
     caller, hooks = call.caller, call.hooks
-    caller.check(Scope.GOALS_READ)  # it is sent results
+    caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # it is sent results
     call.limits.check_webhook(caller.key_id)
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
         raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
     name = None if order.goal_id is None else await call.goal(None, order.goal_id)
     await hooks.posting.find(order.url)
     made = {
-        "webhook_id": hooks.draw(8).hex(),
+        "webhook_id": webhook_id,
         "user": caller.user,
         "key_id": caller.key_id,
         "url": order.url,
@@ -76,24 +91,24 @@ async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
         "secret": written_secret(hooks.draw(32)),
         "created_at": call.keyring.now(),
         "since": await hooks.store.ends(),
+        "push": push,
     }
     hook = validate(Webhook, made)
     async with hooks.of_user(caller.user):
-        await _check_room(call)
+        await _check_room(call, hook)
         await hooks.store.put(hook)
         try:
-            await _check_room(call, MOST + 1)  # another replica may have made one at the same time
+            await _check_room(call, hook)  # another replica may have made one at the same time
         except OverQuotaError:
             await hooks.store.remove(hook.webhook_id)
             raise
     await _tell_of_the_end(call, hook, name)
-    shown = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
-    return document(told(shown), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
+    return hook
 
 
 async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """List the webhooks of the caller's user."""
-    mine = [hook for hook in await call.hooks.store.all() if _is_seen(call, hook)]
+    mine = [hook for hook in await call.hooks.store.all() if is_seen(call, hook)]
     return document(told(WebhooksDocument(webhooks=tuple(map(_shown, mine)))))
 
 
@@ -108,13 +123,14 @@ async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     return Response(status_code=204)
 
 
-async def _check_room(call: ApiCall, most: int = MOST) -> None:
-    """See that the caller's user has fewer webhooks than so many.
+async def _check_room(call: ApiCall, hook: Webhook) -> None:
+    """See that the caller's user may have a webhook besides all others of his.
 
     Raises:
-        OverQuotaError: He has not.
+        OverQuotaError: He may not.
     """
-    if len([one for one in await call.hooks.store.all() if one.user == call.caller.user]) >= most:
+    others = [one for one in await call.hooks.store.all() if one.user == call.caller.user and one.webhook_id != hook.webhook_id]
+    if len(others) >= MOST:
         raise OverQuotaError(f"{call.caller.user} has {MOST} webhooks already.", hint="Remove some.")
 
 
@@ -129,12 +145,13 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
 async def _found(call: ApiCall) -> Webhook:
     webhook_id = call.path["webhook_id"]
     found = await call.hooks.store.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
-    if found is None or not _is_seen(call, found):
+    if found is None or not is_seen(call, found):
         raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")
     return found
 
 
-def _is_seen(call: ApiCall, hook: Webhook) -> bool:
+def is_seen(call: ApiCall, hook: Webhook) -> bool:
+    """Whether a webhook is the caller's to see."""
     return hook.user == call.caller.user and bears(hook.labels, call.caller.labels)
 
 

@@ -147,7 +147,8 @@ class _Told:
 
         goals: Any = SimpleNamespace(result=result)
         posting: Any = SimpleNamespace(post=post)
-        self._webhooks = Webhooks(self.store, goals, self.dead, posting, lambda _key_id: lets_in, lambda: NEW_YEAR)
+        pushes: Any = None  # no webhook here is of A2A
+        self._webhooks = Webhooks(self.store, goals, self.dead, posting, lambda _key_id: lets_in, lambda: NEW_YEAR, pushes)
 
     async def made(self, before: timedelta = timedelta(hours=1)) -> _Told:
         """Have made the webhook a while ago."""

@@ -1,0 +1,80 @@
+"""Push configurations of A2A: webhooks of one task each, told in that protocol until the task has ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+from a2a.types.a2a_pb2 import AuthenticationInfo, TaskPushNotificationConfig
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.api_keys import Scope
+from ioa.protocol.codec import validate
+from ioa.protocol.goals import Goal
+from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
+from ioa_gateway.a2a.asking import Asked
+from ioa_gateway.routes.webhooks import WebhookOrder, is_seen, make_webhook
+
+_VERSION = "a2a-version"
+
+
+async def check_push(asked: Asked, config: TaskPushNotificationConfig) -> None:
+    """See that something can be pushed there by the caller's key.
+
+    Raises:
+        ForbiddenError: The key is not for that.
+        InvalidInputError: The URL leads to nowhere that may be posted to, or what is to be shown there fits into no header.
+        UnavailableError: The name of the URL is not known now.
+    """
+    asked.call.caller.check(Scope.WEBHOOKS_WRITE)
+    _target(asked, config, "")
+    await asked.call.hooks.posting.find(config.url)
+
+
+async def pushed(asked: Asked, goal: Goal, config: TaskPushNotificationConfig) -> Webhook:
+    """Have a task pushed to a URL: when it ends, comes to another phase, or asks its caller.
+
+    Raises:
+        IoaError: See `ioa_gateway.routes.webhooks.make_webhook`.
+    """
+    push = _target(asked, config, goal.goal_id)
+    named = json.dumps([asked.call.caller.user, goal.goal_id, push.config_id])
+    webhook_id = WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
+    order = validate(WebhookOrder, {"url": config.url, "goal_id": goal.goal_id, "events": tuple(HookEvent)})
+    return await make_webhook(asked.call, order, webhook_id, push)
+
+
+async def pushes_of(asked: Asked, goal: Goal) -> Sequence[Webhook]:
+    """Return where a task is pushed to, as far as the caller may see it."""
+    found = await asked.call.hooks.store.all()
+    return [one for one in found if one.push is not None and one.goal_id == goal.goal_id and is_seen(asked.call, one)]
+
+
+def config_of(hook: Webhook) -> TaskPushNotificationConfig:
+    """Show a configuration; credentials are shown to nobody."""
+    assert hook.push is not None
+    scheme = hook.push.authorization.partition(" ")[0]
+    return TaskPushNotificationConfig(
+        id=hook.push.config_id,
+        task_id=hook.goal_id or "",
+        url=hook.url,
+        token=hook.push.token,
+        authentication=AuthenticationInfo(scheme=scheme) if scheme else None,
+    )
+
+
+def _target(asked: Asked, config: TaskPushNotificationConfig, task_id: str) -> PushTarget:
+    if not config.url:
+        raise InvalidInputError("A push configuration needs a URL.")
+    shown = config.authentication
+    version: Literal["1.0", "0.3"] = "1.0" if asked.call.headers.get(_VERSION, "").startswith("1.") else "0.3"
+    said = {
+        "config_id": config.id or task_id,
+        "version": version,
+        "base_url": asked.base_url,
+        "token": config.token,
+        "authorization": f"{shown.scheme} {shown.credentials}" if shown.scheme and shown.credentials else "",
+    }
+    return validate(PushTarget, said)

@@ -1,0 +1,43 @@
+"""What a push notification of A2A holds: the task as it stands when it is sent, without what was said."""
+
+from __future__ import annotations
+
+import json
+
+from a2a.compat.v0_3.conversions import to_compat_task
+from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState
+from google.protobuf.json_format import MessageToDict
+
+from ioa.client.client import END, Client
+from ioa.client.documents import EntryDocument, told
+from ioa.errors import NotYetError
+from ioa.protocol.ids import GoalName
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
+from ioa_gateway.a2a.tasks import HISTORY, Document, Telling
+from ioa_gateway.callers import Caller
+
+
+async def notification(client: Client, push: PushTarget, notice: Notice, caller: Caller) -> bytes | None:
+    """Write what is pushed; None if a turn has begun that is nobody's who is told of it.
+
+    Raises:
+        NotFoundError: The goal is known no more.
+        NotYetError: How it ended is not known here yet.
+        UnavailableError: It cannot be read now.
+    """
+    name = GoalName(notice.user, notice.goal_id)
+    status = await client.goal(name)
+    if notice.event is HookEvent.ENDED and status.result is None:
+        raise NotYetError("The result is not known here yet.")
+    entries: list[Document] = [told(EntryDocument.of(one)) for one in await client.entries(name, before=END, limit=HISTORY)]
+    task = Telling(status.record.goal, push.base_url, caller).task(status, entries)
+    if notice.event is HookEvent.TURN and task.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
+        return None
+    task.ClearField("history")
+    return _written(task, push.version)
+
+
+def _written(task: Task, version: str) -> bytes:
+    if version == "0.3":
+        return to_compat_task(task).model_dump_json(by_alias=True, exclude_none=True).encode()
+    return json.dumps(MessageToDict(StreamResponse(task=task)), ensure_ascii=False, separators=(",", ":")).encode()

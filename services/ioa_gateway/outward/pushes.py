@@ -1,0 +1,50 @@
+"""Push notifications of A2A: webhooks of one task each, whose messages are written as that protocol has them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib import import_module
+
+from ioa.client.client import Client
+from ioa.errors import MissingExtraError, NotFoundError
+from ioa.protocol.webhooks import Notice, PushTarget
+from ioa_gateway.callers import Caller
+
+
+class Pushes:
+    """Writes push notifications. The library of A2A is imported by the first one.
+
+    Args:
+        client: Where goals are read.
+        holder: Who holds a key, if it lets anybody in.
+    """
+
+    def __init__(self, client: Client, holder: Callable[[str], Caller | None]) -> None:
+        self._client = client
+        self._holder = holder
+
+    async def body(self, push: PushTarget, notice: Notice, key_id: str) -> bytes | None:
+        """Write one; None if there is nothing to tell.
+
+        Raises:
+            IoaError: It cannot be written now.
+        """
+        caller = self._holder(key_id)
+        if caller is None:
+            return None
+        try:
+            pushing = await asyncio.to_thread(import_module, "ioa_gateway.a2a.pushing")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError.of("Pushing by A2A", "a2a") from error
+        try:
+            found: bytes | None = await pushing.notification(self._client, push, notice, caller)
+        except NotFoundError:
+            return None
+        return found
+
+
+def headers_of(push: PushTarget) -> dict[str, str]:
+    """Return what shows a receiver that a notification is for it."""
+    token = {"X-A2A-Notification-Token": push.token} if push.token else {}
+    return {**token, **({"Authorization": push.authorization} if push.authorization else {})}

@@ -1,0 +1,137 @@
+"""Push notifications of A2A: a task is told to a URL in the protocol, signed by the client's token, until it has ended."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client import Client
+from a2a.types import (
+    AuthenticationInfo,
+    DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest,
+    SendMessageRequest,
+    TaskPushNotificationConfig,
+)
+from a2a.utils.errors import InvalidParamsError, InvalidRequestError, TaskNotFoundError
+
+from ioa.adapters.nats.api_keys import NatsApiKeys
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.beside import beside
+from ioa.hosting.place import listens
+from ioa.protocol.api_keys import KeyId, Scope
+from ioa.protocol.ids import GoalId, PoolId
+from ioa.protocol.messages import AskUser, Discussion
+from ioa.runtime.process import StopSignal
+from ioa_gateway.__main__ import serve
+from ioa_gateway.server import bound
+from ioa_gateway.settings import GatewaySettings
+from ioa_testkit.planes import Plane, open_nats_plane
+from tests.contract.system_client.members import ADA, BOB, Members
+from tests.integration.gateway.serving import BEARER, Door, key
+from tests.integration.gateway.test_a2a import asking, sent, speaking
+from tests.integration.gateway.test_keys import bearer
+from tests.integration.gateway.test_webhooks import OUTSIDE
+from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import Receiver, open_receiver
+
+
+def _pushing(url: str, **config: Any) -> SendMessageRequest:
+    request = asking(waits=False)
+    request.configuration.task_push_notification_config.CopyFrom(TaskPushNotificationConfig(url=url, **config))
+    return request
+
+
+@pytest.mark.parametrize(("binding", "version"), [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+async def test_a_task_is_pushed_to_its_end(tmp_path: Path, binding: str, version: str) -> None:
+    """Who sends a message with a URL is told there how the task goes on and ends, whichever replica tells; then it is forgotten."""
+    with bound("127.0.0.1", 0) as free:
+        port = free.getsockname()[1]
+    stop = StopSignal()
+    async with open_nats_plane(tmp_path / "nats") as plane, open_receiver() as receiver:
+        members, url = Members(plane), f"http://127.0.0.1:{port}"
+        settings = GatewaySettings(nats_url=plane.url or "", http_port=port, webhooks_inside=True)
+        async with (
+            beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)),
+            beside(serve(settings, stop), stop=stop.set),
+            open_connection(NatsSettings(plane.url or "", "test")) as keys,
+            httpx.AsyncClient(base_url=f"{url}/v1/", headers=BEARER, verify=False) as http,
+        ):
+            await NatsApiKeys(keys).put(key())
+            await members.register(ADA, BOB)
+            await eventually(lambda: listens(url))
+            async with speaking(http, binding=binding, version=version) as client:
+                shown = AuthenticationInfo(scheme="Bearer", credentials="receiver's own")
+                task = await sent(client, _pushing(receiver.url, token="t0k", authentication=shown))
+                room = (await members.launch(GoalId(task.id))).state.comm_id
+                until = datetime.now(UTC) + timedelta(minutes=5)
+                await members.say(ADA, AskUser(text="In which language?", options=(), default="English", until=until), room)
+                await eventually(lambda: "input-required" in _states(receiver))
+                await sent(client, asking("m2", "Danish", task_id=task.id, waits=False))
+                await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+                await members.conclude(BOB, "Ten.", room)
+                await eventually(lambda: "completed" in _states(receiver))
+                await eventually(lambda: http.get("webhooks"), lambda told: told.json() == {"webhooks": []})
+    for headers, body in receiver.taken:
+        assert (headers["x-a2a-notification-token"], headers["authorization"]) == ("t0k", "Bearer receiver's own")
+        assert ("status" in json.loads(body)) == (version == "0.3")
+        assert b"One?" not in body
+    [last] = [_task(body) for headers, body in receiver.taken if headers["webhook-id"] == f"{task.id}-ended"]
+    assert (last["id"], [one["name"] for one in last["artifacts"]]) == (task.id, ["conclusion"])
+
+
+def _task(body: bytes) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads(body)
+    whole: dict[str, Any] = told.get("task", told)
+    return whole
+
+
+def _states(receiver: Receiver) -> list[str]:
+    return [_task(body)["status"]["state"].removeprefix("TASK_STATE_").replace("_", "-").lower() for _, body in receiver.taken]
+
+
+async def _listed(client: Client, task_id: str) -> list[str]:
+    found = await client.list_task_push_notification_configs(ListTaskPushNotificationConfigsRequest(task_id=task_id))
+    return sorted(one.id for one in found.configs)
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+async def test_configurations_are_made_shown_and_removed(http: httpx.AsyncClient, members: Members, version: str) -> None:
+    """A task has as many as have ids of their own; one of the same id is replaced, and credentials are shown to nobody."""
+    async with speaking(http, version=version) as client:
+        task = await sent(client, asking(waits=False))
+        shown = AuthenticationInfo(scheme="Basic", credentials="c2VjcmV0")
+        for one in ("a", "b", "a"):
+            config = TaskPushNotificationConfig(task_id=task.id, id=one, url=OUTSIDE, token="t", authentication=shown)
+            made = await client.create_task_push_notification_config(config)
+            assert (made.id, made.task_id, made.url, made.token) == (one, task.id, OUTSIDE, "t")
+            assert "c2VjcmV0" not in str(made)
+        found = await client.get_task_push_notification_config(GetTaskPushNotificationConfigRequest(task_id=task.id, id="b"))
+        assert (found.id, found.authentication.scheme, await _listed(client, task.id)) == ("b", "Basic", ["a", "b"])
+        for _ in range(2):
+            await client.delete_task_push_notification_config(DeleteTaskPushNotificationConfigRequest(task_id=task.id, id="b"))
+        assert await _listed(client, task.id) == ["a"]
+        with pytest.raises(TaskNotFoundError):
+            await client.get_task_push_notification_config(GetTaskPushNotificationConfigRequest(task_id=task.id, id="b"))
+        hooks = (await http.get("/webhooks")).json()["webhooks"]
+        assert [(one["goal_id"], one["url"]) for one in hooks] == [(task.id, OUTSIDE)]
+
+
+async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, members: Members, plane: Plane, door: Door) -> None:
+    """A URL that leads inside, a token that is no header, and a key not for webhooks are refused before a goal is launched."""
+    await door.keys.put(key("plain", Scope.GOALS_READ, Scope.GOALS_WRITE, Scope.AGENTS_READ))
+    async with speaking(http) as client:
+        for wrong in (_pushing("http://169.254.169.254/"), _pushing("file:///etc"), _pushing(OUTSIDE, token="a\r\nHost: b")):
+            with pytest.raises(InvalidParamsError):
+                await sent(client, wrong)
+        http.headers.update(bearer("plain"))
+    assert KeyId("plain") in {one.key_id for one in await door.keys.keys()}
+    async with speaking(http) as client:
+        with pytest.raises(InvalidRequestError):
+            await sent(client, _pushing(OUTSIDE))
+    assert list((await plane.client.goals()).goals) == []
