@@ -14,6 +14,7 @@ class Scene(NamedTuple):
     """A node as a group stands in it. Members are told by their numbers, in the order of joining.
 
     Attributes:
+        drawn_as: The group as which it is drawn who speaks next.
         cast: The holders of the node's roles, in the order of the roles, then of joining, without removed ones.
         present: Those of them that live and have a turn left.
     """
@@ -21,7 +22,7 @@ class Scene(NamedTuple):
     policy: Policy
     node: Node
     course: Course
-    comm_id: CommId
+    drawn_as: CommId
     members: Sequence[Member]
     cast: tuple[int, ...]
     present: tuple[int, ...]
@@ -58,7 +59,7 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, node, course, state.comm_id, members, cast, present)
+    return Scene(policy, node, course, state.drawn_as or state.comm_id, members, cast, present)
 
 
 def _places(roles: Sequence[int], members: Sequence[Member]) -> Sequence[int]:
