@@ -10,6 +10,7 @@ from ioa.errors import (
     ConflictError,
     ForbiddenError,
     InvalidInputError,
+    NoAgentError,
     NotFoundError,
     OverQuotaError,
     PayloadTooLargeError,
@@ -78,6 +79,20 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         *(goals.WhoseQuery, goals.CancelOrder, {202: "It will end.", 200: "It had ended already, like this."}),
         *(json_reader(goals.CancelOrder), (InvalidInputError, NotFoundError, ForbiddenError)),
         told={200: ResultDocument, 202: goals.CancellingDocument},
+    ),
+    ApiRow(
+        *("POST", "/goals/{goal_id}/fork", Scope.GOALS_WRITE, "Have a new goal go on from one of one's own, as it stood"),
+        *(goals.fork, Nothing, goals.ForkOrder),
+        {
+            201: "The new goal is accepted.",
+            202: "It is stored and will not be lost, but is not accepted yet.",
+            200: "The same fork was launched with this idempotency key before.",
+        },
+        json_reader(goals.ForkOrder),
+        (InvalidInputError, NotFoundError, PayloadTooLargeError, ConflictError, NoAgentError, RateLimitedError),
+        within=timedelta(seconds=20),
+        headers={goals.IDEMPOTENCY_KEY: "with the same one the same fork is launched once, however often it is sent"},
+        told=dict.fromkeys((200, 201, 202), goals.LaunchedDocument),
     ),
     ApiRow(
         *("GET", "/goals/{goal_id}/events", Scope.GOALS_READ, "Follow a goal and its nested teams", groups.follow_goal),

@@ -54,6 +54,7 @@ from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.files import FileQuotas, FileService
+from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
@@ -124,6 +125,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             clock,
             PoolShares(registry, open_groups),
             teams,
+            Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)

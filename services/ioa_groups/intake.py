@@ -15,6 +15,7 @@ from ioa.errors import (
     ConflictError,
     InvalidInputError,
     IoaError,
+    NoAgentError,
     NotFoundError,
     NotYetError,
     PayloadTooLargeError,
@@ -41,6 +42,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_groups.files import FileService
+from ioa_groups.forks import Forks
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
@@ -80,6 +82,7 @@ class IntakePorts:
         clock: Stamps them.
         shares: Of the pools, that each user has.
         teams: Those that goals name.
+        forks: Those that go on from others.
     """
 
     goals: GoalRecords
@@ -96,6 +99,7 @@ class IntakePorts:
     clock: Clock
     shares: PoolShares
     teams: Teams
+    forks: Forks
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,8 @@ class Intake:
             return None
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
+        if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
+            await self._ports.forks.check(goal)
         digest = digest_of_ticket(await self._ports.tickets.of(name), goal.policy)
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
@@ -251,6 +257,9 @@ class Intake:
         comm_id = goal.comm_id
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._ports.timers.schedule(comm_id, record.deadline)
+        if goal.forked_from is not None:
+            await self._fork(record)
+            return
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
         if head is not None or await self._ports.endings.of(goal.name) is not None:
@@ -266,6 +275,29 @@ class Intake:
             await self._offer_to(goal.agent, record, known)
         else:
             await self._offer_to_the_best(record, known)
+
+    async def _fork(self, record: GoalRecord) -> None:
+        """Have a goal go on from another one, which needs nobody to lead it; its deadline is armed, and ends it in any case."""
+        goal = record.goal
+        known = await self._ports.open_groups.find(goal.comm_id)
+        if await self._ports.endings.of(goal.name) is not None or (known is not None and known.waits):
+            return
+        if known is None:
+            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
+            await self._ports.open_groups.put(goal.comm_id, known)
+            _count(record, None)
+        try:
+            await self._ports.forks.carry_out(record)
+        except UnavailableError:
+            raise
+        except IoaError as error:
+            if not await self._ports.forks.give_up(goal, error.message):
+                reason: Literal[Reason.NO_AGENT, Reason.FAILED] = (
+                    Reason.NO_AGENT if isinstance(error, NoAgentError) else Reason.FAILED
+                )
+                await self._end(goal.name, reason, str(error))
+            return
+        await self._note_waiting(record, known)
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""

@@ -14,7 +14,6 @@ from ioa.errors import (
     NoAgentError,
     NotFoundError,
     PayloadTooLargeError,
-    UnavailableError,
 )
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
@@ -56,19 +55,18 @@ from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
+from ioa_groups.presence import absence
 
 SETUP_NAME = AgentId("group-setup")
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 _EXAMPLES_SHOWN = 3
-_CARDS_BYTES = 500_000
+CARDS_BYTES = 500_000
 """What all cards of a charter may hold; members of large teams are shown less of each other."""
-_LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
+LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
 """What a launch may hold, so that its entry, which carries a state besides, fits."""
 _LARGEST_NAMED = 3
-_AWAY = timedelta(minutes=1)
-"""Who was heard within this time may be back in a moment, and is worth waiting for."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class GroupSetup:
             calls=request.calls,
             decided_by=request.decided_by,
         )
-        _check_launch_size(launched)
+        check_launch_size(launched)
         if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
@@ -218,7 +216,7 @@ class GroupSetup:
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
         joined = MemberJoined(
             at=self._ports.clock.now(),
-            card=abridged(card, _CARDS_BYTES // MAX_MEMBERS),
+            card=abridged(card, CARDS_BYTES // MAX_MEMBERS),
             by=request.by,
             turn=request.turn,
             role=request.role,
@@ -352,7 +350,7 @@ class GroupSetup:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
         A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
-        one that was removed and knows it. There is nothing yet of a group that is about to be launched.
+        one that was removed and knows it. There is nothing yet of a group that is about to be launched, or being copied.
 
         Raises:
             NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
@@ -369,6 +367,8 @@ class GroupSetup:
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)
             raise await self._no_group_of(request)
+        if head.entry.state.copying:  # as long as the log is no whole, there is nothing yet
+            return Entries(entries=(), complete=True)
         if request.after >= head.seq:
             is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
             if is_over and request.after == head.seq:
@@ -527,16 +527,9 @@ class GroupSetup:
             if agent_id != agent_ids[0] and not may_draft(pool, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
             if agent_id not in people and not self._ports.registry.is_online(agent_id):
-                raise self._absence(agent_id)
+                raise absence(self._ports.registry, agent_id)
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
-        return tuple(abridged(card, _CARDS_BYTES // len(cards)) for card in cards)
-
-    def _absence(self, agent_id: AgentId) -> IoaError:
-        """Tell an agent that restarts, or that could not be heard for a moment, from one that is gone."""
-        silence = self._ports.registry.silence(agent_id)
-        if not self._ports.registry.is_lost(agent_id) or (silence is not None and silence <= _AWAY):
-            return UnavailableError(f"{agent_id} is away for a moment.", hint="Ask again.")
-        return NoAgentError(f"{agent_id} cannot join: it is not online.")
+        return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
 
     async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupSnapshot:
         head = await self._existing(comm_id)
@@ -643,10 +636,10 @@ def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[Age
         raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
 
 
-def _check_launch_size(launched: GroupLaunched) -> None:
+def check_launch_size(launched: GroupLaunched) -> None:
     """Refuse a launch whose entry would not fit, and say what takes the room."""
     try:
-        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
+        encode(launched, max_payload_bytes=LAUNCH_BYTES)
     except PayloadTooLargeError as error:
         charter = launched.charter
         largest = sorted(charter.team_members, key=card_bytes, reverse=True)[:_LARGEST_NAMED]

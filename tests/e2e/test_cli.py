@@ -66,6 +66,23 @@ def test_quiet_tells_only_the_answer(system: Running, command: CommandLine) -> N
     assert [line["event"] for line in command.lines("run", "Greet Ada", "--agent", "greeter", "--quiet")] == ["result"]
 
 
+def test_a_goal_is_forked_and_shown_as_it_stood(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa fork` goes on from an entry in a goal of its own, which says where from; `ioa goal state` tells how each stood."""
+    [goal, *entries, _] = greeted
+    first = next(entry["seq"] for entry in entries if entry["type"] == "group_launched")
+    forked = command.lines("fork", goal["goal_id"], "--at", str(first), "--out", "forked")
+    assert (forked[-1]["reason"], forked[-1]["forked_from"]) == ("concluded", {"goal_id": goal["goal_id"], "at": first})
+    assert [line["type"] for line in forked[1:3]] == ["group_launched", "timer_fired"]
+    shown = command.run("goal", "show", forked[0]["goal_id"])
+    assert f"{goal['goal_id']} at entry {first}" in " ".join(shown.stdout.split())
+    [state] = json.loads(command.run("goal", "state", goal["goal_id"], "--at", str(first), "--json").stdout)["groups"]
+    assert (state["turns_taken"], state["phase"]) == (0, "discussing")
+    stood = command.run("goal", "state", goal["goal_id"], "--at", str(first)).stdout
+    assert "greeter may speak in turn 1" in stood
+    refused = command.run("fork", goal["goal_id"], "--at", "1000000000")
+    assert (refused.returncode, "no entry 1000000000 yet" in " ".join(refused.stderr.split())) == (2, True)
+
+
 def test_an_answer_is_told_though_its_files_cannot_be_written(greeted: list[dict[str, Any]], command: CommandLine) -> None:
     """What is in the way is told after it; a folder that cannot be one is refused before the goal is launched."""
     goal_id = greeted[0]["goal_id"]

@@ -15,6 +15,7 @@ from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import part_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
+from ioa.group.resuming import is_resumed
 from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
@@ -54,6 +55,8 @@ class GroupHistory:
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._copied: set[TaskId] = set()
+        """The tasks that had ended in the goal that this one goes on from: that one's group tells of them."""
         self._rejected: dict[TaskId, str] = {}
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
@@ -223,6 +226,7 @@ class GroupHistory:
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
             if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards
+            if record.spec.task_id not in self._copied
         )
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
@@ -249,6 +253,7 @@ class GroupHistory:
                 _, ended = self._closed.get(task.task_id, (None, at))
                 if task.task_id not in self._closed:
                     closed.append(task.task_id)
+                    self._copied |= {task.task_id} if state.copying else set()
                 self._closed[task.task_id] = task, ended
         return closed
 
@@ -265,7 +270,7 @@ class GroupHistory:
     def _note_replies(self, event: Event, after: GroupState) -> None:
         """Note what was answered, or was not in time, of what has waited for an answer."""
         before = self.state
-        if before is None:
+        if before is None or is_resumed(event):  # which only moves the times until which questions wait
             return
         stage = before.stage
         if isinstance(stage, Awaiting) and after.stage is not stage:

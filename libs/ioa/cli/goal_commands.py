@@ -64,6 +64,21 @@ def watch(goal_id: GoalIdArgument, out: Out = None, url: Url = None, quiet: Quie
 
 
 @goal.command()
+def state(
+    goal_id: GoalIdArgument,
+    at: Annotated[int | None, typer.Option(metavar="N", help="As of the entry with this sequence.", show_default="now")] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show how a goal's group and all nested teams stand, or stood at an entry."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.groups import show_states
+
+        run_to_end(show_states(url, goal_id, at, Terminal(as_json=as_json)))
+
+
+@goal.command()
 def cancel(
     goal_id: GoalIdArgument,
     why: Annotated[str, typer.Option(help="The reason that goes on record.")] = "",
@@ -76,3 +91,44 @@ def cancel(
         from ioa.cli.goals import cancel_goal
 
         run_to_end(cancel_goal(url, goal_id, why, Terminal(as_json=as_json)))
+
+
+def fork(
+    goal_id: GoalIdArgument,
+    at: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="The entry to go on from, by its `seq` in `ioa group show --json`.", show_default="the last"
+        ),
+    ] = None,
+    say: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the message of that entry says instead.", show_default=False)
+    ] = None,
+    replace: Annotated[
+        list[str],
+        typer.Option(metavar="OLD=NEW", help="NEW stands in OLD's place; OLD alone: whoever is found.", show_default=False),
+    ] = [],  # noqa: B006
+    max_turns: Annotated[
+        int | None,
+        typer.Option(help="How many messages the discussion may take, the copied ones included.", show_default="as before"),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", help="When to give up.", show_default="as before, from now")
+    ] = None,
+    out: Out = None,
+    url: Url = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Have a new goal go on from how a goal of yours stood at an entry, and follow it; that goal is left as it is.
+
+    What was done up to there stays done, and tasks that ran are begun again. Exit codes: as of `ioa run`.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.goals import fork_goal, read_replacements
+        from ioa.client.forking import Changes
+
+        changes = Changes(say=say, replace=read_replacements(replace), max_turns=max_turns, timeout=timeout)
+        code = run_to_end(fork_goal(url, goal_id, at, changes, out, Terminal(as_json=as_json, quiet=quiet)))
+    raise typer.Exit(code)

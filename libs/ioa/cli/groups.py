@@ -13,7 +13,8 @@ from ioa.cli.options import Listing
 from ioa.cli.paging import ListView, list_pages
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.client.documents import EntryDocument, GroupDocument, told
+from ioa.client.client import Client
+from ioa.client.documents import EntryDocument, GroupDocument, StateDocument, TaskDocument, told
 from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript
@@ -72,6 +73,28 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
     for one in standings:
         if one.state.comm_id == comm_id:
             show_deciders(terminal, one.state.decisions)
+
+
+async def show_states(url: str | None, start: str, at: int | None, terminal: Terminal) -> None:
+    """Show how the groups of a goal stand, or stood at an entry, as a tree."""
+    async with open_reached_system(url) as system:
+        client = Client(system)
+        states = await client.state(await system.find_goal(start), at=at)
+    if terminal.as_json:
+        terminal.document({"groups": [told(StateDocument.of(state)) for state in states.values()]})
+        return
+    if not states:
+        terminal.print(Text("There was no group yet.", style="dim"))
+    for tree in _trees([GroupSnapshot(seq=at or 0, state=state, charter=None) for state in states.values()]):
+        terminal.print(tree)
+    for state in states.values():
+        waiting = (
+            f"{', '.join(state.floor)} may speak in turn {state.turn}" if state.floor else f"nobody may speak in turn {state.turn}"
+        )
+        tasks = [f"{task.task_id} of {task.assignee}: {TaskDocument.of(task).status}" for task in state.tasks]
+        lines = [] if state.phase.is_terminal else [waiting]
+        for line in [*lines, *tasks]:
+            terminal.print(Text.assemble((f"{state.comm_id}  ", "dim"), line))
 
 
 async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCode:

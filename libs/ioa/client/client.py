@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
+from ioa.client.forking import Changes, order_of_fork
 from ioa.client.history import conversation, conversation_before, heads_of_tree
 from ioa.client.questions import OpenQuestion, answer_question, questions_of, questions_waiting
 from ioa.client.watching import watch
@@ -33,6 +34,11 @@ File = str | PathLike[str]
 
 ACCEPTED_WITHIN = timedelta(seconds=2)
 """How long `launch` waits for group setup to accept a goal."""
+
+FORKED_WITHIN = timedelta(seconds=10)
+"""How long `fork` waits for group setup to accept a fork, which steps through all that is copied."""
+
+UNCHANGED = Changes()
 
 PAGE_ENTRIES = 100
 """How many entries a page has if nobody says."""
@@ -122,6 +128,42 @@ class Client:
         if record is not None and not _is_that_of(order, record.goal):
             raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
         return Launched(name, record)
+
+    async def fork(
+        self,
+        goal: str | GoalName,
+        *,
+        at: int | None = None,
+        changes: Changes = UNCHANGED,
+        goal_id: str | None = None,
+        accepted_within: timedelta = FORKED_WITHIN,
+    ) -> Launched:
+        """Have a new goal go on from how a goal of one's own stood at an entry; that one is left as it is.
+
+        What was said and done up to there is copied, with the nested teams that had ended. Tasks that ran are begun again, and
+        questions that were open still are. Turns and budget count what is copied; the time is the fork's own.
+
+        Args:
+            goal: The goal that it comes from.
+            at: The sequence of the entry; the last one if None.
+            changes: What is another from there on.
+            goal_id: The id of the new goal: the same fork again under its id is the same goal.
+            accepted_within: How long to wait for its acceptance; it is stored whatever comes of that.
+
+        Raises:
+            NotFoundError: There is no such goal of one's own, or it was removed.
+            InvalidInputError: What is to be another cannot be.
+            ConflictError: It cannot go on from there, or another goal has the id; the message says why.
+            NoAgentError: Discovery finds nobody for the place of a member.
+        """
+        name, user = await self._name(goal), await self.system.user()
+        if name.owner != user:
+            raise NotFoundError(f"There is no goal {name} of {user}'s to fork.", hint="Only whose goal it is forks it.")
+        launched = await self.launch(await order_of_fork(self.system, name, at, goal_id, changes), accepted_within=accepted_within)
+        refused = await self.system.result(launched.name) if launched.record is None else None
+        if refused is not None:
+            raise ConflictError(refused.content)
+        return launched
 
     async def follow(self, target: Target, *, after: int = 0) -> AsyncGenerator[StoredEntry, None]:
         """Yield every entry of a group and of its nested teams, once, by rising sequence, until the group has ended.
@@ -340,6 +382,8 @@ class Client:
                     try:
                         return (await self.system.goal(name)).record
                     except NotFoundError:
+                        if await self.system.result(name) is not None:  # it was refused
+                            return None
                         await asyncio.sleep(pause)
                         pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:

@@ -71,8 +71,10 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     """List what a group owes the world, from its state alone.
 
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
-    may be paid again.
+    may be paid again. What was copied from another group owes nothing: that one has paid.
     """
+    if state.copying:
+        return ()
     of_tasks: list[Effect] = []
     for task in state.tasks:
         if isinstance(task, ClosedTask) and task.subgroup:
@@ -130,5 +132,6 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         decisions=state.decisions,
         finished_at=ended.ended_at,
         limit=ended.limit,
+        forked_from=state.forked_from,
     )
     return (PublishResult(result),)

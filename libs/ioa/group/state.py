@@ -17,7 +17,7 @@ from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Patience
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Origin, Reason, RepetitionRule
 from ioa.protocol.ids import (
     AgentId,
     AgentIdField,
@@ -104,6 +104,9 @@ class Charter(Model):
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
     that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users. `policy` leads the
     group, with `cast` for its roles; without one the group is free. `labels` are the goal's.
+
+    A group of a goal that is `forked_from` another one begins with what was `copied`: so many entries, of which the last one has it
+    go on from there. What a policy draws it draws as the group that it was copied from, `drawn_as`.
     """
 
     comm_id: CommIdField
@@ -122,6 +125,9 @@ class Charter(Model):
     policy: Annotated[Policy | None, Field(exclude_if=operator.not_)] = None
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     labels: Labels = Field(default_factory=dict)
+    forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
+    copied: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    drawn_as: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
 
     @model_validator(mode="after")
     def _each_role_is_cast(self) -> Charter:
@@ -650,6 +656,9 @@ class GroupState(Model):
         course: Where it stands in its policy; None in a free group.
         tally: What came of the last question that several members were asked side by side.
         dearest_turn: The tokens of the dearest message of a floor holder, in a group with a token budget.
+        forked_from: Where its goal comes from, if it goes on from another one.
+        drawn_as: As which group its policy draws; None is as itself.
+        copying: How many entries are still to be copied before anybody may say something, or anything runs out but the deadline.
     """
 
     comm_id: CommIdField
@@ -676,6 +685,9 @@ class GroupState(Model):
     course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tally: Annotated[Votes | None, Field(exclude_if=operator.not_)] = None
     dearest_turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
+    forked_from: Annotated[Origin | None, Field(exclude_if=operator.not_)] = None
+    drawn_as: Annotated[CommIdField | None, Field(exclude_if=operator.not_)] = None
+    copying: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -813,6 +825,8 @@ class GroupState(Model):
         """When the group must be looked at again if nothing is said; None once it has ended."""
         if isinstance(self.stage, Ended):
             return None
+        if self.copying:
+            return self.limits.deadline
         times = [self.limits.deadline]
         for task in self.open_tasks:
             times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)

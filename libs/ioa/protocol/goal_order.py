@@ -26,7 +26,7 @@ from pydantic import (
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
-from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
+from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Fork, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
 from ioa.protocol.named_teams import TeamReference, check_reference
@@ -89,6 +89,7 @@ class GoalOrder(BaseModel):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamOrName | None, Field(exclude_if=operator.not_)] = None
     labels: Labels = Field(default_factory=dict)
+    forked_from: Annotated[Fork | None, Field(exclude_if=operator.not_)] = None
 
     @model_validator(mode="wrap")
     @classmethod
@@ -149,6 +150,7 @@ class GoalOrder(BaseModel):
             result_format=self.result_format,
             repetition=self.repetition,
             labels=self.labels,
+            forked_from=self.forked_from,
         )
 
 

@@ -35,6 +35,7 @@ from ioa.group.machine import Transition, step
 from ioa.group.policy.audience import chain_after, is_withheld, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.rejection import IllegalEventError
+from ioa.group.resuming import check_may_move
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
@@ -328,7 +329,7 @@ class GroupLedger:
                     raise
                 head = None
                 continue
-            entry = encode_entry(_entry(head, event, transition, policy))
+            entry = encode_entry(entry_of(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
             expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
             reach("router.before_append")
@@ -362,6 +363,7 @@ class GroupLedger:
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         if head is None:
             return step(None, event, policy)
+        check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
             self._quota.check(event, head.entry.state, head.log_bytes, policy)
@@ -461,7 +463,7 @@ class GroupLedger:
         group.head = head
 
 
-def _entry(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
+def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
     """Return the entry of a transition, with its links where not all hear all."""
     chain: tuple[int, ...] = ()
     if is_scoped(policy, transition.state):

@@ -100,7 +100,14 @@ function said(entry, add, turn) {
     case "THINKING":
       say("thinking", body.note || "still deciding what to say", "quiet");
       break;
+    case "timer_fired":
+      if (body.copied_until) add(NOBODY, "forked", "up to here it was copied, and from here it goes on", "good");
+      return;
     case "group_launched":
+      if (body.charter.forked_from && !body.charter.parent) {
+        const { goal_id: from, at } = body.charter.forked_from;
+        add(NOBODY, "forked", `copied from ${from}, as it stood at entry ${at}`, "good");
+      }
       add(body.charter.owner, "team", team(body.charter), "plain", { files: copies(body.charter.inputs) });
       break;
     case "launch_abandoned":
@@ -168,7 +175,7 @@ function followed(before, entry, add) {
       }
     }
   }
-  if (type === "timer_fired" && before) afterTimer(before, entry, add);
+  if (type === "timer_fired" && before && !body.copied_until) afterTimer(before, entry, add);
   if (type === "repetition_refused") {
     if (entry.phase === "paused") {
       add(NOBODY, "repetition", `${body.by} repeats itself: the discussion waits for ${entry.waits_for.join(", ")}`, "bad");
@@ -271,6 +278,28 @@ function textsOf(row) {
       return [`${row.task} is worked on by a team of its own, ${row.nested}`];
     default:
       return [row.text];
+  }
+}
+
+/** What somebody says in a row that could be other words in a fork; null if there is no such thing. */
+export function wordsOf(row) {
+  switch (row.act) {
+    case "sync task":
+    case "async task":
+      return row.given.length === 1 ? row.given[0].text : row.text || null;
+    case "decision":
+      return row.go.split(" ")[0];
+    case "discussion":
+    case "draft":
+    case "result":
+    case "question":
+    case "answer":
+    case "conclude":
+    case "pause":
+    case "pass":
+      return row.text;
+    default:
+      return null;
   }
 }
 

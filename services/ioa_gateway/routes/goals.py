@@ -8,13 +8,17 @@ from typing import Annotated
 from pydantic import Field
 from starlette.responses import Response
 
+from ioa.client.client import Launched
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
+from ioa.client.forking import Changes
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.goal_order import GoalOrder, parse_goal
-from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, UserIdField
+from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED
+from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.usage import MAX_COUNT, MICROS
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -74,6 +78,26 @@ class CancelOrder(Instruction):
     why: Annotated[str, Field(max_length=4_000)] = ""
 
 
+class ForkOrder(Instruction):
+    """What is another in a fork than in the goal that it comes from; what is left out is the same.
+
+    Turns, tokens and cost count what is copied; the time, in seconds, is the fork's own.
+    """
+
+    at: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="the sequence of the entry; the last one by default")] | None = None
+    say: (
+        Annotated[str, Field(min_length=1, max_length=MAX_CHANGED_CHARS, description="what the message of the entry says")] | None
+    ) = None
+    replace: Annotated[
+        dict[AgentIdField, AgentIdField | None],
+        Field(max_length=MAX_REPLACED, description="who stands in whose place; null: whoever discovery finds"),
+    ] = Field(default_factory=dict)
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
+    timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] | None = None
+
+
 def read_order(data: bytes) -> GoalOrder:
     """Read the goal that is to be launched.
 
@@ -91,6 +115,8 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         raise InvalidInputError(
             "A goal that comes by HTTP has no `goal_id`.", hint=f"Send {IDEMPOTENCY_KEY} to be able to repeat it."
         )
+    if order.forked_from is not None:  # of a goal that the caller may not see
+        raise InvalidInputError("A goal that is launched comes from no other one.", hint="POST /v1/goals/{goal_id}/fork forks one.")
     refuse_reserved(order.labels)
     order = call.labelled(order)
     key = idempotency_key(call)
@@ -99,7 +125,23 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
         goal_id = call.caller.goal_id("k", key)
         order = order.model_copy(update={"goal_id": goal_id})
         known = await _found(call, GoalName(call.caller.user, goal_id))
-    launched = await call.client.launch(order)
+    return _launched(await call.client.launch(order), known)
+
+
+async def fork(call: ApiCall, _query: Nothing, order: ForkOrder) -> Response:
+    """Have a new goal go on from one of the caller's. Its id follows from the idempotency key, as that of any goal."""
+    call.limits.check_launch(call.caller.key_id)
+    name, key = await call.goal(None), idempotency_key(call)
+    goal_id = None if key is None else call.caller.goal_id("k", key)
+    known = None if goal_id is None else await _found(call, GoalName(call.caller.user, goal_id))
+    changes = Changes(
+        **{field: getattr(order, field) for field in ForkOrder.model_fields if field != "at"}, labels=call.caller.labels
+    )
+    launched = await call.client.fork(name, at=order.at, changes=changes, goal_id=goal_id)
+    return _launched(launched, known)
+
+
+def _launched(launched: Launched, known: GoalName | None) -> Response:
     status = 202 if launched.record is None else 201 if known is None else 200
     accepted = LaunchedDocument(
         goal_id=launched.goal_id, user=launched.name.owner, comm_id=launched.comm_id, accepted=status != 202

@@ -11,13 +11,15 @@ import json
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from ioa.group.events import Event, GroupLaunched, LaunchAbandoned, TimerFired
 from ioa.group.machine import step
-from ioa.group.state import ParentTask
-from ioa.protocol.goals import Reason
+from ioa.group.state import GroupState, ParentTask
+from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, PassCause, Phase
 from ioa.protocol.policy import Exit, FormField, Node, Policy, Role
@@ -48,7 +50,8 @@ def write(path: Path, events: Sequence[Event]) -> None:
     for event in events:
         state = step(state, event, policy).state
         after = state.model_dump(mode="json")
-        changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+        gone = {name: GroupState.model_fields[name].default for name in before if name not in after}  # by default it is not told
+        changed = gone | {name: value for name, value in after.items() if name not in before or before[name] != value}
         lines.append(json.dumps({"event": event.model_dump(mode="json"), "state": changed}, separators=(",", ":")))
         before = after
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -134,6 +137,7 @@ def stories() -> dict[str, Sequence[Event]]:
         "dear-team": nested.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=10**15, cost_micros=10**15)).finishes("t1-2"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
+    told["forked"] = _forked(tasked.says("ada", to="bob")).finishes("t1-1").says("bob", to="ada")
     told |= gathered_stories()
     told |= asking_stories()
     told |= {f"led-{name}": story for name, story in led_stories().items()}
@@ -267,6 +271,19 @@ def walk(seed: int) -> Sequence[Event]:
             state, now = step(state, event).state, max(at, now)
             log.append(event)
     return log
+
+
+def _forked(story: Scenario) -> Scenario:
+    """The same told anew in a goal that is forked from another one, two hours later."""
+    launch, *past = story.log
+    assert isinstance(launch, GroupLaunched)
+    told = {"forked_from": Origin(goal_id=GOAL, at=9), "copied": len(past) + 1}
+    first = launch.model_copy(update={"charter": launch.charter.model_copy(update=told)})
+    copy = Scenario(step(None, first).state, (first,))
+    for event in past:
+        copy = copy.happens(event)
+    later = replace(copy, now=story.now + timedelta(hours=2))
+    return later.happens(TimerFired(at=later.now, copied_until=story.now))
 
 
 def _keeps(story: Scenario, reports: int) -> Scenario:

@@ -35,6 +35,7 @@ from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistr
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.files import FileQuotas, FileService
+from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
@@ -142,6 +143,7 @@ class Plane:
             clock=self.clock,
             shares=PoolShares(self.view, self.open_groups),
             teams=self.teams,
+            forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock)),
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)

@@ -14,6 +14,7 @@ class Scene(NamedTuple):
     """A node as a group stands in it. Members are told by their numbers, in the order of joining.
 
     Attributes:
+        drawn_as: The group as which it is drawn who speaks next.
         places: The holders of the node's roles, in the order of the roles, then of joining; who was removed has its place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
@@ -22,7 +23,7 @@ class Scene(NamedTuple):
     policy: Policy
     node: Node
     course: Course
-    comm_id: CommId
+    drawn_as: CommId
     members: Sequence[Member]
     places: Sequence[int]
     cast: tuple[int, ...]
@@ -47,7 +48,7 @@ class Scene(NamedTuple):
         """See the same node after a turn, which may have been somebody's last one."""
         if self.policy.counts_totals:
             return scene_of(self.policy, state, course)
-        return Scene(self.policy, self.node, course, self.comm_id, self.members, self.places, self.cast, self.present)
+        return Scene(self.policy, self.node, course, self.drawn_as, self.members, self.places, self.cast, self.present)
 
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
@@ -65,7 +66,7 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, policy.nodes[course.node], course, state.comm_id, members, places, cast, present)
+    return Scene(policy, policy.nodes[course.node], course, state.drawn_as or state.comm_id, members, places, cast, present)
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:

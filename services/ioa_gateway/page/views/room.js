@@ -1,7 +1,7 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
 import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
+import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt, wordsOf } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { fileLink, files } from "../parts/files.js";
 import { message } from "../parts/message.js";
@@ -10,6 +10,7 @@ import { members, nameOf, tree } from "../parts/tree.js";
 import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { begin as fork, end as keep, forkForm, isForking } from "./fork.js";
 import { timeline } from "./timeline.js";
 
 const WINDOW = 120; // rows in the document
@@ -43,6 +44,7 @@ export const room = {
       filter = "all";
       problem = null;
       isCancelling = false;
+      if (!isForking(id)) keep(app);
     }
     comm = asked.get("room") ?? "";
     first = Infinity;
@@ -208,8 +210,9 @@ function head(app, now) {
   return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
     <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
       <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
-      <span class="mono">${doc.goal_id}</span><a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
-    <div class="acts">${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
+      <span class="mono">${doc.goal_id}</span>${doc.forked_from ? html`<a href=${`/goals/${encodeURIComponent(doc.forked_from.goal_id)}`} title=${`at entry ${doc.forked_from.at}`}>forked from ${doc.forked_from.goal_id}</a>` : nothing}<a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
+    <div class="acts">${root && mayFork(root) && mark && !isOver(mark.phase) ? html`<button class="btn" type="button" @click=${() => fork(app, goal.id, { seq: mark.seq, speaker: "", text: null })}>${icon("branch")}Fork${at === Infinity ? "" : " from here"}</button>` : nothing}
+      ${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
       isCancelling = true;
       app.changed();
     }}>${icon("stop")}Cancel</button>`}</div>
@@ -286,6 +289,7 @@ function conversation(app, shown, mark, list, now) {
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
     file: (row, file) => fileHref({ ...file, seq: row.seq }),
+    fork: mayFork(shown) ? (row) => fork(app, goal.id, { seq: row.seq, speaker: row.speaker, text: wordsOf(row) }) : null,
   };
   const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
     : `${lastUpTo(shown.marks, at) + 1} of ${several(shown.marks.length, "entry", "entries")}`;
@@ -301,13 +305,16 @@ function conversation(app, shown, mark, list, now) {
       ${some.length ? html`<ol>${repeat(some, keyOf, (row) => (changes(row) || !before.has(keyOf(row)) ? message(row, context) : noChange))}</ol>`
         : empty(app.found || filter !== "all" ? "Nothing found" : "Nothing was said yet", app.found ? `Nothing of what is loaded holds “${app.found}”.` : "")}
       ${from + some.length < rows.length ? html`<p class="muted more">${several(rows.length - from - some.length, "later row")}</p>` : nothing}</div>
-    ${!isAtEnd || first !== Infinity ? html`<button class="btn newest" type="button" @click=${() => {
+    ${(!isAtEnd || first !== Infinity) && !isForking(goal.id) ? html`<button class="btn newest" type="button" @click=${() => {
       first = Infinity;
       isAtEnd = true;
       app.changed();
     }}>Newest below</button>` : nothing}
-    ${mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+    ${isForking(goal.id) ? forkForm(app, membersAt(withCharter(goal.story.rooms.get(goal.doc.comm_id) ?? shown), at)) : mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
 }
+
+/** Whether this is the group of a goal of one's own: nested teams go with theirs, and nobody forks what others have asked for. */
+const mayFork = (shown) => !goal.user && shown.comm === goal.doc.comm_id;
 
 const keyOf = (row) => `${row.seq}.${row.n}`;
 

@@ -1,0 +1,337 @@
+"""Forking a group: the same events through the same machine, as the beginning of another group.
+
+What is copied is stepped again, so that what was changed is held to the rules, and the copy is a log like any other. What happened
+keeps its time and its place in the order. A task that runs goes on in the copy, and is begun anew by its assignee; so a nested team
+that works at one is left out, and those that had ended are copied with their parents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ioa.errors import ConflictError, InvalidInputError
+from ioa.group.events import (
+    Event,
+    GroupLaunched,
+    LaunchAbandoned,
+    MemberJoined,
+    QuestionAnswered,
+    Said,
+    SubgroupAsked,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+)
+from ioa.group.machine import Transition, step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Charter, GroupState
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import validate
+from ioa.protocol.goals import Fork, Goal, RepetitionRule
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    Decision,
+    InformTaskResult,
+    Message,
+    Payload,
+    SyncTaskAssignment,
+    TaskQuestion,
+)
+from ioa.protocol.policy import Policy
+
+Sketch = Callable[[Payload], tuple[str, ...]]
+"""What tells a message that is said again."""
+
+
+class Past(NamedTuple):
+    """Something that happened in a group of the goal that is forked."""
+
+    comm_id: CommId
+    seq: int
+    event: Event
+
+
+class Copied(NamedTuple):
+    """Something that happened, in the copy.
+
+    Attributes:
+        comm_id: The group of the copy.
+        source_seq: The sequence of what it copies.
+        event: What happened there; what it says it was said behind is still a sequence of the original.
+        transition: What it led to.
+        policy: What leads the group.
+    """
+
+    comm_id: CommId
+    source_seq: int
+    event: Event
+    transition: Transition
+    policy: Policy | None
+
+
+@dataclass(frozen=True)
+class Original:
+    """What is forked.
+
+    Attributes:
+        root: The group of the goal.
+        past: What happened in it and in its nested teams that had ended, up to the entry, by sequence.
+        left_out: The tasks that nested teams worked at which are not copied, by group.
+    """
+
+    root: CommId
+    past: Sequence[Past]
+    left_out: Collection[tuple[CommId, TaskId]]
+
+    @property
+    def charter(self) -> Charter:
+        """What the group of the goal was set up with."""
+        first = self.past[0].event if self.past else None
+        if not isinstance(first, GroupLaunched):
+            raise ConflictError("No group was opened for the goal: there is nothing to fork.")
+        return first.charter
+
+    @property
+    def cards(self) -> Mapping[AgentId, AgentCard]:
+        """The cards of all who are in the group of the goal, those who joined included."""
+        joined = [one.event.card for one in self.past if one.comm_id == self.root and isinstance(one.event, MemberJoined)]
+        return {card.agent_id: card for card in (*self.charter.team_members, *joined)}
+
+
+def original_of(root: CommId, logs: Mapping[CommId, Sequence[Past]]) -> Original:
+    """Choose what is copied of a group and its nested teams: those that had ended, as their parents knew.
+
+    Args:
+        root: The group of the goal.
+        logs: What happened in each, by sequence; more than is needed does no harm.
+    """
+    past, left_out, due = list[Past](), set[tuple[CommId, TaskId]](), [root]
+    while due:
+        log = logs.get(due.pop(), ())
+        ended = {one.event.subgroup for one in log if isinstance(one.event, SubgroupClosed)}
+        due += sorted(ended)
+        left_out |= {
+            (one.comm_id, one.event.task_id)
+            for one in log
+            if isinstance(one.event, SubgroupOpened) and one.event.subgroup not in ended
+        }
+        past += log
+    return Original(root, sorted(past, key=lambda one: one.seq), frozenset(left_out))
+
+
+@dataclass
+class Forking:
+    """The steps of a fork. All that differs from one fork to another is given, so that the same fork is the same copy.
+
+    Args:
+        original: What is forked.
+        fork: From where, and what is another.
+        goal: The goal that the copy works for.
+        charter: What its group is set up with, but for how much is copied.
+        sketch: Sketches a message that is changed.
+        counts: How many entries each group of the copy has besides its first; None while that is to be found out.
+    """
+
+    original: Original
+    fork: Fork
+    goal: Goal
+    charter: Charter
+    sketch: Sketch
+    counts: Mapping[CommId, int] | None = None
+    _states: dict[CommId, GroupState] = field(default_factory=dict)
+    _policies: dict[CommId, Policy | None] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+    _agents: dict[str, str] = field(default_factory=dict)
+
+    def steps(self) -> Iterator[Copied]:
+        """Step through all that is copied, by the order of the original.
+
+        Raises:
+            InvalidInputError: What was changed cannot be said there.
+            ConflictError: What came after does not follow from it any more, or there is nothing to go on from.
+        """
+        self._names[self.original.root] = self.goal.comm_id
+        self._agents = {one.old: one.new for one in self.fork.replace}
+        if unknown := self._agents.keys() - self.original.cards.keys():
+            raise InvalidInputError(f"{', '.join(sorted(unknown))}: no member of {self.fork.goal_id}'s group to be replaced.")
+        changed = self.fork.say is None
+        for one in self.original.past:
+            is_changed = one.seq == self.fork.at and self.fork.say is not None
+            if is_changed and one.comm_id != self.original.root:
+                raise InvalidInputError(
+                    f"Entry {one.seq} is of the nested team {one.comm_id}.", hint="Change a message of the goal's own group."
+                )
+            event = self._moved(one)
+            if is_changed:
+                assert self.fork.say is not None
+                event, changed = reworded(event, self.fork.say, self._sketch_in(event)), True
+            if event is not None and (copied := self._step(one, event, is_changed=is_changed)) is not None:
+                yield copied
+        if not changed:
+            raise InvalidInputError(
+                f"{self.fork.goal_id} has no entry {self.fork.at} in its own group, whose words could be others."
+            )
+        if (state := self._states.get(self.goal.comm_id)) is None or state.phase.is_terminal:
+            raise ConflictError(
+                f"{self.fork.goal_id} has ended with entry {self.fork.at}: nothing goes on from there.",
+                hint="Fork it at an earlier entry.",
+            )
+
+    def _step(self, one: Past, event: Event, *, is_changed: bool) -> Copied | None:
+        comm_id = CommId(self._names[one.comm_id])
+        if isinstance(event, GroupLaunched):
+            self._policies[comm_id] = event.charter.policy
+        try:
+            transition = step(self._states.get(comm_id), event, self._policies.get(comm_id))
+        except IllegalEventError as refused:
+            if is_changed:
+                raise InvalidInputError(f"This cannot be said there: {refused.message}") from None
+            if self._may_be_missing(one):
+                return None
+            raise ConflictError(
+                f"Entry {one.seq} does not follow any more from what was changed: {refused.message}",
+                hint="Fork at an earlier entry, or with the same limits.",
+            ) from None
+        self._states[comm_id] = transition.state
+        return Copied(comm_id, one.seq, event, transition, self._policies.get(comm_id))
+
+    def _may_be_missing(self, one: Past) -> bool:
+        """Whether something may have lost its object: a timer, or what a nested team was answered that is left out."""
+        match one.event:
+            case TimerFired():
+                return True
+            case QuestionAnswered(task_id=task_id):
+                return (one.comm_id, task_id) in self.original.left_out
+            case Said(message=Message(payload=Decision(task_id=task_id))):
+                return (one.comm_id, task_id) in self.original.left_out
+            case _:
+                return False
+
+    def _moved(self, one: Past) -> Event | None:
+        """Return what happened as it happens in the copy; None of a nested team that is left out."""
+        event = one.event
+        match event:
+            case GroupLaunched():
+                return event.model_copy(update={"charter": self._chartered(one.comm_id, event.charter)})
+            case LaunchAbandoned():
+                told = {"goal_id": self.goal.goal_id, "user": self.goal.user}
+                event = event.model_copy(update=told)
+            case SubgroupOpened(task_id=task_id, subgroup=subgroup) if (one.comm_id, task_id) not in self.original.left_out:
+                self._names[subgroup] = comm_id_of_task(CommId(self._names[one.comm_id]), task_id)
+            case SubgroupOpened() | SubgroupAsked() if (one.comm_id, event.task_id) in self.original.left_out:
+                return None
+        names = self._names | (self._agents if one.comm_id == self.original.root else {})
+        if isinstance(event, Said) and (not self._agents or one.comm_id != self.original.root):
+            header = event.message.header.model_copy(update={"comm_id": self._names[one.comm_id]})
+            return event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+        return _read(event, _renamed(event.model_dump(mode="json"), names))
+
+    def _chartered(self, comm_id: CommId, charter: Charter) -> Charter:
+        """Return what a group of the copy is set up with."""
+        target = CommId(self._names[comm_id])
+        if comm_id == self.original.root:
+            moved = self.charter
+        else:
+            assert charter.parent is not None, "only the root has no parent"
+            parent = charter.parent.model_copy(update={"comm_id": self._names[charter.parent.comm_id]})
+            told = {"goal_id": self.goal.goal_id, "user": self.goal.user, "traceparent": self.goal.traceparent}
+            moved = charter.model_copy(update={"comm_id": target, "parent": parent, **told})
+        count = len(self.original.past) + 1 if self.counts is None else self.counts[target]
+        drawn_as = None if charter.policy is None else charter.drawn_as or charter.comm_id
+        return moved.model_copy(update={"forked_from": self.fork.origin, "copied": count, "drawn_as": drawn_as})
+
+    def _sketch_in(self, event: Event | None) -> Sketch:
+        compared = self.charter.limits.repetition is RepetitionRule.VERBATIM
+        return self.sketch if compared and isinstance(event, Said) else lambda _payload: ()
+
+
+def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard], deadline: datetime) -> Charter:
+    """Return what the group of a fork is set up with: as the original, with its own budget and time.
+
+    Those who stand in others' places have their patience, and speak as they did as far as rules go, so that all that happened still
+    follows.
+
+    Args:
+        original: Of the group that is forked.
+        goal: What the fork works for.
+        cards: How the agents describe themselves now, those in others' places included; who is not among them is as before.
+        deadline: When the fork ends at the latest.
+    """
+    assert goal.forked_from is not None
+    names: dict[str, str] = {one.old: one.new for one in goal.forked_from.replace}
+
+    def card_of(known: AgentCard) -> AgentCard:
+        name = AgentId(names.get(known.agent_id, known.agent_id))
+        card = cards.get(name)
+        if card is None:
+            return known.model_copy(update={"agent_id": name})
+        return card.model_copy(update={"patience": known.patience, "speaks": known.speaks})
+
+    data = _renamed(original.model_dump(mode="json", include={"owner", "plan", "cast"}), names)
+    limits = {
+        "max_turns": goal.max_turns,
+        "max_tokens": goal.max_tokens,
+        "max_cost_micros": goal.max_cost_micros,
+        "deadline": deadline,
+    }
+    moved = {
+        "comm_id": goal.comm_id,
+        "goal_id": goal.goal_id,
+        "user": goal.user,
+        "traceparent": goal.traceparent,
+        "labels": goal.labels,
+        "limits": original.limits.model_copy(update=limits),
+        "team_members": tuple(map(card_of, original.team_members)),
+    }
+    return validate(Charter, {**dict(original), **moved, **data})
+
+
+def reworded(event: Event | None, text: str, sketch: Sketch) -> Event:
+    """Return what was said, in other words: the words that are its kind's own, whatever else it says or decides.
+
+    Raises:
+        InvalidInputError: It says nothing, or not this.
+    """
+    if isinstance(event, QuestionAnswered):
+        return event.model_copy(update={"answer": text})
+    if not isinstance(event, Said):
+        raise InvalidInputError("Nobody says anything in that entry.", hint="Give the sequence of a message.")
+    payload = event.message.payload
+    match payload:
+        case SyncTaskAssignment(tasks=[one]) | AsyncTaskAssignment(tasks=[one]):
+            words: dict[str, object] = {"tasks": [one.model_copy(update={"task_desc": text, "task_abstract": ""})]}
+        case InformTaskResult():
+            words = {"task_conclusion": text}
+        case Decision():
+            words = {"choice": text}
+        case AskUser() | TaskQuestion():
+            words = {"text": text}
+        case _ if "content" in type(payload).model_fields:
+            words = {"content": text}
+        case _:
+            raise InvalidInputError(f"{payload.type} has no words that could be others.")
+    said = validate(type(payload), {**dict(payload), **words})
+    message = event.message.model_copy(update={"payload": said})
+    return event.model_copy(update={"message": message, "sketches": sketch(said)})
+
+
+def _read(event: Event, data: Any) -> Event:
+    return validate(type(event), data)
+
+
+def _renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Put names in the place of others, wherever they stand as a whole."""
+    match value:
+        case str():
+            return names.get(value, value)
+        case list():
+            return [_renamed(one, names) for one in value]
+        case dict():
+            return {key: _renamed(one, names) for key, one in value.items()}
+        case _:
+            return value

@@ -1,0 +1,73 @@
+// Going on from an entry in a new goal: with other words, with another agent, or just once more.
+import { ask, token } from "../api.js";
+import { html, icon, nothing, pill } from "../parts/words.js";
+
+let draft = null;
+
+/** Whether something is about to be forked. */
+export const isForking = (id) => draft?.id === id;
+
+/** Begin to fork a goal at an entry. `text` is what it says, null where nobody says anything that could be other words. */
+export function begin(app, id, { seq, speaker, text }) {
+  app.sheet("turn");
+  draft = { id, seq, speaker, said: text, text: text ?? "", old: "", other: "", key: token(), isSending: false, problem: null };
+  app.changed();
+  requestAnimationFrame(() => document.getElementById("fork")?.querySelector("textarea, select, button")?.focus());
+}
+
+export function end(app) {
+  draft = null;
+  app.changed();
+}
+
+/** Ask what is to be another. `team` are the members of the goal's own group. */
+export function forkForm(app, team) {
+  const set = (field) => (event) => {
+    draft[field] = event.target.value;
+    draft.problem = null;
+    draft.key = token(); // another fork than the one that may have been sent
+    app.changed();
+  };
+  const isChanged = draft.said !== null && draft.text.trim() !== draft.said.trim();
+  return html`<form class="say" id="fork" aria-label="Fork this goal" @submit=${(event) => {
+    event.preventDefault();
+    send(app, isChanged);
+  }} @keydown=${(event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.requestSubmit();
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      end(app);
+    }
+  }}><div class="row"><h2>Fork at entry ${draft.seq}</h2>${isChanged ? pill("wait", "other words") : nothing}
+      <span class="hint">A new goal goes on from here. This one stays as it is; what was done stays done, and tasks that ran are begun again.</span></div>
+    ${draft.said === null ? nothing : html`<label class="hint" for="fork-say">What ${draft.speaker} says</label><textarea id="fork-say" rows="4" required .value=${draft.text} @input=${set("text")}></textarea>`}
+    <div class="row"><label class="blank">Replace <select .value=${draft.old} @change=${set("old")}><option value="">nobody</option>${team.map((one) => html`<option value=${one.agent_id}>${one.agent_id}</option>`)}</select></label>
+      ${draft.old ? html`<label class="blank">by <input .value=${draft.other} @input=${set("other")} placeholder="whoever is found" list="fork-agents" autocomplete="off"></label>
+        <datalist id="fork-agents">${[...(app.agents?.keys() ?? [])].filter((id) => !team.some((one) => one.agent_id === id)).map((id) => html`<option value=${id}></option>`)}</datalist>` : nothing}</div>
+    ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+    <div class="row send"><button class="btn quiet" type="button" @click=${() => end(app)}>Not now</button><span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> forks</span>
+      <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${icon("branch")}${draft.isSending ? "Forking …" : isChanged ? "Fork with these words" : "Fork from here"}</button></span></div></form>`;
+}
+
+async function send(app, isChanged) {
+  const sent = draft;
+  sent.isSending = true;
+  sent.problem = null;
+  app.changed();
+  try {
+    const order = {
+      at: sent.seq,
+      ...(isChanged ? { say: sent.text.trim() } : {}),
+      ...(sent.old ? { replace: { [sent.old]: sent.other.trim() || null } } : {}),
+    };
+    // A draft has one key: sent twice, it is one goal.
+    const forked = await ask(`/goals/${encodeURIComponent(sent.id)}/fork`, { method: "POST", body: order, headers: { "Idempotency-Key": sent.key } });
+    draft = null;
+    app.go(`/goals/${encodeURIComponent(forked.goal_id)}`);
+  } catch (error) {
+    sent.isSending = false;
+    sent.problem = app.failed(error);
+    if (error.status && error.status !== 503) sent.key = token();
+    app.changed();
+  }
+}

@@ -1,0 +1,303 @@
+"""Goals that go on from another goal of their user: the log of that one up to an entry, copied, and what was changed in it.
+
+The copy is made entry by entry, and its last entry has it go on: until then nobody may say anything in it. Each entry follows from
+the original and from the record of the new goal alone, so whoever goes on with a copy that was interrupted writes what is missing,
+and two who copy at once write the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+
+from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, NotYetError
+from ioa.group.events import (
+    CancelRequested,
+    Event,
+    GroupLaunched,
+    MemberReturned,
+    Said,
+    SubgroupClosed,
+    TimerFired,
+    encode_entry,
+)
+from ioa.group.forking import Copied, Forking, Original, Past, charter_of, original_of
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Charter, GroupState
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
+from ioa.ports.registry_store import LivenessView
+from ioa.protocol.cards import AgentCard, abridged, may_draft
+from ioa.protocol.goals import Fork, Goal, GoalRecord
+from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.repetition import sketches_of
+from ioa.runtime.ledger import GroupLedger, entry_of
+from ioa.telemetry.fault_points import reach
+from ioa_groups.casting import check_levels
+from ioa_groups.presence import absence
+from ioa_groups.setup import CARDS_BYTES, check_launch_size
+
+_PAGE = 256
+_BREATH = 16
+"""After so many steps others have their turn."""
+_AGAIN = timedelta(milliseconds=100)
+_KEPT = ("goal", "inputs", "agent", "team", "repetition")
+"""What a fork has in common with the goal that it comes from."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ForkPorts:
+    """What goals are forked with.
+
+    Attributes:
+        ledger: Has a copy go on.
+        log: Where originals are read, and copies written.
+        goals: The goals on record.
+        registry: Who is there to go on.
+        memberships: Where those are put into the copy.
+        clock: Says when it goes on.
+    """
+
+    ledger: GroupLedger
+    log: GroupLog
+    goals: GoalRecords
+    registry: LivenessView
+    memberships: Memberships
+    clock: Clock
+
+
+@dataclass
+class _Written:
+    """What there is of a group of the copy.
+
+    Attributes:
+        head: Its last entry.
+        placed: The sequences of what was copied, and those that it has now, both in order.
+        there: How many entries an earlier attempt has left, that are not written again.
+    """
+
+    head: StoredEntry | None = None
+    placed: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
+    there: Sequence[StoredEntry] = ()
+
+    def place_of(self, seq: int) -> int:
+        """Return where a member of the copy was that had applied the original so far."""
+        sources, placed = self.placed
+        before = bisect_right(sources, seq)
+        return placed[before - 1] if before else 0
+
+    def note(self, source_seq: int, stored: StoredEntry) -> None:
+        self.placed[0].append(source_seq)
+        self.placed[1].append(stored.seq)
+        self.head = stored
+
+
+class Forks:
+    """Check goals that are forked from others, and open their groups."""
+
+    def __init__(self, ports: ForkPorts) -> None:
+        self._ports = ports
+
+    async def check(self, goal: Goal) -> None:
+        """Refuse a fork that cannot be.
+
+        Raises:
+            NotFoundError: Its user has no such goal, or no group was opened for it, or it was removed.
+            InvalidInputError: What was changed cannot be said there, or it is another goal in more than that.
+            ConflictError: What came after does not follow from it any more, or nothing goes on from there.
+            PayloadTooLargeError: Its first entry would be too large.
+        """
+        fork = _fork_of(goal)
+        if fork.at > await self._ports.log.newest():  # a copy is the same whenever it is made
+            raise NotFoundError(f"There is no entry {fork.at} yet.", hint="Give the sequence of one.")
+        original = await self._original(goal, fork)
+        cards = await self._known_cards(original, fork)
+        await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
+
+    async def carry_out(self, record: GoalRecord) -> None:
+        """Copy what a goal goes on from, and have it go on. What was begun before is finished.
+
+        Raises:
+            NoAgentError: Who is needed to go on is not there, or of an older release.
+            UnavailableError: It has to come back; a `NotYetError`, if somebody else copies as well.
+            IoaError: It cannot be copied any more, as in `check`.
+        """
+        goal = record.goal
+        head = await self._ports.ledger.head(goal.comm_id)
+        if head is not None and not head.entry.state.copying:
+            await self._tell_again(head)
+            return
+        fork = _fork_of(goal)
+        original = await self._original(goal, fork)
+        charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
+        state, counts = await self._rehearse(original, goal, charter)
+        if head is None:
+            self._check_there(state, charter, fork)
+        await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
+        await self._go_on(goal.comm_id, original.past[-1].event.at)
+        _log.info("goal_forked", goal_id=goal.goal_id, of=fork.goal_id, at=fork.at, entries=sum(counts.values()))
+
+    async def give_up(self, goal: Goal, why: str) -> bool:
+        """End a copy that cannot be finished; False if none was begun."""
+        head = await self._ports.ledger.head(goal.comm_id)
+        if head is None:
+            return False
+        if not head.entry.state.phase.is_terminal:
+            await self._record_if_legal(goal.comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
+        return True
+
+    async def _original(self, goal: Goal, fork: Fork) -> Original:
+        """Read what is forked, of the same user's."""
+        name = GoalName(goal.user, fork.goal_id)
+        record = await self._ports.goals.find(name.comm_id)
+        if record is None or record.goal.name.owner != name.owner:
+            raise NotFoundError(f"There is no goal {name} to fork: it is somebody else's, or was removed.")
+        if [getattr(goal, field) for field in _KEPT] != [getattr(record.goal, field) for field in _KEPT]:
+            raise InvalidInputError(f"A fork of {fork.goal_id} has the goal, the files and the team of that one.")
+        root, logs, due = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id]
+        while due:
+            comm_id = due.pop()
+            logs[comm_id] = past = await self._past(comm_id, fork.at)
+            due += [one.event.subgroup for one in past if isinstance(one.event, SubgroupClosed)]
+        if not logs[root]:
+            raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
+        return original_of(root, logs)
+
+    async def _past(self, comm_id: CommId, up_to: int) -> Sequence[Past]:
+        past, after = list[Past](), 0
+        while after < up_to and (page := await self._ports.log.read(comm_id, after=after, limit=_PAGE)):
+            past += [Past(comm_id, stored.seq, stored.entry.event) for stored in page if stored.seq <= up_to]
+            after = page[-1].seq
+        return past
+
+    async def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
+        names = {*original.cards, *(one.new for one in fork.replace)}
+        known = {name: record.card for name in names if (record := self._ports.registry.card(name)) is not None}
+        return {name: abridged(card, CARDS_BYTES // len(names)) for name, card in known.items()}
+
+    async def _chartered(self, original: Original, record: GoalRecord) -> Charter:
+        goal = record.goal
+        cards = await self._known_cards(original, _fork_of(goal))
+        return charter_of(original.charter, goal, cards, record.deadline)
+
+    async def _rehearse(self, original: Original, goal: Goal, charter: Charter) -> tuple[GroupState, Mapping[CommId, int]]:
+        """Step through the whole copy and write nothing. Return where it ends, and how many entries each of its groups has."""
+        counts, state = defaultdict[CommId, int](int), None
+        for number, copied in enumerate(Forking(original, _fork_of(goal), goal, charter, sketches_of).steps()):
+            if isinstance(copied.event, GroupLaunched):
+                check_launch_size(copied.event)
+            else:
+                counts[copied.comm_id] += 1
+            if copied.comm_id == goal.comm_id:
+                state = copied.transition.state
+            if number % _BREATH == 0:
+                await asyncio.sleep(0)
+        assert state is not None, "a fork that can be has a group"
+        counts[goal.comm_id] += 1  # has it go on
+        return state, counts
+
+    def _check_there(self, state: GroupState, charter: Charter, fork: Fork) -> None:
+        """Refuse to go on without those who took part, and with who would not.
+
+        Raises:
+            NoAgentError: Somebody is gone, is of an older release, or accepts no teams of the owner's pool.
+            UnavailableError: Somebody is away for a moment.
+        """
+        registry, pool = self._ports.registry, charter.team_members[0].pool
+        stand_ins = [one.new for one in fork.replace]
+        people = {member.agent_id for member in state.members if member.human}
+        for agent_id in {*state.living(), *stand_ins} - people:
+            record = registry.card(agent_id)
+            if record is None:
+                raise NoAgentError(f"{agent_id} cannot go on: it is not registered.", hint="Replace it by another one.")
+            if not registry.is_online(agent_id):
+                raise absence(registry, agent_id)
+            if record.card.level < charter.limits.level:
+                raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
+            if agent_id in stand_ins and not may_draft(pool, record.card):
+                raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
+        if charter.policy is not None:
+            check_levels(charter.policy, charter.team_members)
+
+    async def _copy(self, forking: Forking) -> None:
+        """Write what is missing of the copy, in the order of the original."""
+        written = dict[CommId, _Written]()
+        for number, copied in enumerate(forking.steps()):
+            if copied.comm_id not in written:
+                written[copied.comm_id] = _Written(there=await self._entries(copied.comm_id))
+            group = written[copied.comm_id]
+            done = len(group.placed[0])
+            if done < len(group.there):
+                group.note(copied.source_seq, group.there[done])
+            else:
+                group.note(copied.source_seq, await self._append(group, copied))
+            if number % _BREATH == 0:
+                await asyncio.sleep(0)
+
+    async def _append(self, group: _Written, copied: Copied) -> StoredEntry:
+        head, event = group.head, _said_behind(copied.event, group)
+        entry = encode_entry(entry_of(head, event, copied.transition, copied.policy))
+        expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
+        reach("groups.before_copied_entry")
+        try:
+            seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
+        except AppendConflictError:
+            raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
+        reach("groups.after_copied_entry")
+        return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
+
+    async def _entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
+        found, after = list[StoredEntry](), 0
+        while page := await self._ports.log.read(comm_id, after=after, limit=_PAGE):
+            found += page
+            after = page[-1].seq
+        return found
+
+    async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:
+        """Put its members into the group and have it go on; who was lost when it was forked, and is there, is back."""
+        head = await self._ports.ledger.head(comm_id)
+        assert head is not None, "it was copied"
+        await self._ports.memberships.add(list(head.entry.state.hearing), comm_id)
+        reach("groups.before_copy_goes_on")
+        await self._record_if_legal(comm_id, TimerFired(at=self._ports.clock.now(), copied_until=copied_until))
+        for member in head.entry.state.members:
+            if member.lost and self._ports.registry.is_online(member.agent_id):
+                await self._record_if_legal(comm_id, MemberReturned(at=self._ports.clock.now(), agent_id=member.agent_id))
+
+    async def _tell_again(self, head: StoredEntry) -> None:
+        """Show members that a copy goes on: who had it go on may have died before."""
+        if isinstance(head.entry.event, TimerFired) and head.entry.event.copied_until is not None:
+            await self._ports.ledger.push_again(head)
+
+    async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
+        try:
+            await self._ports.ledger.record(comm_id, event)
+        except IllegalEventError as refused:
+            _log.debug("fork_went_on_already", comm_id=comm_id, event_type=event.type, code=refused.code)
+
+    async def _charter(self, comm_id: CommId) -> Charter:
+        [first] = await self._ports.log.read(comm_id, after=0, limit=1)
+        assert isinstance(first.entry.event, GroupLaunched), "a copy that is under way begins so"
+        return first.entry.event.charter
+
+
+def _fork_of(goal: Goal) -> Fork:
+    assert goal.forked_from is not None, "only forks are asked about"
+    return goal.forked_from
+
+
+def _said_behind(event: Event, group: _Written) -> Event:
+    """Have a message say behind which entry of the copy it was said."""
+    if not isinstance(event, Said):
+        return event
+    header = event.message.header.model_copy(update={"after": group.place_of(event.message.header.after)})
+    return event.model_copy(update={"message": event.message.model_copy(update={"header": header})})

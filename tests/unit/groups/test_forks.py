@@ -1,0 +1,283 @@
+"""Goals that go on from others: opened by intake alone, once, whatever fails on the way, and the original stays as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import NotYetError, UnavailableError
+from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired
+from ioa.group.requests import CancelGroup, Rejected, Sync
+from ioa.group.state import OpenTask
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol import subjects
+from ioa.protocol.goals import Origin, Reason
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Phase,
+    TaskOutcome,
+)
+from ioa.testing.memory_log import Mishap
+from tests.unit.group.scenario import specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+AGAIN = GoalId("again")
+COPY = comm_id_of_goal(AGAIN)
+
+
+async def a_conversation(plane: Plane) -> list[StoredEntry]:
+    """A goal with a task that is done, one that runs, and the floor with ada."""
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:bob"))))
+    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
+    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-2"), number=1))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="One."))
+    await plane.says(ADA, Discussion(content="And now?", next_speaker=BOB))
+    await plane.says(BOB, Discussion(content="On.", next_speaker=ADA))
+    return await plane.entries()
+
+
+def order(at: int, *, of: str = GOAL, goal_id: str = AGAIN, goal: str = "Count to ten.", **changed: object) -> bytes:
+    """A fork as a user publishes it."""
+    fork: Mapping[str, object] = {"goal_id": of, "at": at, **changed}
+    return json.dumps({"goal": goal, "goal_id": goal_id, "max_turns": 10, "forked_from": fork}).encode()
+
+
+async def forked(plane: Plane, data: bytes) -> None:
+    """Publish a fork, and bring it again until it was taken."""
+    for _ in range(100):
+        try:
+            await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+        except UnavailableError:
+            continue
+        return
+    raise AssertionError("it is never taken")
+
+
+async def test_a_fork_goes_on_where_the_original_stood() -> None:
+    """What was done stays done, what ran runs again, the floor is whose it was, and it comes to a result that says where from."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    before = [(stored.seq, stored.entry) for stored in entries]
+    plane.clock.advance(timedelta(days=2))
+    await plane.join(ADA, BOB)
+    await forked(plane, order(entries[-1].seq))
+    state = await plane.state(COPY)
+    assert (state.floor_holder, state.turn, state.copying) == (ADA, entries[-1].entry.state.turn, 0)
+    done, runs = state.task(TaskId("t1-1")), state.task(TaskId("t1-2"))
+    assert done is not None and done.status == "closed" and done.outcome is TaskOutcome.DONE
+    assert isinstance(runs, OpenTask) and runs.lease_until == plane.clock.now() + timedelta(seconds=30)
+    assert await plane.replayed(COPY) == [stored.entry.state for stored in await plane.entries(COPY)]
+    assert [(stored.seq, stored.entry) for stored in await plane.entries()] == before
+    assert plane.work.waiting() == []  # nobody has to lead it: it has its group
+    assert (await plane.memberships.page(BOB, after=0, limit=10)).memberships[-1].comm_id == COPY
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Two."), comm_id=COPY)
+    await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=COPY)
+    await plane.says(ADA, Conclusion(content="Ten."), comm_id=COPY)
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.CONCLUDED
+    assert result.forked_from == Origin(goal_id=GOAL, at=entries[-1].seq)
+    assert await plane.reason() is None
+
+
+async def test_a_changed_message_is_in_the_copy_and_not_in_what_members_are_set_up_with() -> None:
+    """Who was not told the message is not told its new words by the charter either."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    await forked(plane, order(entries[-2].seq, say="What else?"))
+    copied = await plane.entries(COPY)
+    said = [stored.entry.event.message.payload for stored in copied if isinstance(stored.entry.event, Said)]
+    assert isinstance(said[-1], Discussion) and said[-1].content == "What else?"
+    assert (await plane.state(COPY)).floor_holder == BOB
+    launch = copied[0].entry.event
+    assert isinstance(launch, GroupLaunched) and "What else?" not in launch.model_dump_json()
+    record = await plane.goals.find(COPY)
+    assert record is not None and record.goal.forked_from is not None and record.goal.forked_from.say == "What else?"
+
+
+async def test_the_same_fork_twice_is_one_goal_and_another_one_under_its_id_is_a_conflict() -> None:
+    """However often it is published."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    for _ in range(3):
+        await forked(plane, order(entries[-1].seq))
+    copied = len(await plane.entries(COPY))
+    assert copied == len(entries) + 1 and plane.dead.letters == []
+    await forked(plane, order(entries[-2].seq))
+    assert len(await plane.entries(COPY)) == copied and len(plane.dead.letters) == 1
+
+
+@pytest.mark.parametrize("mishap", Mishap)
+@pytest.mark.parametrize("at", range(8))
+async def test_a_copy_that_was_interrupted_is_finished(at: int, mishap: Mishap) -> None:
+    """Whichever entry fails, stored or not: each is there once, and the copy goes on."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    appended = 0
+
+    def fail() -> None:
+        nonlocal appended
+        appended += 1
+        if appended == at + 1:
+            plane.log.fail_next_append(mishap)
+
+    plane.log.on_append = fail
+    await forked(plane, order(entries[-1].seq))
+    copied = await plane.entries(COPY)
+    assert [type(stored.entry.event) for stored in copied] == [*(type(stored.entry.event) for stored in entries), TimerFired]
+    assert (await plane.state(COPY)).copying == 0
+    assert await plane.replayed(COPY) == [stored.entry.state for stored in copied]
+
+
+async def test_what_was_said_behind_an_entry_is_said_behind_its_copy() -> None:
+    """Whoever looks for a message finds it: a sequence of the original means nothing in the copy."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    message = await plane.message(ADA, Discussion(content="Now you.", next_speaker=BOB))
+    header = message.header.model_copy(update={"after": entries[3].seq})
+    await plane.send(message.model_copy(update={"header": header}))
+    original = await plane.entries()
+    await forked(plane, order(original[-1].seq))
+    copied = await plane.entries(COPY)
+    said = copied[len(original) - 1].entry.event
+    assert isinstance(said, Said) and said.message.header.after == copied[3].seq
+
+
+async def test_nobody_gets_in_between() -> None:
+    """While it is copied a member is told nothing, may say nothing, and no timer moves it; a cancellation ends it."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
+    plane.log.on_append = lambda: None
+    assert (await plane.state(COPY)).copying
+    refused = await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-9:bob",))), comm_id=COPY)
+    assert isinstance(refused, Rejected)
+    assert (await plane.setup.sync(Sync(comm_id=COPY, agent_id=ADA))).entries == ()
+    plane.clock.advance(timedelta(minutes=5))
+    await plane.routers[0].fire_timer(COPY)
+    assert (await plane.state(COPY)).copying
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
+    await forked(plane, order(entries[-1].seq))
+    assert await plane.reason(AGAIN) is Reason.CANCELLED
+
+
+async def test_a_copy_that_nobody_finishes_ends_at_its_deadline() -> None:
+    """No goal is left hanging, not even half a one."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
+    plane.log.on_append = lambda: None
+    await plane.run_timers()
+    assert await plane.reason(AGAIN) is Reason.DEADLINE
+
+
+async def test_two_that_copy_at_once_write_one_copy() -> None:
+    """Two replicas of group setup are given the same order: who loses a race comes again."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    data, calls = order(entries[-1].seq), 0
+
+    async def another() -> None:
+        await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+
+    outcomes = await asyncio.gather(another(), another(), return_exceptions=True)
+    for one in outcomes:
+        assert one is None or isinstance(one, NotYetError)
+        calls += 1
+    await forked(plane, data)
+    copied = await plane.entries(COPY)
+    assert calls == 2 and len(copied) == len(entries) + 1
+    assert await plane.replayed(COPY) == [stored.entry.state for stored in copied]
+
+
+async def test_another_agent_takes_ones_place() -> None:
+    """It is given the task that runs; the one it stands for is not in the copy."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    await plane.join(EVE)
+    await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": EVE}]))
+    state = await plane.state(COPY)
+    assert [member.agent_id for member in state.members] == [ADA, EVE]
+    runs = state.task(TaskId("t1-2"))
+    assert isinstance(runs, OpenTask) and runs.assignee == EVE
+
+
+async def test_without_those_who_took_part_there_is_no_fork() -> None:
+    """The goal ends at once, and says who is missing; another one may stand in the place of who is gone."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": "nobody"}]))
+    assert await plane.reason(AGAIN) is Reason.NO_AGENT
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and "nobody" in result.content
+
+
+async def test_who_was_lost_when_it_was_forked_and_is_there_is_back() -> None:
+    """Nobody else would tell the copy: that agent has not returned just now."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
+    entries = await plane.entries()
+    await forked(plane, order(entries[-1].seq))
+    copied = await plane.entries(COPY)
+    assert isinstance(copied[-1].entry.event, MemberReturned) and (await plane.state(COPY)).living() == (ADA, BOB)
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        ({"of": "unknown"}, "unknown"),
+        ({"goal": "Count to eleven."}, "has the goal"),
+        ({"at": 10**6}, "no entry 1000000 yet"),
+        ({"at": 1, "say": "x"}, "Nobody says anything"),
+        ({"replace": [{"old": "zoe", "new": "eve"}]}, "zoe"),
+    ],
+)
+async def test_what_cannot_be_forked_is_refused_with_the_reason(about: Mapping[str, object], told: str) -> None:
+    """As a dead letter and a failed result: another's or an unknown goal, another text, nobody's words, no member."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    fields = {"at": entries[-1].seq, **about}
+    at = fields.pop("at")
+    assert isinstance(at, int)
+    await forked(plane, order(at, **fields))  # type: ignore[arg-type]
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.FAILED and told in result.content
+    assert len(plane.dead.letters) == 1
+
+
+async def test_a_nested_team_that_ended_is_in_the_copy_and_retention_leaves_the_original_alone() -> None:
+    """The copy's own team bears an id of its own, so that nothing of the original goes with the fork."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
+    await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
+    await plane.nest("t1-1", BOB, EVE)
+    inner = comm_id_of_task(ROOM, TaskId("t1-1"))
+    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=inner)
+    await plane.says(BOB, Conclusion(content="Five."), comm_id=inner)
+    entries = await plane.entries()
+    await forked(plane, order(entries[-1].seq))
+    copied = comm_id_of_task(COPY, TaskId("t1-1"))
+    assert (await plane.state(copied)).phase is Phase.CONCLUDED
+    assert [stored.entry.event.type for stored in await plane.entries(copied)] == [
+        stored.entry.event.type for stored in await plane.entries(inner)
+    ]
+    assert (await plane.state(COPY)).nested == (copied,)
+    assert set(plane.log.stored()) == {ROOM, inner, COPY, copied}
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
+    assert await plane.reason(AGAIN) is Reason.CANCELLED
