@@ -69,6 +69,7 @@ class GroupHistory:
         self.said_again: set[int] = set()
         """In which turns a draft that was passed was said again."""
         self._replies: dict[int, Reply] = {}
+        self._joined: dict[int, AgentId] = {}
         self.questions: dict[TaskId, list[TaskQuestion]] = {}
         """What tasks have asked, in order."""
         self.answers: dict[tuple[TaskId, int], str] = {}
@@ -85,7 +86,7 @@ class GroupHistory:
             self.told.setdefault((file.object_name, file.sha256), sequenced.seq)
         match event:
             case GroupLaunched() | MemberJoined():
-                self.charter = self._grown(event)
+                self._take_in(event)
             case Said(message=message):
                 if not isinstance(message.payload, Thinking):  # nothing is said by it
                     if self._is_passed():
@@ -123,10 +124,11 @@ class GroupHistory:
         self._looking.append(looking)
         return looking
 
-    def _grown(self, joined: GroupLaunched | MemberJoined) -> Charter:
-        """Return the charter with those who have joined since: they are known by their cards and by what they play, as all are."""
+    def _take_in(self, joined: GroupLaunched | MemberJoined) -> None:
+        """Know those who have joined since the launch by their cards and by what they play, as all are."""
         if isinstance(joined, GroupLaunched):
-            return joined.charter
+            self.charter = joined.charter
+            return
         assert self.charter is not None, "who joins finds a group"
         cast = tuple(
             [
@@ -135,7 +137,8 @@ class GroupHistory:
             ]
         )
         grown = {"team_members": (*self.charter.team_members, joined.card), "cast": cast}
-        return self.charter.model_copy(update=grown)
+        self.charter = self.charter.model_copy(update=grown)
+        self._joined[joined.turn] = joined.card.agent_id
 
     def draft(self, me: AgentId, digest: str) -> tuple[int, Discussion] | None:
         """Return what a member has said that was passed, to be said again, and in which turn; None if it has not said so."""
@@ -195,6 +198,7 @@ class GroupHistory:
             thoughts=dict(self.thoughts),
             replies=dict(self._replies),
             board=board,
+            joined=dict(self._joined),
         )
 
     def there(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioa.group.events import MemberJoined
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, GroupState, Member
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import Node, Policy
 
 
 def join(state: GroupState, joined: MemberJoined) -> GroupState:
@@ -28,6 +28,11 @@ def join(state: GroupState, joined: MemberJoined) -> GroupState:
     return state.model_copy(update={"members": (*state.members, member), "ruled": ruled})
 
 
+def able_roles(policy: Policy, node: Node) -> tuple[str, ...]:
+    """Return the roles of a node in which an agent may join: those that no person holds."""
+    return tuple([name for name in node.roles if not policy.roles[policy.role_numbers[name]].human])
+
+
 def join_in_role(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
     """Take a new member into a group under a policy, in a role of the node that invites.
 
@@ -39,7 +44,7 @@ def join_in_role(state: GroupState, joined: MemberJoined, policy: Policy) -> Gro
     node = policy.nodes[course.node]
     if not node.invites or course.opening:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The policy does not let anybody be invited now.")
-    able = [name for name in node.roles if not policy.roles[policy.role_numbers[name]].human]
+    able = able_roles(policy, node)
     if joined.role not in able:
         raise IllegalEventError(RejectionCode.OFF_COURSE, f"Say which role a new member is to play: one of {', '.join(able)}.")
     after = join(state, joined)

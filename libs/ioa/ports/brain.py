@@ -249,6 +249,7 @@ class GroupView:
         replies: What came of the questions out of the group, by the turn in which they were asked.
         memory: What `me` remembers of that which its part has left out of `messages` and `log`, and of other groups.
         board: What members have written on the board, as far as `me` has heard it.
+        joined: Who has joined the group since it was launched, by the turn in which it was invited; of several the last one.
     """
 
     me: AgentId
@@ -271,6 +272,7 @@ class GroupView:
     memory: str = field(default="", repr=False)
     replies: Mapping[int, Reply] = field(default_factory=dict)
     board: tuple[Posted, ...] = ()
+    joined: Mapping[int, AgentId] = field(default_factory=dict)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -30,7 +30,7 @@ from tests.rig.fleet import ROSTER, WORKERS, agents_of, open_fleet
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _ARCHIVES = Path(__file__).parents[2] / "data" / "takeover"
-_BEFORE_POLICIES, _BEFORE_FORKS = _ARCHIVES / "ioa-c14225c.tar.xz", _ARCHIVES / "ioa-ce2d69bb.tar.xz"
+_BEFORE_POLICIES = _ARCHIVES / "ioa-c14225c.tar.xz"
 _OLD, _NEW = WORKERS
 _WITHIN = timedelta(seconds=40)
 
@@ -95,17 +95,24 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
     assert check(replace(evidence, absences=None)) == []  # whoever knows no policies is as good as away
 
 
-async def test_routers_and_agents_of_two_releases_work_side_by_side(nats_server: NatsServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("archive", "newer"),
+    [("ioa-02809590.tar.xz", "reviewed"), ("ioa-ce2d69bb.tar.xz", "forked")],
+    ids=["before reviews", "before forks"],
+)
+async def test_routers_and_agents_of_two_releases_work_side_by_side(
+    nats_server: NatsServer, tmp_path: Path, archive: str, newer: str
+) -> None:
     """Beside an older router and older agents goals come to their answers, those with a newer policy by the newer ones.
 
     An older router takes part in what it knows, also alone, and leaves alone what it does not, until a newer one is back.
     """
-    with tarfile.open(_BEFORE_FORKS) as archive:
-        await asyncio.to_thread(archive.extractall, tmp_path / "code", filter="data")
+    with tarfile.open(_ARCHIVES / archive) as code:
+        await asyncio.to_thread(code.extractall, tmp_path / "code", filter="data")
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), ROSTER, folder / "agents", folder / f"{_OLD}.jsonl")
     older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
-    kinds = ("led", "forked", "talk", "mixed")
+    kinds = ("led", newer, "talk", "mixed")
     async with (
         open_fleet(nats_server.url, folder, QUICK) as fleet,
         older.running("ioa_router"),
@@ -116,7 +123,7 @@ async def test_routers_and_agents_of_two_releases_work_side_by_side(nats_server:
         for number in range(3):
             for kind in kinds:
                 await fleet.publish(GoalId(f"{kind}-{number}"), kind)
-        await eventually(lambda: _all_open(fleet.client, [GoalId(f"forked-{number}") for number in range(3)]), within=_WITHIN)
+        await eventually(lambda: _all_open(fleet.client, [GoalId(f"{newer}-{number}") for number in range(3)]), within=_WITHIN)
         await fleet.kill("router-0")
         await fleet.publish(GoalId("alone"), "led")  # the older router leads it by itself
         await eventually(lambda: without_result(fleet.client, [GoalId("alone")]), lambda left: not left, within=_WITHIN)

@@ -43,8 +43,11 @@ EXPECTED: Mapping[str, str] = {
     "interview": "host gardener host gardener host sceptic host host",
     "fiction": "director critic director human-luna director harry director human-luna director",
     "service": "clerk human-caller clerk human-caller",
+    "paper": "topic reader outliner author editor",
     "paper-loop": "analyst reader outliner writer outliner writer outliner editor",
 }
+GAMES = {"undercover", "undercover-hosted", "werewolf"}
+"""They are played where it is told who hears what."""
 
 
 def named(file: str) -> TeamSpec:
@@ -105,8 +108,8 @@ async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     roles = dict.fromkeys(role.name for team in teams.values() for role in team.policy.roles)
     async with ioa_system.serve(*map(member, roles)) as running:
         for file, team in teams.items():
-            if team.policy.hides:
-                continue  # games, which have their own test
+            if file in GAMES:
+                continue
             people = [running.seat(role.name) for role in team.policy.roles if role.human]
             async with beside(*map(answering, people)):
                 finished = await running.run(GoalOrder(goal=team.goal, team=team))

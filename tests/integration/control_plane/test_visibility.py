@@ -54,6 +54,7 @@ PANEL: Mapping[str, Any] = {
 GOD = "game-master"
 PLAYERS = ("wolf-a", "wolf-b", "seer", "witch", "villager-a", "villager-b")
 FRIENDS = ("alice", "bob", "cathy", "david")
+REFEREE = "referee"
 
 
 def words(view: TurnView) -> str:
@@ -106,12 +107,31 @@ class Table:
                 return view.say(words(view), fields={"over": True}, only_to=["villager-a"])
             case "judgement", _:
                 return view.say(words(view), fields={"over": True})
+            case "game", _:
+                return self.hosted(view)
             case "apart", _ if view.offer.most_named > 1:
                 return view.say(words(view), to=["alice", "bob", "cathy"])
             case "after", _:
                 return view.say(words(view), fields={"score": 7})
             case _:
                 return view.say(words(view))
+
+    def hosted(self, view: TurnView) -> Spoken:
+        """Lead a game in one's own words, let the referee take out whom they name, and play it."""
+        assert view.offer is not None
+        said = f"<{view.me} in turn {view.turn}>"
+        if view.offer.about == "watch":
+            is_out = view.conversation[-1].content.endswith("cathy is out")
+            return view.decide("remove", members=["cathy"]) if is_out else view.decide("nothing")
+        match len([one for one in view.conversation if one.sender == GOD]):
+            case _ if view.me != GOD:
+                return view.say(said)
+            case 0:
+                return view.say(said, to=FRIENDS)
+            case 1:
+                return view.say(f"{said} cathy is out", to=[one for one in FRIENDS if one != "cathy"])
+            case _:
+                return view.say(said, go="end")
 
 
 class Shelf:
@@ -174,7 +194,8 @@ async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monke
     ioa_system.within = timedelta(minutes=1)
     table, shelf = Table(), Shelf()
     monkeypatch.setattr(ioa_testkit.system, "MemoryStore", shelf)
-    names = (GOD, *PLAYERS, *FRIENDS)
+    names = (GOD, REFEREE, *PLAYERS, *FRIENDS)
+    odd_word_known: list[set[str]] = []
     async with ioa_system.serve(*map(table.agent, names)) as running:
 
         async def play(team: TeamSpec) -> list[tuple[str, str]]:
@@ -182,6 +203,8 @@ async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monke
             assert finished.result.reason is Reason.CONCLUDED, finished.transcript
             held = await eventually(lambda: shelf.records(names, finished), lambda held: is_whole(finished, held))
             await asyncio.to_thread(check, finished, held)
+            if "undercover" in team.team:
+                odd_word_known.append({name for name in names if any(b"pear" in encode(one) for one in held[name])})
             return told(finished)
 
         wolves = f"{GOD} wolf-a wolf-b"
@@ -211,6 +234,17 @@ async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monke
         assert [table.prompts[one] for one in ("alice", "cathy")] == [{"Your word is: apple."}, {"Your word is: pear."}]
         assert [table.read[one, "describe"] for one in FRIENDS] == [[]] * 4
         assert [len(table.read[one, "vote"]) for one in FRIENDS] == [4] * 4
+
+        game = (GOD, REFEREE, *FRIENDS)
+        all_of_them, without_cathy = everybody(among=game), everybody("cathy", among=game)
+        assert await play(shipped("undercover-hosted")) == [
+            (f"<{GOD} in turn 1>", all_of_them),
+            *((f"<{one} in turn 3>", all_of_them) for one in FRIENDS),
+            (f"<{GOD} in turn 4> cathy is out", all_of_them),
+            *((f"<{one} in turn 6>", without_cathy) for one in FRIENDS if one != "cathy"),
+            (f"<{GOD} in turn 7>", without_cathy),
+        ]
+        assert odd_word_known == [{GOD, "cathy"}, {GOD, REFEREE, "cathy"}]
 
         assert await play(team_of(PLANS)) == [
             ("<alice in red-plans>", "alice bob"),

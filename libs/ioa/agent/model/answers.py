@@ -246,6 +246,20 @@ class PassOn(BaseModel):
     content: Text = ""
 
 
+class InviteIn(BaseModel):
+    """Have discovery find one more member for a need, and speak when it has joined."""
+
+    type: Literal["INVITE"]
+    need: Text
+    content: Text = ""
+
+
+class InviteInPart(InviteIn):
+    """The same under a policy; the newcomer plays a role."""
+
+    role: Text
+
+
 class AskOut(BaseModel):
     """Ask the user of the goal, and have the floor again with the answer; `default` stands if nobody answers within the minutes."""
 
@@ -260,21 +274,13 @@ class Speech(ShapedAnswer):
     """What a floor holder says, or wants to read first, and which results it rejects."""
 
     rejects: list[Reject] = []
-    decision: Annotated[Discuss | Assign | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
+    decision: Annotated[Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn, Field(discriminator="type")]
 
 
 class PartSpeech(Speech):
     """The same in a group that a policy leads."""
 
     decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]
-
-
-class AskingSpeech(PartSpeech):
-    """The same where the policy lets its speaker ask the user."""
-
-    decision: Annotated[  # type: ignore[assignment]  # one kind more than those it is one of
-        DiscussInPart | AskOut | Read | Conclude | PassOn, Field(discriminator="type")
-    ]
 
 
 class Decide(BaseModel):
@@ -295,6 +301,16 @@ class Step(Decide):
     """Choose whether to step in, and whom it is about."""
 
     members: list[Text] = []
+
+
+@lru_cache
+def speech_in_part(*, asks: bool, invites: bool) -> type[PartSpeech]:
+    """Return the shape of what is said under a policy, where its node may let the speaker ask the user, or invite."""
+    more = (*((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
+    if not more:
+        return PartSpeech
+    either: Any = Annotated[Union[DiscussInPart, *more, Read, Conclude, PassOn], Field(discriminator="type")]
+    return create_model("PartSpeech", __base__=PartSpeech, decision=(either, ...))
 
 
 @lru_cache(maxsize=64)

@@ -21,23 +21,23 @@ from ioa.agent.conversation import given_out
 from ioa.agent.model import context
 from ioa.agent.model.answers import (
     Approach,
-    AskingSpeech,
     Conclude,
     Decide,
     DoAlone,
-    PartSpeech,
+    InviteIn,
     PassOn,
     Read,
     Speech,
     Step,
     ruling_on,
+    speech_in_part,
 )
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
-from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
+from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
 from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
@@ -159,7 +159,7 @@ class ModelBrain:
         mission.meter.decided_by = self._by_model
         return team
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: GroupView) -> Utterance | Invite:
         """Say what the model says, as long as it is legal. A conclusion goes with its announcement.
 
         Raises:
@@ -174,12 +174,12 @@ class ModelBrain:
             if self._fallback is None:
                 return self._pass("speak", failure, view)
             with self._rules_decide("speak", failure, view.meter):
-                by_rules = await self._fallback.speak(view)
-                assert not isinstance(by_rules, Invite), "rules invite nobody"
-                return by_rules
+                return await self._fallback.speak(view)
         view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
+        if isinstance(decision, InviteIn):
+            return invite_of(decision)
         if not isinstance(decision, Conclude):
             return rejecting(utterance_of(decision, view), said.rejects)
         conclusion = await _conclusion(said, view) if is_written(decision) else None
@@ -283,8 +283,8 @@ class ModelBrain:
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
         question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view))
-        asks = view.offer is not None and view.offer.asks
-        shape: type[Speech] = Speech if view.part is None else AskingSpeech if asks else PartSpeech
+        asks, invites = (view.offer.asks, bool(view.offer.invites)) if view.offer is not None else (False, False)
+        shape: type[Speech] = Speech if view.part is None else speech_in_part(asks=asks, invites=invites)
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said

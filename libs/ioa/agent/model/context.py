@@ -229,6 +229,8 @@ def _part(prompts: Prompts, view: GroupView) -> str:
         choices.append(_fields(offered))
         choices += [f"`writes` puts {', '.join(offered.writes)} on the board." if offered.writes else ""]
         choices += ["ASK asks the user of the goal, and gives you the floor again with the answer." if offered.asks else ""]
+        if offered.invites:
+            choices.append(f"INVITE has somebody join for a `need`, as `role`: {', '.join(offered.invites)}; then you speak.")
         choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 

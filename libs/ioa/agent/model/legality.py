@@ -15,6 +15,8 @@ from ioa.agent.model.answers import (
     Discuss,
     DiscussInPart,
     Formation,
+    InviteIn,
+    InviteInPart,
     LaunchGroupChat,
     PassOn,
     PauseOn,
@@ -26,14 +28,14 @@ from ioa.agent.model.answers import (
 from ioa.agent.model.discussion import objection_to_discussion
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.errors import InvalidInputError
-from ioa.group.events import Kind
+from ioa.group.events import MAX_WHY_CHARS, Kind
 from ioa.group.policy.offer import Offer
 from ioa.group.state import MAX_MEMBERS, Concluding, Gathering
 from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import TASKS_ARE_REJECTED, TASKS_WAIT
+from ioa.protocol.levels import INVITES, TASKS_ARE_REJECTED, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     MAX_REJECTS,
@@ -68,20 +70,38 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
 }
 """What a model may say, with the kinds of message that it can become."""
 
+_INVITE = "INVITE"
+"""It becomes no message: who invites is asked again, in the same turn."""
+
 
 def closed_kinds(view: GroupView) -> dict[str, str]:
     """Return the words that the speaker cannot use now, each with why not."""
-    return {word: _why_closed(word, view) for word, kinds in _KINDS.items() if not set(kinds) & set(view.legal)}
+    closed = {word: _why_closed(word, view) for word, kinds in _KINDS.items() if not set(kinds) & set(view.legal)}
+    uninvited = _why_nobody_is_invited(view)
+    return {**closed, _INVITE: uninvited} if uninvited else closed
 
 
 def is_mute(view: GroupView) -> bool:
     """Whether nothing at all can be said."""
-    return len(closed_kinds(view)) == len(_KINDS)
+    return _KINDS.keys() <= closed_kinds(view).keys()
+
+
+def _why_nobody_is_invited(view: GroupView) -> str:
+    """Say why nobody can be invited now; empty if somebody can. A model invites once in a turn, and goes on with who has joined."""
+    if isinstance(view.state.stage, Concluding | Gathering) or (view.offer is not None and not view.offer.invites):
+        return _why_closed(_INVITE, view)
+    if view.state.limits.level < INVITES:
+        return "a member's software is too old for it"
+    if len(view.state.members) >= MAX_MEMBERS:
+        return "the group has as many members as it may have"
+    if newest := view.joined.get(view.state.turn):
+        return f"{newest} has joined in this turn"
+    return ""
 
 
 def objection(said: Speech, view: GroupView) -> str | None:
     """Say why a decision is not legal now, naming what is; None if it is, or if it only reads."""
-    decision: Discuss | Assign | PauseOn | Read | Conclude | PassOn | AskOut = cast("Any", said.decision)
+    decision: Discuss | Assign | InviteIn | PauseOn | Read | Conclude | PassOn | AskOut = cast("Any", said.decision)
     if isinstance(decision, Read):
         return None
     rejected = _of_rejects(said.rejects, view)
@@ -102,8 +122,8 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_conclusion(decision, view)
         case PassOn():
             return _of_pass(decision, said.rejects)
-        case AskOut():
-            return _of_question(decision, view)
+        case AskOut() | InviteIn():
+            return _of_request(decision, said.rejects, view)
 
 
 def question_of(said: AskOut, view: GroupView) -> AskUser:
@@ -116,11 +136,26 @@ def question_of(said: AskOut, view: GroupView) -> AskUser:
     return inquiry.to_user(view.at, view.state.limits.deadline)
 
 
-def _of_question(said: AskOut, view: GroupView) -> str | None:
+def _of_request(said: AskOut | InviteIn, rejects: Sequence[Reject], view: GroupView) -> str | None:
+    if isinstance(said, InviteIn):
+        return _of_invite(said, rejects, view)
     try:
         question_of(said, view)
     except InvalidInputError as error:
         return error.message
+    return None
+
+
+def _of_invite(said: InviteIn, rejects: Sequence[Reject], view: GroupView) -> str | None:
+    roles = () if view.offer is None else view.offer.invites
+    if rejects:
+        return "an INVITE rejects nothing: reject with what you say when somebody has joined."
+    if isinstance(said, InviteInPart) and said.role not in roles:
+        return f"`{said.role}` is no role that somebody can join in; `role` is one of {_listed(roles)}."
+    if not said.need.strip() or len(said.need) > MAX_NEED_CHARS:
+        return f"`need` says in a sentence whom you want to join, in {MAX_NEED_CHARS:,} characters at most."
+    if len(said.content) > MAX_WHY_CHARS:
+        return f"`content` has {len(said.content):,} characters, and {MAX_WHY_CHARS:,} may say why; say it shorter."
     return None
 
 
@@ -197,7 +232,7 @@ def _why_closed(word: str, view: GroupView) -> str:
 
 def _open_words(view: GroupView) -> list[str]:
     closed = closed_kinds(view)
-    return [word for word in (*_KINDS, "READ") if word not in closed]
+    return [word for word in (*_KINDS, _INVITE, "READ") if word not in closed]
 
 
 def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:

@@ -7,11 +7,22 @@ from itertools import count
 from typing import TypeVar
 
 from ioa.agent.answer_files import files_of_answer
-from ioa.agent.model.answers import AskOut, Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
+from ioa.agent.model.answers import (
+    AskOut,
+    Assign,
+    AssignedTask,
+    Conclude,
+    Discuss,
+    InviteIn,
+    InviteInPart,
+    PassOn,
+    PauseOn,
+    Reject,
+)
 from ioa.agent.model.discussion import discussion_of
 from ioa.agent.model.legality import answer_files, question_of
 from ioa.group.state import GroupState
-from ioa.ports.brain import GroupView, Utterance, WholeConclusion
+from ioa.ports.brain import GroupView, Invite, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.levels import TASKS_WAIT
@@ -46,6 +57,12 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn | AskOut, view: Group
             return question_of(said, view)
         case PassOn():
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.content.strip())
+
+
+def invite_of(said: InviteIn) -> Invite:
+    """Build the invitation that a legal decision means."""
+    role = said.role if isinstance(said, InviteInPart) else None
+    return Invite(need=said.need.strip(), role=role, why=said.content.strip())
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
 from ioa.group.gathering import check_question
+from ioa.group.joining import able_roles
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.hearing import addressees
 from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
@@ -126,7 +127,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         addressees=addressees(scene.policy, state, agent_id),
         guards=scene.node.guards,
         writes=scene.node.writes,
-        invites=scene.node.roles if scene.node.invites else (),
+        invites=able_roles(scene.policy, scene.node) if scene.node.invites else (),
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
         asks=scene.node.asks,
     )

@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 from ioa.agent.history import asked_beside
 from ioa.errors import ForbiddenError
-from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.events import Event, GroupLaunched, MemberJoined, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Charter, ClosedTask, GroupState
-from ioa.ports.brain import Contact, FileReader, GroupView, NoFiles, TaskRecord
+from ioa.ports.brain import Contact, FileReader, GroupView, Invite, NoFiles, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId, TaskId
@@ -84,6 +84,7 @@ class Group:
     granted: datetime = START
     files: FileReader = field(default_factory=NoFiles)
     thoughts: dict[int, str] = field(default_factory=dict)
+    joined: dict[int, AgentId] = field(default_factory=dict)
 
     @classmethod
     def launch(cls, charter: Charter) -> Group:
@@ -109,12 +110,13 @@ class Group:
             if ended and not (isinstance(reported, InformTaskResult) and reported.task_id == task.task_id):
                 self.log.append(self._record(next(spec for spec in self.specs if spec.task_id == task.task_id)))
 
-    def say(self, sender: AgentId, payload: Payload, turn: int | None = None) -> None:
-        """Send a message.
+    def say(self, sender: AgentId, payload: Payload | Invite, turn: int | None = None) -> None:
+        """Send a message; an invitation is none.
 
         Raises:
             IllegalEventError: The machine refuses it.
         """
+        assert not isinstance(payload, Invite)
         self.at += timedelta(seconds=1)
         header = Header(
             message_id=MessageId(f"m{len(self.messages)}"),
@@ -127,6 +129,17 @@ class Group:
         )
         message = Message(header=header, payload=in_a_message(payload))
         self.happen(Said(at=self.at, message=message))
+
+    def invite(self, by: AgentId, newcomer: AgentCard, why: str = "") -> None:
+        """Have an agent join, as group setup does.
+
+        Raises:
+            IllegalEventError: The machine refuses it.
+        """
+        turn = self.state.turn
+        self.happen(MemberJoined(at=self.at, card=newcomer, by=by, turn=turn, why=why))
+        self.charter = self.charter.model_copy(update={"team_members": (*self.charter.team_members, newcomer)})
+        self.joined[turn] = newcomer.agent_id
 
     def _note(self, message: Message) -> None:
         payload = message.payload
@@ -153,6 +166,7 @@ class Group:
             files=self.files,
             thoughts=self.thoughts,
             offer=asked_beside(self.state, me),
+            joined=dict(self.joined),
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:

@@ -19,11 +19,12 @@ from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
 from ioa.hosting.brains import open_minds
-from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
+from ioa.ports.brain import Alone, Brain, Invite, Mission, NobodyFits, TaskView, TeamLaunch, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
+from ioa.protocol.levels import INVITES
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -40,7 +41,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
-from tests.unit.agent.model.machine_group import Group, WordSearch
+from tests.unit.agent.model.machine_group import Group, WordSearch, card
 from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, speech, with_open_task
 
 DISCUSS = decision(type="DISCUSSION", next_speaker="bob", content="Which month?")
@@ -735,3 +736,31 @@ async def test_what_each_answer_cost_is_counted() -> None:
     await ann.speak(view)
     cost = 2 * 80 + 40 // 2 + 10 * 3
     assert view.meter.total == Usage(tokens_in=120, tokens_cached=40, tokens_out=3, cost_micros=cost)
+
+
+async def test_a_model_invites_whom_it_lacks_and_goes_on_with_it() -> None:
+    """In a group that no policy leads it says for what; one is enough for a turn, and older groups take nobody in."""
+    inviting = decision(type="INVITE", need="Speaks Frisian.", content="Translate it.")
+    group = launched()
+    mind, model = brain(inviting, inviting, DISCUSS)
+    said = await mind.speak(group.view(ANN))
+    assert said == Invite(need="Speaks Frisian.", why="Translate it.")
+    group.invite(ANN, card("zoe", "speaks Frisian"))
+    assert isinstance(await mind.speak(group.view(ANN)), Discussion)
+    assert "INVITE is closed now: zoe has joined in this turn" in model.asked[2].prompt
+    old, _ = brain(inviting, DISCUSS)
+    assert isinstance(await old.speak(launched(level=INVITES - 1).view(ANN)), Discussion)
+
+
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ({"need": " "}, "`need` says in a sentence whom you want to join"),
+        ({"need": "x", "content": "y" * 2_001}, "2,000 may say why"),
+    ],
+)
+async def test_an_invitation_that_cannot_be_is_mended(told: dict[str, str], why: str) -> None:
+    """The model reads what is wrong with it."""
+    mind, model = brain(decision(type="INVITE", **told), DISCUSS)
+    assert isinstance(await mind.speak(launched().view(ANN)), Discussion)
+    assert why in model.asked[1].prompt

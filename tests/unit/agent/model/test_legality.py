@@ -16,12 +16,12 @@ from ioa.agent.model import ModelBrain
 from ioa.errors import UnavailableError
 from ioa.group.events import Event, MemberLost, MemberReturned, kind_of
 from ioa.group.table import TABLE
-from ioa.ports.brain import TaskView
+from ioa.ports.brain import Invite, TaskView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
 from ioa.testing.scripted_model import Asked, Line, ScriptedModel
 from tests.rig.curt_brain import CurtBrain
-from tests.unit.agent.model.machine_group import Group, WordSearch
+from tests.unit.agent.model.machine_group import Group, WordSearch, card
 from tests.unit.agent.model.situations import CARDS, SHORT, launched
 
 JUNK = [
@@ -92,7 +92,7 @@ async def work(group: Group, brain: ModelBrain, rng: random.Random) -> None:
         group.say(task.assignee, InformTaskProgress(task_id=task.task_id, number=1), task.turn)
         return
     spec = next(spec for spec in group.specs if spec.task_id == task.task_id)
-    me = next(card for card in CARDS if card.agent_id == task.assignee)
+    me = next(card for card in group.charter.team_members if card.agent_id == task.assignee)
     await brain.approach(TaskView(spec, me, group.view(task.assignee)), WordSearch(CARDS))
     outcome = TaskOutcome.DONE if rng.random() < 0.8 else TaskOutcome.FAILED
     result = InformTaskResult.model_validate({"task_id": task.task_id, "outcome": outcome, "task_conclusion": "done"})
@@ -113,7 +113,11 @@ async def live(seed: int) -> Phase:
         elif group.state.phase is Phase.CONCLUDING:
             group.say(holder, await brain.conclude(group.view(holder)))
         else:
-            group.say(holder, await brain.speak(group.view(holder)))
+            said = await brain.speak(group.view(holder))
+            if isinstance(said, Invite):
+                group.invite(holder, card(f"zoe-{len(group.joined)}", said.need), said.why)
+            else:
+                group.say(holder, said)
     return group.state.phase
 
 
@@ -140,5 +144,5 @@ def test_any_text_becomes_a_legal_message(text: str) -> None:
     said = asyncio.run(
         ModelBrain(ScriptedModel(lambda asked: text), CurtBrain(), budget=SHORT).speak(group.view(group.state.owner))
     )
+    assert isinstance(said, BaseModel) and not isinstance(said, Invite)
     group.say(group.state.owner, said)
-    assert isinstance(said, BaseModel)
