@@ -1,14 +1,16 @@
 """Measure what programs wait for that look at a system: pages of many goals, and any place of a long conversation.
 
-    python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100]
+    python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100] [--idle 200] [--seconds 30]
 
 The stores of one nats-server are filled with goals that have ended, one in ten with a label, and between them with the entries of
-one group. No service runs: all of this is read off the streams.
+one group. No service runs: all of this is read off the streams. At last so many follow groups in which nothing happens, and it is
+counted what they ask NATS for meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import itertools
 import time
 from collections.abc import Awaitable, Callable
@@ -24,14 +26,17 @@ from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.client.client import END, Client, Group
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
 from tests.rig.deadline import eventually
 
 _LONG = GoalId("l" * 20)
+_SETTLED_SECONDS = 5
+"""After an entry a follower looks several times for the next one, within about a second."""
 _ROOM = comm_id_of_goal(_LONG)
 _LABELLED_SHARE = 10
 _FLUSH_EVERY = 200
@@ -58,7 +63,32 @@ async def fill(connection: Connection, goals: int, entries: int) -> None:
     await eventually(stored, (2 * goals + entries).__le__, within=timedelta(minutes=2))
 
 
-async def measure(goals: int, entries: int, repeat: int) -> None:
+def _idle_goal(number: int) -> GoalId:
+    return GoalId(f"i{number:019}")
+
+
+async def count_idle(connection: Connection, client: Client, idle: int, seconds: float) -> int:
+    """Count what is asked of JetStream while so many follow groups in which nothing happens."""
+    mould, begun = Mould(SystemClock().now()), asyncio.Barrier(idle + 1)
+    rooms = [comm_id_of_goal(goal_id) for goal_id in map(_idle_goal, range(idle))]
+    for number, room in enumerate(rooms):
+        opened = next(data for subject, data in mould.kept(_idle_goal(number), room) if subject == subjects.log(room))
+        await connection.publish(subjects.log(room), opened)
+    await connection.flush(timeout=60)
+
+    async def follow(room: CommId) -> None:
+        async for _ in client.follow(Group(room)):
+            await begun.wait()
+
+    async with beside(*map(follow, rooms)):
+        await begun.wait()
+        await asyncio.sleep(_SETTLED_SECONDS)
+        asked = await connection.subscribe("$JS.API.>")
+        await asyncio.sleep(seconds)
+        return asked.pending_msgs
+
+
+async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: float) -> None:
     """Fill, measure and tell."""
     table = Table("what", "median", "p95")
     async with open_parts() as parts:
@@ -85,7 +115,9 @@ async def measure(goals: int, entries: int, repeat: int) -> None:
         await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
         await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
         await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
+        asked = await count_idle(parts.client, client, idle, seconds) if idle else 0
     machine.console.print(table)
+    machine.console.print(f"{idle} idle followers asked NATS {asked} times in {seconds:g} s")
 
 
 def main() -> None:
@@ -94,9 +126,11 @@ def main() -> None:
     parser.add_argument("--goals", type=int, default=10_000)
     parser.add_argument("--entries", type=int, default=10_000)
     parser.add_argument("--repeat", type=int, default=100)
+    parser.add_argument("--idle", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=30)
     options = parser.parse_args()
     machine.console.print(f"{options.goals:,} goals, {options.entries:,} entries, on {machine.describe()}")
-    run(measure(options.goals, options.entries, options.repeat))
+    run(measure(options.goals, options.entries, options.repeat, options.idle, options.seconds))
 
 
 if __name__ == "__main__":

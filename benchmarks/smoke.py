@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 SMALLEST: dict[str, str] = {
     "age": "--smoke",
     "chaos": "--seconds 5 --seed 1",
-    "client": "--goals 100 --entries 200 --repeat 2",
+    "client": "--goals 100 --entries 200 --repeat 2 --idle 3 --seconds 1",
     "cold_start": "--starts 1",
     "density": "--agents 2 --seconds 1",
     "discovery": "--set office --json",

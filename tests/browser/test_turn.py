@@ -73,14 +73,14 @@ async def test_a_person_takes_its_turns_in_the_page(looking: Looking, stage: Sta
     await expect(form.get_by_role("heading", name="anna, you decide whether this draft is passed")).to_be_visible()
     await form.get_by_role("radio", name="pass").focus()
     await page.keyboard.press("Space")
-    await looking.keep(page, "turn-review")
-    assert await looking.findings(page) == []
+    await _examine_in_all_looks(looking, page, "turn-review")
     await page.keyboard.press("Control+Enter")
     await expect(page.locator(".floor-bar")).to_contain_text("report-writer has the floor")
     await stage.say(room, WRITER, draft)
     await expect(form.get_by_role("heading", name="anna, you state the conclusion")).to_be_visible()
     await form.get_by_label("The conclusion").fill("Two notebooks at half the price.")
-    await looking.keep(page, "turn-conclusion")
+    await _examine_in_all_looks(looking, page, "turn-conclusion")
+    await form.get_by_label("The conclusion").focus()
     await page.keyboard.press("Control+Enter")
     await expect(page.locator(".floor-bar")).to_contain_text("Concluded")
     await expect(page.get_by_text("Two notebooks at half the price.").first).to_be_visible()
@@ -126,14 +126,23 @@ async def test_a_goal_asks_its_user(looking: Looking, stage: Stage, plane: Plane
     form = page.get_by_role("form", name="A question for you")
     await expect(form).to_contain_text("then “English” stands")
     await page.wait_for_timeout(200)
-    await looking.keep(page, "turn-question")
-    assert await looking.findings(page) == []
+    await _examine_in_all_looks(looking, page, "turn-question")
     await form.get_by_role("radio", name="Danish").focus()
     await page.keyboard.press("Space")
     await page.keyboard.press("Control+Enter")
     await expect(page.locator("#log")).to_contain_text("Danish")
     await expect(page.locator(".floor-bar")).to_contain_text("analyst-desk has the floor")
     assert looking.complaints == []
+
+
+async def _examine_in_all_looks(looking: Looking, page: Page, name: str) -> None:
+    """See by day and by night, on a phone and on a desk, that everybody can use what is shown; by day on a desk at last."""
+    for size, scheme in reversed(LOOKS):
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": size[0], "height": size[1]})
+        look = f"{name}-{'phone' if size == PHONE else 'desk'}-{scheme}"
+        await looking.keep(page, look)
+        assert (look, await looking.findings(page), await looking.wide(page)) == (look, [], False)
 
 
 async def _answer(page: Page, address: str) -> None:
@@ -154,8 +163,7 @@ async def test_a_person_sees_what_it_hears_and_no_more(looking: Looking, stage: 
     form = page.get_by_role("form", name="Your turn")
     await form.get_by_label("What you say").fill("Yes.")
     await expect(page.get_by_role("log")).to_contain_text("Shall we offer three")
-    await looking.keep(page, "turn-alone")
-    assert (await looking.findings(page), await looking.wide(page)) == ([], False)
+    await _examine_in_all_looks(looking, page, "turn-alone")
     await form.get_by_label("agrees").select_option("yes")
     await form.get_by_role("button", name="Send").click()
     await expect(page.get_by_role("log")).to_contain_text("Yes.")

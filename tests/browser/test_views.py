@@ -186,6 +186,9 @@ async def test_a_trace_shows_what_took_how_long(looking: Looking, stage: Stage, 
         await page.emulate_media(color_scheme=scheme)
         await page.set_viewport_size({"width": size[0], "height": size[1]})
         await _examine(looking, page, f"trace-{'phone' if size == PHONE else 'desk'}-{scheme}")
+        cells = "[...document.querySelectorAll('.trace td, .trace th')]"
+        cut = await page.evaluate(f"{cells}.filter((one) => one.getBoundingClientRect().right > innerWidth).length")
+        assert cut == 0
     await page.get_by_role("button", name="Parts of goal").click()
     await expect(page.get_by_role("row")).to_have_count(2)
     assert looking.complaints == []

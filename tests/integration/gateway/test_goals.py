@@ -176,6 +176,39 @@ async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient,
     assert "default-src 'none'" in rebound.headers["content-security-policy"]
 
 
+async def test_no_name_or_origin_but_its_own_is_taken(http: httpx.AsyncClient, members: Members) -> None:
+    """However a page of another site writes where it comes from, or where to: nothing is done, though its browser has a key."""
+    port = http.base_url.port
+    own = f"127.0.0.1:{port}"
+    hosts = [
+        "evil.example",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        f"localhost:{port}",
+        f"0.0.0.0:{port}",
+        f"[::1]:{port}",
+        f"2130706433:{port}",
+    ]
+    hosts += [f"{own}.evil.example", f"{own}@evil.example", f"evil.example:{port}", f"{own},evil.example", ""]
+    origins = [
+        "null",
+        "https://evil.example",
+        f"https://{own}",
+        f"http://{own}.evil.example",
+        "http://127.0.0.1",
+        f"http://{own}/",
+        "file://",
+    ]
+    origins += [f"http://localhost:{port}", f"http://user@{own}", f"http://{own} http://evil.example", "*", ""]
+    by_host = [(await http.post("/goals", json=ORDER, headers={"Host": one})).status_code for one in hosts]
+    by_origin = [(await http.post("/goals", json=ORDER, headers={"Origin": one})).status_code for one in origins]
+    twice = await http.post(
+        "/goals", json=ORDER, headers=[("Host", own), ("Origin", f"http://{own}"), ("Origin", "http://evil.example")]
+    )
+    assert (set(by_host) <= {400, 421}, by_origin, twice.status_code) == (True, [403] * len(origins), 403), by_host
+    assert (await http.get("/goals")).json()["goals"] == []
+
+
 async def test_the_description_names_every_route(http: httpx.AsyncClient) -> None:
     """The OpenAPI document has each route of the table, what it takes and answers, and refers to nothing that it has not."""
     told = await http.get("/openapi.json")

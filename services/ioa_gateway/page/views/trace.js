@@ -126,12 +126,12 @@ const who = (one) => one.attributes["gen_ai.agent.id"] ?? "";
 function line(app, one, from, whole) {
   const used = (one.attributes["gen_ai.usage.input_tokens"] ?? 0) + (one.attributes["gen_ai.usage.output_tokens"] ?? 0);
   const took = one.over - one.began;
-  return html`<tr><th scope="row"><span class="deep" .style=${`padding-left:${Math.min(one.depth, 12) * 18 + (one.parts ? 0 : 36)}px`}>${one.parts ? html`<button class="btn quiet icon" type="button"
+  return html`<tr><th scope="row"><span class="deep" .style=${`--deep:${Math.min(one.depth, 12)};--leaf:${one.parts ? 0 : 1}`}>${one.parts ? html`<button class="btn quiet icon" type="button"
       aria-expanded=${!closed.has(one.span_id)} aria-label=${`Parts of ${one.name}`} @click=${() => {
         if (!closed.delete(one.span_id)) closed.add(one.span_id);
         app.changed();
       }}>${closed.has(one.span_id) ? "▸" : "▾"}</button>` : nothing}<span>${named(one)}</span>${one.failure ? pill("bad", one.failure.replaceAll("_", " ")) : nothing}</span></th>
-    <td>${who(one) ? html`<span class="whose">${avatar(who(one))}${who(one)}</span>` : nothing}</td><td class="num">${took < 1000 ? `${took} ms` : span(took)}</td><td class="num">${used ? count(used) : ""}</td>
+    <td>${who(one) ? html`<span class="whose" title=${who(one)}>${avatar(who(one))}<span>${who(one)}</span></span>` : nothing}</td><td class="num">${took < 1000 ? `${took} ms` : span(took)}</td><td class="num">${used ? count(used) : ""}</td>
     <td><span class="when" title=${`from ${timeOfDay(one.began)} on`}><i class=${one.failure ? "failed" : ""} .style=${`margin-left:${(100 * (one.began - from)) / whole}%;width:${(100 * took) / whole}%`}></i></span></td></tr>`;
 }
 
