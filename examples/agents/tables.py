@@ -44,8 +44,16 @@ _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(self, name: str, read: Callable[[], pd.Series], has_decimal_commas: bool = False, is_of_time: bool = True) -> None:
-        self.name, self._read, self._has_decimal_commas, self.is_of_time = name, read, has_decimal_commas, is_of_time
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], pd.Series],
+        has_decimal_commas: bool = False,
+        is_of_time: bool = True,
+        is_text: bool = False,
+    ) -> None:
+        self.name, self._read, self.is_of_time = name, read, is_of_time
+        self._has_decimal_commas, self._is_text = has_decimal_commas, is_text
 
     def __str__(self) -> str:
         return self.name
@@ -123,11 +131,14 @@ class Column:
 
     @cached_property
     def different(self) -> list[object]:
-        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year."""
+        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year.
+
+        Where texts seem to be all different, as those of a sample are, one may stand here twice: to compare a million takes long.
+        """
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
-        unique: list[object] = np.asarray(pd.unique(cells), dtype=object).tolist()
+        unique: list[object] = np.asarray(cells if self._is_text else pd.unique(cells), dtype=object).tolist()
         return unique
 
     @cached_property
@@ -144,12 +155,12 @@ class Column:
         for word in reversed(words):
             goes_on = rf"{_SIGNS}+{said}|{_SIGNS}*(?=\n)" if said else rf"{_SIGNS}*(?=\n)"
             said = rf"(?:{re.escape(word)}(?:{goes_on})|{re.escape(word.removesuffix('s'))}{_SIGNS}*(?=\n))"
-        found = dict[str, list[object]]()
+        found = dict[str, dict[object, None]]()
         if words and words[0].removesuffix("s") in self._lines:
             for match in re.finditer(rf"\n{_SIGNS}*+({said})", self._lines):
                 cell = self.different[self._lines.count("\n", 0, match.start())]
-                found.setdefault(" ".join(re.findall(r"[^\W_]+", match[1])), []).append(cell)
-        return found
+                found.setdefault(" ".join(re.findall(r"[^\W_]+", match[1])), {})[cell] = None
+        return {words: list(cells) for words, cells in found.items()}
 
     def cell_with(self, word: str) -> str:
         """The first cell that has a folded word among others; empty if none has."""
@@ -263,7 +274,10 @@ def read_table(path: Path, question: str = "") -> Table:
             load(places)
         return loaded[at]
 
-    columns = [Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at]) for at in places]
+    columns = [
+        Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at], types[at] == "str")
+        for at in places
+    ]
     said = fold(question)
     rows = load(at for at in places if of_time[at] or any(named.search(said) for named in columns[at].patterns))
     return Table(name, tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()), rows)
