@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import CHART, fold
+from request import CHART, CHART_KIND, DRAW, fold
 from tables import Column, Table, name_words
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
@@ -46,7 +46,7 @@ _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
 MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?, ?\d{{4}}"
-_DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
 _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
@@ -138,6 +138,7 @@ class Reader:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self.begins = 0
         self._unsaid: _Unsaid | None = None
+        self._expected = ""  # what could go on behind an `and` that was read last
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
@@ -158,18 +159,21 @@ class Reader:
         self.begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
-            other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self.text[self.at :])
-            self._fail(f"If {other[1]!r} is another question, say it in a sentence of its own." if other else "")
+            if (other := re.match(r"\s*([,;?.!]|and\b)\s*(.*)", self.text[self.at :])) is None:
+                self._fail()
+            another = f"If {other[2]!r} is another question, say it in a sentence of its own."
+            self._fail(self._expected if other[1] == "and" and self.far > self.at else another)
         if self._unsaid is not None:
-            raise self._what_to_compute(self._unsaid, "minimum" if found.limit and not found.descending else "maximum")
+            raise self._what_to_compute(self._unsaid, found)
         return found
 
-    def _what_to_compute(self, unsaid: _Unsaid, extreme: str) -> InvalidInputError:
+    def _what_to_compute(self, unsaid: _Unsaid, found: Question) -> InvalidInputError:
         """Refuse a column without a figure: with each figure that can stand before it, and with how rows are counted."""
         column, before, after = unsaid.column, self.text[: unsaid.start], self.text[unsaid.end :]
-        is_number = column.numbers is not None
+        is_number, extreme = column.numbers is not None, "minimum" if found.limit and not found.descending else "maximum"
         words = ["total of"] * (is_number and not column.why_rate) + ["average of", f"{extreme} of"] * is_number
         words += ["number of distinct"] * (not is_number or unsaid.start < unsaid.end)
+        words += ["list"] * bool(unsaid.end == 0 and found.conditions and not found.keys)
         hint = f"Say {' or '.join(repr(f'{before}{word} {after}'.strip(' ?.!,;')) for word in words)}."
         if not is_number:
             hint += f" Rows are counted, as in 'how many rows per {column}'."
@@ -329,7 +333,7 @@ class Reader:
         return Span(number, float(number), float(number)) if number else None
 
     def _date(self) -> Span | None:
-        text = self._take(_DATE)
+        text = self._take(DATE)
         if not text:
             return None
         try:
@@ -404,6 +408,7 @@ class Reader:
         found = [read() or self._fail(hint)]
         while more := self._try(lambda: read() if self._take(joint) else None):
             found.append(more)
+        self._expected = hint
         return found
 
     def _try(self, read: Callable[[], T | None]) -> T | None:
@@ -424,12 +429,14 @@ class Reader:
             self.at, (end, columns), kind = start, self._named(), "column"
             if self._take(self._file):
                 continue
+            if re.match(r"\.\w", self.text[end:]):  # `wards.csv` is no column
+                columns = []
             if not columns:
-                end, kind = (self.at, "number") if self._take(f"{_DATE}|{_NUMBER}") else (0, "value")
+                end, kind = (self.at, "number") if self._take(f"{DATE}|{_NUMBER}") else (0, "value")
             if not end:
                 held = {one: self._try_value(one, start) for one in self.table.columns if not one.is_numeric}
-                end = max(held.values(), default=0)
-                columns = [one for one in held if held[one] == end]
+                end, word = max(held.values(), key=lambda found: found[0], default=(0, ""))
+                columns = [one for one in held if held[one][0] == end]
             if not end:
                 end = self._after(r"[^\W_]+(?:[-'’._][^\W_]+)*|[<>]=?|\S", start)
                 word = self.text[start:end]
@@ -438,16 +445,17 @@ class Reader:
                 kind = "language" if {word, f"{word}s", re.sub(r"(?<=\w{3})s$", "", word)} & _LANGUAGE else "unknown"
             self.at = end
             if not re.fullmatch(FILLER, self.text[start:end]):
-                yield self.text[start:end], kind, columns
+                yield word if kind == "value" else self.text[start:end], kind, columns
 
-    def _try_value(self, column: Column, start: int) -> int:
+    def _try_value(self, column: Column, start: int) -> tuple[int, str]:
         self.at = start
-        return self.at if self._value(column) else 0
+        found = self._value(column)
+        return (self.at, str(found[0])) if found else (0, "")
 
 
 _PATTERNS = (
     _LEAD, FILLER, *_FIGURES.values(), *_MOST.values(), _HAS, *_COMPARISONS.values(), *GRAINS, PER, _WHERE, _LIST, _ARE, _IS,
-    MONTH, *_WHEN.values(), CHART, "top bottom which of not missing between and or to file does",
+    MONTH, *_WHEN.values(), DRAW, CHART_KIND, CHART, "top bottom which of not missing between and or to file does",
 )  # fmt: skip
 _LANGUAGE = frozenset(re.findall("[a-z]+|[<>]=?|=", re.sub(r"\\.|\(\?[:=!]", " ", " ".join(_PATTERNS))))
 """The fixed words."""

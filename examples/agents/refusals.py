@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ioa import DeclinedError, InvalidInputError
-from questions import DATES, MONTH, Question, Reader, UnreadError
+from questions import DATE, DATES, MONTH, Question, Reader, UnreadError
 from request import CHART, TABLES, are_not, not_there, two_in_one
 from tables import Column, Table
 
@@ -70,14 +70,19 @@ def _hints(unread: UnreadError, words: Sequence[tuple[str, str, list[Column]]], 
     rest = unread.reader.text[unread.at :]
     if unread.hint:
         yield unread.hint
-    if unread.at <= unread.reader.begins:
+    understood_some = unread.at > unread.reader.begins
+    if not understood_some:
         yield _BEGINNINGS
     if any(kind == "unknown" for _, kind, _ in words):
         yield f"Columns of {table.name}: {', '.join(map(str, table.columns))}."
-    for value, _, columns in [one for one in words if one[1] == "value"][:1]:
+    values = [(word, columns) for word, kind, columns in words if kind == "value"]
+    for value, columns in values[:1]:
         said = " or ".join(f"'where {column} is \"{value}\"'" for column in columns)
         yield f"Rows are chosen as in {said}; 'is not' leaves them out."
-    if re.search(rf"\d|\b(?:{MONTH})\b", rest) and table.holding("dates"):
+    keys = [of[0] for word, kind, of in words if kind == "column" and word in rest and of[0] not in table.holding("numbers")]
+    if understood_some and keys and not values:
+        yield f"Groups are made as in 'per {keys[0]}'."
+    if re.search(rf"\b(?:{DATE}|{MONTH})\b", rest) and table.holding("dates"):
         yield f"{DATES} {_DATE_FORMS}"
     if re.search(CHART, unread.reader.text):
         yield _CHARTS

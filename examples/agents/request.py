@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
 
-CHART = r"(?:chart|plot|graph|visuali[sz]e)"
+DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 TABLES = (".csv", ".tsv", ".tab", ".json")
 
 
