@@ -48,7 +48,7 @@ def answer(question: Question, table: Table) -> Answer:
         value = getattr(cells["figure"], figure.operation)()
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
         return Answer(f"{title}{where(question)}: {show(value)} ({reading}).{row}", reading)
-    groups = cells.groupby([str(at) for at in range(len(question.keys))], observed=True)["figure"]
+    groups = cells.groupby([str(at) for at in range(len(question.keys))], observed=True, sort=not question.limit)["figure"]
     figures, ties, rank = getattr(groups, figure.operation)(), "", ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")

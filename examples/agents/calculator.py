@@ -86,17 +86,16 @@ def run(task: str, ctx: TaskContext) -> str:
     try:
         return _answer(text)
     except InvalidInputError:
-        if two := two_in_one(text, lambda one: _is_one(_LEAD.sub("", one), text)):
-            raise InvalidInputError(two[0], hint=two[1]) from None
+        if two := two_in_one(text, lambda one: _is_one(_LEAD.sub("", one))):
+            raise InvalidInputError(two, hint="Ask each in a sentence of its own.") from None
         if readings := list(_readings(text)):
             said = f"{text!r} can be read in {len(readings)} ways." if len(readings) > 1 else f"{text!r} has no brackets."
             raise InvalidInputError(said, hint=f"Say {' or '.join(map(repr, readings))}.") from None
         raise
 
 
-def _is_one(text: str, whole: str) -> bool:
-    """Whether a text is a calculation; what is not as it stands in the whole only if it converts."""
-    return _CONVERSION.fullmatch(text) is not None or (text in whole and not re.fullmatch(_NUMBER, text) and _has_value(text))
+def _is_one(text: str) -> bool:
+    return _CONVERSION.fullmatch(text) is not None or (not re.fullmatch(_NUMBER, text) and _has_value(text))
 
 
 def _readings(text: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import read_the_table
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from request import TABLES, slug, upstream_files
+from request import CHART, CHART_KIND, DRAW, TABLES, slug, upstream_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ agent = Agent(
     may_team_up=False,
 )  # fmt: skip
 _WISH = re.compile(
-    r"\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line)\s+)?(?:chart|plot|graph|visuali[sz]e)\b"
+    rf"\s*(?:(?:please|{DRAW}|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>{CHART_KIND})\s+)?(?:{CHART})\b"
     r"\s*(?:of\s+)?(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )

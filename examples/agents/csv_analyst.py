@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ioa import Agent, DeclinedError, TaskContext
-from request import TABLES, have, pick_inputs, slug, upstream_files
+from request import TABLES, have, not_there, pick_inputs, slug, upstream_files, words_of_names
 
 if TYPE_CHECKING:
     from tables import Table
@@ -56,7 +56,8 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
 
     files = pick_inputs(task, ctx, TABLES) or upstream_files(ctx, TABLES)
     if not files:
-        raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
+        said = not_there(words_of_names(task), TABLES) or "There is no CSV file to analyse."
+        raise DeclinedError(said, hint=have(ctx))
     if len(files) > 1:
         said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
         raise DeclinedError(said, hint="Ask about each file in a sentence of its own that names it.")

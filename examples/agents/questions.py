@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import fold
+from request import CHART, CHART_KIND, DRAW, fold
 from tables import Column, Table, name_words
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
@@ -44,10 +44,13 @@ _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
 _LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
-_MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
-_DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
+_DAY = rf"(?:\d\d? )?(?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?, ?\d{{4}}"
+DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
+_COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
+_KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
+_CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
 
@@ -112,12 +115,20 @@ class Question:
 
 
 class UnreadError(Exception):
-    """A question that is none: `reader` holds its text, `at` where it was understood last."""
+    """A question that is none: `reader` holds its text, `at` where it was understood last, `hint` what could stand there."""
 
-    def __init__(self, reader: Reader, at: int, said: str = "", hint: str = "", words: tuple[str, ...] = ()) -> None:
-        super().__init__(said)
-        self.reader, self.at, self.said, self.hint, self.words = reader, at, said, hint, words
-        self.text, self.left = reader.text, len(reader.text) - at
+    def __init__(self, reader: Reader, at: int, hint: str = "") -> None:
+        super().__init__(hint)
+        self.reader, self.at, self.hint = reader, at, hint
+
+
+@dataclass(frozen=True)
+class _Unsaid:
+    """A figure of a column that is not said, which would stand here in the text."""
+
+    column: Column
+    start: int
+    end: int
 
 
 class Reader:
@@ -126,7 +137,8 @@ class Reader:
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self.begins = 0
-        self._unsaid: int | None = None  # where a column stands of which it is not said what to compute
+        self._unsaid: _Unsaid | None = None
+        self._expected = ""  # what could go on behind an `and` that was read last
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
@@ -147,11 +159,25 @@ class Reader:
         self.begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
-            self._fail()
+            if (other := re.match(r"\s*([,;?.!]|and\b)\s*(.*)", self.text[self.at :])) is None:
+                self._fail()
+            another = f"If {other[2]!r} is another question, say it in a sentence of its own."
+            self._fail(self._expected if other[1] == "and" and self.far > self.at else another)
         if self._unsaid is not None:
-            words = ("total", "average", "minimum" if found.limit and not found.descending else "maximum", "number of distinct")
-            raise UnreadError(self, self._unsaid, f"It is not said what to compute of {found.figure.columns[0]}.", words=words)
+            raise self._what_to_compute(self._unsaid, found)
         return found
+
+    def _what_to_compute(self, unsaid: _Unsaid, found: Question) -> InvalidInputError:
+        """Refuse a column without a figure: with each figure that can stand before it, and with how rows are counted."""
+        column, before, after = unsaid.column, self.text[: unsaid.start], self.text[unsaid.end :]
+        is_number, extreme = column.numbers is not None, "minimum" if found.limit and not found.descending else "maximum"
+        words = ["total of"] * (is_number and not column.why_rate) + ["average of", f"{extreme} of"] * is_number
+        words += ["number of distinct"] * (not is_number or unsaid.start < unsaid.end)
+        words += ["list"] * bool(unsaid.end == 0 and found.conditions and not found.keys)
+        hint = f"Say {' or '.join(repr(f'{before}{word} {after}'.strip(' ?.!,;')) for word in words)}."
+        if not is_number:
+            hint += f" Rows are counted, as in 'how many rows per {column}'."
+        return InvalidInputError(f"It is not said what to compute of {column}.", hint=hint)
 
     @property
     def _ended(self) -> bool:
@@ -194,9 +220,9 @@ class Reader:
             if self._take(self._file):
                 continue
             if may_group and self._take(PER):
-                keys += self._list(self._key, ",|and|per|by")
+                keys += self._list(self._key, ",|and|per|by", _KEYS)
             elif self._take(_WHERE):
-                conditions += self._list(self._condition, "and")
+                conditions += self._list(self._condition, "and", _CONDITIONS)
             elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
@@ -211,16 +237,16 @@ class Reader:
     def _figure(self) -> Figure:
         start, (end, _) = self.at, self._named()
         operation = self._one_of(_FIGURES)
+        is_unsaid = end > self.at or (not operation and self._take("how many|number of"))
         if end > self.at:  # `Total cost` is a column's name, too; what else is said is read first
             self.at = start
-            self._unsaid = self._after(rf"\s*(?:(?:{FILLER})\s+)*", start)
-            operation = "nunique"
-        if operation in ("count", "nunique"):
-            figure = Figure(operation, (self._column() or self._fail(),) if operation == "nunique" else ())
+        if is_unsaid or operation in ("count", "nunique"):
+            begins = self._after(rf"\s*(?:(?:{FILLER})\s+)*", start), self._after(rf"\s*(?:(?:{FILLER})\s+)*", self.at)
+            figure = Figure(operation, (self._column() or self._fail(_COUNTS),) if operation != "count" else ())
+            self._unsaid = _Unsaid(figure.columns[0], *begins) if is_unsaid else None
             self._take(_ARE)
             return figure
         if not operation:
-            self._take("how many|number of")
             self._fail()
         self._take("of")
         column = self._column() or self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers')))}.")
@@ -240,17 +266,18 @@ class Reader:
         grain = self._take(f"(?:{'|'.join(GRAINS)})s?").rstrip("s")
         if not grain:
             return None
-        column = (self._column() or self._fail()) if self._take("of") else self._the_date()
+        column = (self._column() or self._fail()) if self._take("of") else self._the_date(lambda one: str(Key(one, grain)))
         if column.dates is None:
             raise InvalidInputError(f"{column} holds no dates.", hint=DATES)
         return Key(column, grain)
 
-    def _the_date(self) -> Column:
+    def _the_date(self, said_of: Callable[[Column], str]) -> Column:
         columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
-            raise InvalidInputError(f"{self.table.name} has {said}.", hint="Say 'per month of COLUMN' or 'where COLUMN is 2024'.")
+            hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else ""
+            raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
         return columns[0]
 
     def _when(self) -> Condition | None:
@@ -260,15 +287,16 @@ class Reader:
         if first is None:
             return None
         last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
-        column = self._the_date()
+        spans = (first, last) if last else (first,)
+        column = self._the_date(lambda one: f"where {Condition(one, sign, spans)}")
         if others := [
             str(one)
             for one in self.table.columns
-            if sign == "=" and one.is_of_time and one is not column and first.written in one.values
+            if sign == "=" and one.is_of_time and one is not column and first.written in one.values([first.written])
         ]:
-            names, hint = ", ".join((str(column), *others)), f"Say 'where COLUMN is {first.written}'."
-            raise InvalidInputError(f"{first.written} may be said of several columns: {names}.", hint=hint)
-        return Condition(column, "between", (first, last)) if last else Condition(column, sign, (first,))
+            names, hint = [str(column), *others], " or ".join(f"'where {one} is {first.written}'" for one in (column, *others))
+            raise InvalidInputError(f"{first.written} may be said of several columns: {', '.join(names)}.", hint=f"Say {hint}.")
+        return Condition(column, sign, spans)
 
     def _condition(self) -> Condition | None:
         column = self._column()
@@ -292,8 +320,8 @@ class Reader:
         if sign not in ("=", "!="):
             self._fail()
         if not (values := self._value(column)):
-            some = ", ".join(str(one[0]) for one in list(column.values.values())[:8])
-            self._fail(f"Values of {column} are {some}{', …' * (len(column.values) > 8)}.")
+            some = ", ".join(map(str, column.different[:8]))
+            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.")
         while more := self._try(lambda: self._value(column) if self._take(r", or|,|or") else None):
             values += more
         return Condition(column, sign, values=values)
@@ -305,7 +333,7 @@ class Reader:
         return Span(number, float(number), float(number)) if number else None
 
     def _date(self) -> Span | None:
-        text = self._take(_DATE)
+        text = self._take(DATE)
         if not text:
             return None
         try:
@@ -316,18 +344,20 @@ class Reader:
 
     def _value(self, column: Column) -> tuple[object, ...]:
         """Read a quotation, or the next words, the most first, as a value of a column."""
-        start = self._after(r"\s*(?:the )?", self.at)
+        word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
         if quoted := re.compile(r"[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]").match(self.text, start):
-            candidates = [(quoted[1], quoted.end())]
+            candidates = [(word.findall(quoted[1]), quoted.end())]
         else:
-            ends = [match.end() for match in re.compile(r"[^\W_]+").finditer(self.text, start)][:_VALUE_WORDS]
-            candidates = [(self.text[at:end], end) for end in reversed(ends) for at in (self.at, start)]
-        for written, end in candidates:
-            words = " ".join(re.sub(r"[\W_]+", " ", written).split())
-            for one in (words, words.removesuffix("s")):
-                if one in column.values:
+            ends = [match.end() for match in word.finditer(self.text, start)][:_VALUE_WORDS]
+            candidates = [(word.findall(self.text[at:end]), end) for end in reversed(ends) for at in (self.at, start)]
+        values = dict[str, list[object]]()
+        for longest in {tuple(words) for words, _ in candidates[:2]}:
+            values |= column.values(longest)
+        for words, end in candidates:
+            for one in (" ".join(words), " ".join(words).removesuffix("s")):
+                if one in values:
                     self.at, self.far = end, max(self.far, end)
-                    return tuple(column.values[one])
+                    return tuple(values[one])
         return ()
 
     # -- words ---------------------------------------------------------------------------------------------------------------
@@ -374,10 +404,11 @@ class Reader:
             raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 
-    def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:
-        found = [read() or self._fail()]
+    def _list(self, read: Callable[[], T | None], joint: str, hint: str = "") -> list[T]:
+        found = [read() or self._fail(hint)]
         while more := self._try(lambda: read() if self._take(joint) else None):
             found.append(more)
+        self._expected = hint
         return found
 
     def _try(self, read: Callable[[], T | None]) -> T | None:
@@ -398,29 +429,33 @@ class Reader:
             self.at, (end, columns), kind = start, self._named(), "column"
             if self._take(self._file):
                 continue
+            if re.match(r"\.\w", self.text[end:]):  # `wards.csv` is no column
+                columns = []
             if not columns:
-                end, kind = (self.at, "number") if self._take(f"{_DATE}|{_NUMBER}") else (0, "value")
+                end, kind = (self.at, "number") if self._take(f"{DATE}|{_NUMBER}") else (0, "value")
             if not end:
                 held = {one: self._try_value(one, start) for one in self.table.columns if not one.is_numeric}
-                end = max(held.values(), default=0)
-                columns = [one for one in held if held[one] == end]
+                end, word = max(held.values(), key=lambda found: found[0], default=(0, ""))
+                columns = [one for one in held if held[one][0] == end]
             if not end:
-                end = self._after(r"[^\W_]+(?:[-'’][^\W_]+)*|[<>]=?|\S", start)
+                end = self._after(r"[^\W_]+(?:[-'’._][^\W_]+)*|[<>]=?|\S", start)
                 word = self.text[start:end]
-                columns = [one for one in self.table.columns if word in name_words(one.name)]  # it is a part of these names
-                kind = "language" if {word, f"{word}s", word.removesuffix("s")} & _LANGUAGE else "unknown"
+                # it may be a part of these names
+                columns = [one for one in self.table.columns if {word, word.removesuffix("s")} & set(name_words(one.name))]
+                kind = "language" if {word, f"{word}s", re.sub(r"(?<=\w{3})s$", "", word)} & _LANGUAGE else "unknown"
             self.at = end
             if not re.fullmatch(FILLER, self.text[start:end]):
-                yield self.text[start:end], kind, columns
+                yield word if kind == "value" else self.text[start:end], kind, columns
 
-    def _try_value(self, column: Column, start: int) -> int:
+    def _try_value(self, column: Column, start: int) -> tuple[int, str]:
         self.at = start
-        return self.at if self._value(column) else 0
+        found = self._value(column)
+        return (self.at, str(found[0])) if found else (0, "")
 
 
 _PATTERNS = (
     _LEAD, FILLER, *_FIGURES.values(), *_MOST.values(), _HAS, *_COMPARISONS.values(), *GRAINS, PER, _WHERE, _LIST, _ARE, _IS,
-    _MONTH, *_WHEN.values(), "top bottom which of not missing between and or to file does",
+    MONTH, *_WHEN.values(), DRAW, CHART_KIND, CHART, "top bottom which of not missing between and or to file does",
 )  # fmt: skip
 _LANGUAGE = frozenset(re.findall("[a-z]+|[<>]=?|=", re.sub(r"\\.|\(\?[:=!]", " ", " ".join(_PATTERNS))))
 """The fixed words."""

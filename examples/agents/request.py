@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
 
-_MOST_CHARS = 400
+DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 TABLES = (".csv", ".tsv", ".tab", ".json")
 
 
@@ -40,6 +40,11 @@ def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[In
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=have(ctx))
     return with_suffix(named, suffixes) or fitting
+
+
+def words_of_names(text: str) -> list[str]:
+    """The words of a text, with the points and hyphens in them, as names of files are written."""
+    return re.findall(r"[\w.-]*\w", text)
 
 
 def have(ctx: TaskContext) -> str:
@@ -103,21 +108,21 @@ def account_for(text: str, known: Collection[str], hint: str = "") -> None:
         raise DeclinedError(are_not(unknown, "understood here"), hint=hint)
 
 
+def not_there(words: Iterable[str], suffixes: Sequence[str]) -> str:
+    """Say of words that are names of files of such a kind that no such file is there; empty if none is."""
+    names = [word for word in words if word.lower().endswith(tuple(suffixes))]
+    return f"{', '.join(map(repr, names))} did not come with the goal." if names else ""
+
+
 def are_not(words: Collection[str], what: str) -> str:
     """Say of words what they are not."""
     return f"{', '.join(map(repr, words))} {'is' if len(words) == 1 else 'are'} not {what}."
 
 
-def two_in_one(text: str, is_one: Callable[[str], bool]) -> tuple[str, str] | None:
-    """What to say of two requests in a sentence, and of how to ask them.
-
-    Each must be one by itself, or with what both share before or behind them.
-    """
-    for joint in re.finditer(r"[,;?.!]\s+(?:and\s+)?|\s+and\s+", text, re.IGNORECASE) if len(text) < _MOST_CHARS else ():
-        left, right = text[: joint.start()], text[joint.end() :]
-        rights = [right, *(f"{left[: end.end()]} {right}" for end in re.finditer(r"\w(?!\w)", left))]
-        if second := next(filter(is_one, rights), ""):
-            lefts = [f"{left} {right[start.start() :]}" for start in re.finditer(r"(?<!\w)(?<!^)\w", right)]
-            if first := next(filter(is_one, [left, *lefts] if second == right else [*lefts, left]), ""):
-                return f"These are two questions in one: {first!r} and {second!r}.", "Ask each in a sentence of its own."
-    return None
+def two_in_one(text: str, is_one: Callable[[str], bool]) -> str:
+    """Say of a sentence that it holds two requests, if each is one as it stands; empty if not."""
+    for joint in re.finditer(r"[,;?.!]\s+(?:and\s+)?|\s+and\s+", text, re.IGNORECASE):
+        left, right = text[: joint.start()].strip(), text[joint.end() :].strip()
+        if left and right and is_one(left) and is_one(right):
+            return f"These are two questions in one: {left!r} and {right!r}."
+    return ""

@@ -10,7 +10,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,6 +24,7 @@ from ioa import InvalidInputError
 from request import fold, read_text
 
 _SAMPLE_ROWS = 1_000
+_SIGNS = r"[^\w\n]"
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
@@ -43,8 +44,16 @@ _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(self, name: str, read: Callable[[], pd.Series], has_decimal_commas: bool = False, is_of_time: bool = True) -> None:
-        self.name, self._read, self._has_decimal_commas, self.is_of_time = name, read, has_decimal_commas, is_of_time
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[], pd.Series],
+        has_decimal_commas: bool = False,
+        is_of_time: bool = True,
+        is_text: bool = False,
+    ) -> None:
+        self.name, self._read, self.is_of_time = name, read, is_of_time
+        self._has_decimal_commas, self._is_text = has_decimal_commas, is_text
 
     def __str__(self) -> str:
         return self.name
@@ -75,9 +84,10 @@ class Column:
     def _amounts(self) -> tuple[pd.Series | None, str]:
         if self.is_numeric:
             return self.cells, ""
-        codes, texts = self._different
-        if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
+        sample = self._sample
+        if sample.str.fullmatch(r"0\d+").any() or not sample.str.fullmatch(_AMOUNT).any():  # a leading zero marks a code
             return None, ""
+        codes, texts = self._different
         parts = _lines_of(_AMOUNT, texts)
         written = [minus + number for minus, _, number, _ in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
@@ -105,9 +115,9 @@ class Column:
         """
         if not self.is_of_time or self.is_numeric:
             return None
-        codes, texts = self._different
-        if not texts[:_SAMPLE_ROWS].str.match(_LIKE_A_DATE).any():
+        if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
+        codes, texts = self._different
         readings = [pd.to_datetime(texts.str.slice(0, 19), format=form, errors="coerce") for form in _DATE_FORMATS]
         best = max(readings, key=lambda reading: reading.count())
         if best.count() * 2 <= len(texts):
@@ -120,18 +130,42 @@ class Column:
         return _spread(best, codes)
 
     @cached_property
-    def values(self) -> dict[str, list[object]]:
-        """Its different cells by their folded words; several that differ in case or punctuation only stand together."""
+    def different(self) -> list[object]:
+        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year.
+
+        Where texts seem to be all different, as those of a sample are, one may stand here twice: to compare a million takes long.
+        """
         cells = self.cells.dropna()
-        if pd.api.types.is_float_dtype(cells.dtype):  # of figures only whole ones can be said as a value, such as a year
+        if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
-        unique = np.asarray(pd.unique(cells), dtype=object).tolist()
-        folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
-        words = [" ".join(one.split()) for one in folded] if any(" " in one for one in folded) else folded
-        found: dict[str, list[object]] = {}
-        for one, value in zip(words if unique else (), unique, strict=True):
-            found.setdefault(one, []).append(value)
-        return found
+        unique: list[object] = np.asarray(cells if self._is_text else pd.unique(cells), dtype=object).tolist()
+        return unique
+
+    @cached_property
+    def _lines(self) -> str:
+        """A folded line for each of its different cells, between line ends: a million of them are searched at once."""
+        text = "\n".join(map(str, self.different))
+        if text.count("\n") >= len(self.different) > 0:  # some have lines of their own
+            text = "\n".join(str(one).replace("\n", " ") for one in self.different)
+        return f"\n{fold(text)}\n".replace("_", " ")
+
+    def values(self, words: Sequence[str]) -> dict[str, list[object]]:
+        """The cells that the first of these folded words say, one or more, by what is said; signs and a last `s` do not count."""
+        said = ""
+        for word in reversed(words):
+            goes_on = rf"{_SIGNS}+{said}|{_SIGNS}*(?=\n)" if said else rf"{_SIGNS}*(?=\n)"
+            said = rf"(?:{re.escape(word)}(?:{goes_on})|{re.escape(word.removesuffix('s'))}{_SIGNS}*(?=\n))"
+        found = dict[str, dict[object, None]]()
+        if words and words[0].removesuffix("s") in self._lines:
+            for match in re.finditer(rf"\n{_SIGNS}*+({said})", self._lines):
+                cell = self.different[self._lines.count("\n", 0, match.start())]
+                found.setdefault(" ".join(re.findall(r"[^\W_]+", match[1])), {})[cell] = None
+        return {words: list(cells) for words, cells in found.items()}
+
+    def cell_with(self, word: str) -> str:
+        """The first cell that has a folded word among others; empty if none has."""
+        match = re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", self._lines) if word in self._lines else None
+        return str(self.different[self._lines.count("\n", 0, match.start()) - 1]) if match else ""
 
     @property
     def why_rate(self) -> str:
@@ -154,6 +188,13 @@ class Column:
     def is_numeric(self) -> bool:
         """Whether its cells were read as numbers."""
         return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
+
+    @property
+    def _sample(self) -> pd.Series:
+        """Some of its cells as text: what none of them is like, the column is not taken for."""
+        is_category = isinstance(self.cells.dtype, pd.CategoricalDtype)
+        some = (self.cells.cat.categories if is_category else self.cells.dropna())[:_SAMPLE_ROWS]
+        return pd.Series([str(value).strip() for value in some], dtype=object)
 
     @property
     def _different(self) -> tuple[Any, pd.Series]:
@@ -233,7 +274,10 @@ def read_table(path: Path, question: str = "") -> Table:
             load(places)
         return loaded[at]
 
-    columns = [Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at]) for at in places]
+    columns = [
+        Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at], types[at] == "str")
+        for at in places
+    ]
     said = fold(question)
     rows = load(at for at in places if of_time[at] or any(named.search(said) for named in columns[at].patterns))
     return Table(name, tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()), rows)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sized
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import are_not, decode, have, named_in, read_text, upstream_files, with_suffix
+from request import are_not, decode, have, named_in, not_there, read_text, upstream_files, with_suffix, words_of_names
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
 agent = Agent(
@@ -81,6 +81,8 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
+    if said := not_there(words_of_names(_QUOTED.sub(" ", wish)), _SUFFIXES):
+        raise InvalidInputError(said, hint=have(ctx))
     terms = [term for match in _QUOTED.finditer(wish) if (term := next(filter(None, match.groups())).strip())]
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
     if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):

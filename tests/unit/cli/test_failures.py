@@ -89,3 +89,20 @@ def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> 
     """Each wrong value exits with 2 and a sentence that names it, before anything is started."""
     result = CliRunner().invoke(app, [*arguments, "--json"])
     assert (result.exit_code, message in json.loads(result.stderr)["message"]) == (2, True), result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["goals"], ["groups"], ["agents"], ["run", "Greet Ada"], ["goal", "show", "x"], ["agents", "search", "x"]]
+)
+def test_without_a_system_every_command_says_so(arguments: list[str]) -> None:
+    """Nothing in reach exits with 3 and names what was tried."""
+    url = "nats://127.0.0.1:9"
+    result = CliRunner().invoke(app, [*arguments, "--url", url, "--json"])
+    error = json.loads(result.stderr)
+    assert (result.exit_code, result.stdout, error["code"], url in error["message"]) == (3, "", "unavailable", True)
+
+
+def test_the_doctor_names_a_server_that_is_not_there() -> None:
+    """Nothing in reach is its first finding, with the exit code of what is out of reach."""
+    result = CliRunner().invoke(app, ["doctor", "--url", "nats://127.0.0.1:9", "--json"])
+    assert (result.exit_code, json.loads(result.stdout)["findings"][0]["check"]) == (3, "server")

@@ -66,9 +66,13 @@ class Matcher:
         return sorted(fitting, key=lambda hit: coordinates(hit.card))[: 1 + MAX_OTHERS]
 
     def last_resort(self, *found: NeedHits) -> list[Hit]:
-        """Who is near to a need that nobody fits, and refuses what it does not understand: to ask in vain does no harm then."""
+        """Who is near to a need that nobody fits, and refuses what it does not understand: to ask in vain does no harm then.
+
+        Who brings others together is not asked: whatever the need is, that one would only say that no parts are listed.
+        """
         least = self.threshold - NEAR
-        near = [tuple(hit for hit in hits.hits if hit.card.declines and hit.similarity >= least) for hits in found]
+        asking = [[hit for hit in hits.hits if hit.card.declines and not coordinates(hit.card)] for hits in found]
+        near = [tuple(hit for hit in hits if hit.similarity >= least) for hits in asking]
         asked = [NeedHits(need=hits.need, hits=those) for hits, those in zip(found, near, strict=True)]
         return replace(self, threshold=least).fitting(*asked)
 
@@ -79,7 +83,8 @@ class Matcher:
 
     def nearest(self, need: GoalNeed, found: NeedHits) -> str:
         """Say who comes nearest to a need that nobody serves, how near, and what that one does; empty if nobody is even near."""
-        hit = max(found.hits, key=lambda hit: hit.similarity, default=None)
+        does_it_itself = [hit for hit in found.hits if not coordinates(hit.card)]
+        hit = max(does_it_itself or found.hits, key=lambda hit: hit.similarity, default=None)
         if hit is None or hit.similarity >= self.threshold:
             return ""
         does = hit.matched_example or hit.card.description

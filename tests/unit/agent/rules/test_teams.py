@@ -238,6 +238,15 @@ async def test_who_declines_is_asked_where_nobody_fits() -> None:
     assert both.needs == ("Paint the fence",)
 
 
+async def test_who_leads_teams_is_no_last_resort() -> None:
+    """Whoever brings others together would only say that no parts are listed; who works by itself is named as the nearest."""
+    desk = card("desk").model_copy(update={"declines": True, "tags": ("coordination",)})
+    found = tools_of((ME, desk, CSV), {"desk": {"22": 0.3}, "csv-analyst": {"22": 0.2}})
+    nobody = await BRAIN.form_team(mission("22/7"), found)
+    assert isinstance(nobody, NobodyFits)
+    assert "is csv-analyst (0.20 where 0.35 is needed)" in nobody.nearest
+
+
 def task_view(
     text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = ""
 ) -> TaskView:
