@@ -21,6 +21,7 @@ from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
+from tests.unit.group.golden import forked
 from tests.unit.group.scenario import COMM, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
@@ -280,3 +281,23 @@ def test_who_is_to_vote_learns_nothing_of_the_votes() -> None:
             votes = state.stage.votes.answered if state.stage.votes is not None else None
             told.append((votes, state.course is not None and any(state.course.told)))
     assert told == [(0, False), (1, False), (None, False), (None, True)]
+
+
+def test_what_waits_for_an_answer_waits_on_in_a_fork() -> None:
+    """The copy goes on with other times: nobody has answered, so that no default stands, to a task or to who has the floor."""
+    tasked = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").task_asks("t1-1").asks("ada")
+    history = GroupHistory(COMM)
+    for entry in sequenced(forked(tasked)):
+        history.apply(entry)
+    state, view = history.state, history.view(AgentId("ada"), START, Meter())
+    assert state is not None and state.copying == 0
+    [question] = state.open_tasks[0].questions
+    assert question.until == START + timedelta(hours=2, minutes=5)
+    assert history.answers == {} and view.replies == {}
+
+
+def test_what_was_done_before_a_fork_is_told_of_once() -> None:
+    """By the owner of the goal that it comes from: the fork's own tells of what its members have done since."""
+    story = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-1").progresses("t1-2")
+    told = outcomes_of(forked(story.finishes("t1-1")).finishes("t1-2"))
+    assert {task_id: outcome.agent_id for task_id, outcome in told.items()} == {"t1-2": "eve"}

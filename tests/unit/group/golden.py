@@ -137,7 +137,7 @@ def stories() -> dict[str, Sequence[Event]]:
         "dear-team": nested.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=10**15, cost_micros=10**15)).finishes("t1-2"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
-    told["forked"] = _forked(tasked.says("ada", to="bob")).finishes("t1-1").says("bob", to="ada")
+    told["forked"] = forked(tasked.says("ada", to="bob")).finishes("t1-1").says("bob", to="ada")
     told |= gathered_stories()
     told |= asking_stories()
     told |= {f"led-{name}": story for name, story in led_stories().items()}
@@ -273,7 +273,7 @@ def walk(seed: int) -> Sequence[Event]:
     return log
 
 
-def _forked(story: Scenario) -> Scenario:
+def forked(story: Scenario) -> Scenario:
     """The same told anew in a goal that is forked from another one, two hours later."""
     launch, *past = story.log
     assert isinstance(launch, GroupLaunched)

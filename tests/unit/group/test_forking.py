@@ -21,6 +21,7 @@ from ioa.protocol.messages import Discussion, Phase
 from ioa.repetition import sketches_of
 from tests.unit.group import golden
 from tests.unit.group.scenario import COMM, START, card, launched, said
+from tests.unit.group.test_visibility import played
 
 LATER = START + timedelta(days=3)
 STORIES = {
@@ -166,6 +167,19 @@ def test_a_copy_is_moved_by_nothing_but_its_end() -> None:
     check_may_move(state, TimerFired(at=LATER, copied_until=START))
     with pytest.raises(IllegalEventError):
         step(gone_on(state, START), TimerFired(at=LATER, copied_until=START))
+
+
+def test_each_is_told_in_the_copy_what_it_was_told_there() -> None:
+    """What a policy keeps from members stays kept from them, entry by entry, by whatever policy."""
+    scoped = 0
+    for policy, story, log in played():
+        at = max(number for number, entry in enumerate(log, 1) if not entry.state.phase.is_terminal)
+        steps, _ = fork_of(story.log, at)
+        told = [(entry.audience, entry.noticed) for entry in log[:at]]
+        assert [(one.transition.audience, one.transition.noticed) for one in steps] == told
+        scoped += any(len(entry.audience) < len(entry.state.members) for entry in log[:at])
+        assert steps[0].policy == policy
+    assert scoped
 
 
 def test_a_message_is_changed_and_what_it_decided_stays() -> None:
