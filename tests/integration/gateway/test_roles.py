@@ -76,7 +76,9 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert [one.status_code for one in refused] == [404, 403]
             made = await http.post("/webhooks", json={"url": receiver.url}, headers=anna)
             assert (made.status_code, (await http.post(f"{path}/cancel", json={}, headers=anna)).status_code) == (201, 202)
-            await eventually(lambda: [headers["webhook-id"] for headers, _ in receiver.taken] == [f"{path[7:]}-ended"])
+            await eventually(
+                lambda: [headers["webhook-id"] for headers, _ in receiver.taken] == [f"{path[7:]}-ended"], within=PATIENCE
+            )
             seats = [await http.get(f"/seats/{person}", headers=anna) for person in ("anna", "eve")]
             assert [one.status_code for one in seats] == [200, 403]
             assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."
