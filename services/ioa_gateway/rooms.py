@@ -50,6 +50,11 @@ def encoded(stored: StoredEntry) -> bytes:
     return encode_event(told(EntryDocument.of(stored)), kind="entry", seq=stored.seq)
 
 
+def _broken(error: Exception, seq: int) -> bytes:
+    """Write that a group cannot be followed on, and why."""
+    return encode_event({"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, kind="end", seq=seq)
+
+
 @dataclass
 class _Followed:
     """What several follow. Each of them waits for an event of its own, which may be that of something else, too."""
@@ -276,6 +281,8 @@ class Rooms:
                 rows.take((await self._system.goals(only=GoalFilter(labels=labels))).goals)
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)
+            except Exception:  # noqa: BLE001 - one list's bug must not end all streams
+                _log.exception("goals_unreadable")
             await asyncio.sleep(_LOOK.total_seconds())
 
     async def _read(self, comm_id: CommId, room: _Room) -> None:
@@ -289,9 +296,10 @@ class Rooms:
             room.end = encode_event({"seq": seq, "phase": str(phase)}, kind="end", seq=seq)
         except IoaError as error:
             _log.warning("group_unreadable", comm_id=comm_id, error=error.message)
-            room.end = encode_event(
-                {"seq": seq, "problem": problem_of(error).model_dump(mode="json", exclude_none=True)}, kind="end", seq=seq
-            )
+            room.end = _broken(error, seq)
+        except Exception as error:  # noqa: BLE001 - one group's bug must not end all streams
+            _log.exception("group_unreadable", comm_id=comm_id)
+            room.end = _broken(error, seq)
         room.wake()
 
 

@@ -1,0 +1,28 @@
+"""Rooms of groups that nobody can read, by a fault of ours: who follows them is told, and nobody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ioa.protocol.ids import LOCAL, CommId
+from ioa_gateway.callers import Caller
+from ioa_gateway.rooms import open_rooms
+
+
+async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A room whose reading fails as nobody expected ends with that, and a list stays; the gateway goes on."""
+    monkeypatch.setattr("ioa_gateway.rooms.SILENCE", timedelta(milliseconds=20))
+    broken: Any = SimpleNamespace()  # has nothing that a system has
+    caller = Caller("web", LOCAL, frozenset())
+    async with open_rooms(broken, lambda _caller: True) as rooms, asyncio.timeout(20):
+        seen = [chunk async for chunk in rooms.follow(caller, CommId("broken"))]
+        listing = rooms.follow(caller, None, listed={})
+        beats = [await anext(listing), await anext(listing)]
+        await listing.aclose()
+    assert b"event: end\n" in seen[-1] and b"urn:ioa:error:crashed" in seen[-1]
+    assert beats[-1] == b":\n\n", "the list is looked at again, and its follower hears that it stands"
