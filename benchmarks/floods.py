@@ -1,6 +1,6 @@
 """Flood a secured system on each subject that an agent's key and a user's open, one after the other, with honest goals beside it.
 
-    python -m benchmarks.floods [--seconds 1.5] [--only goal]
+    python -m benchmarks.floods [--seconds 1.5] [--only goal] [--again-after 0]
 
 Of each subject the table says how long an honest goal took beside the flood, against undisturbed, and who the doctor names. In the
 end no service may have died, grown by more than a fifth or logged a traceback, and no honest goal may have taken more than three
@@ -37,7 +37,8 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from tests.integration.security.secured import SERVICES, flooding, open_intruder, open_processes, open_secured, open_user
 
-_HONEST, _AGENT, _USER = AgentId("calculator"), AgentId("mallory"), UserId("eve")
+_HONEST, _POOL = AgentId("calculator"), PoolId("mallory")
+_MOST_AGENTS = 30
 _MOST_TIMES, _MOST_GROWTH = 3.0, 1.2
 _SLACK_SECONDS = 0.5
 """What noticing a flood may take once."""
@@ -80,11 +81,13 @@ class Stood:
         yield from (f"{name} logged {number} tracebacks" for name, number in self.tracebacks.items() if number)
 
 
-async def run(folder: Path, seconds: float, only: str) -> Stood:
+async def run(folder: Path, seconds: float, only: str, again_after: float) -> Stood:
     """Start a system, flood it on one subject after the other, and tell how it stood it."""
     numbers = count(1_000)
     async with AsyncExitStack() as stack:
-        secured = await stack.enter_async_context(open_secured(folder, (_HONEST, _AGENT)))
+        rows = [row for row in _rows() if re.search(only, row.subject)]
+        users = ["user", *(row.owner for row in rows if row.is_user)]
+        secured = await stack.enter_async_context(open_secured(folder, (_HONEST, f"{_POOL}:{_MOST_AGENTS}"), users=users))
         programs = [*(secured.service(name) for name in SERVICES), secured.agent(_HONEST, _HONEST, _HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [_HONEST]))
@@ -92,15 +95,13 @@ async def run(folder: Path, seconds: float, only: str) -> Stood:
         usual = statistics.median([await _goal(user, next(numbers)) for _ in range(30)][10:])
         held = {name: machine.resident_bytes(process.pid) for name, process in processes.items()}
         floods = []
-        for owner, key, subject in _rows():
-            if not re.search(only, subject):
-                continue
-            async with open_intruder(secured, owner, key) as intruder, flooding(intruder, subject, _dearest(subject)):
+        for row in rows:
+            async with flooding(secured, row.owner, row.key, row.subject, _dearest(row.subject), again_after=again_after):
                 until, took = time.monotonic() + seconds, [await _goal(user, next(numbers))]
                 while time.monotonic() < until:
                     took.append(await _goal(user, next(numbers)))
-            floods.append(Flood(subject, took, await _named(inspection)))
-            print(f"{subject:<70}{statistics.median(took):6.2f} s  {floods[-1].named}", flush=True)
+            floods.append(Flood(row.subject, took, await _named(inspection, row)))
+            print(f"{row.subject:<70}{statistics.median(took):6.2f} s  {floods[-1].named}", flush=True)
             await asyncio.sleep(_REST_SECONDS)
             while await _goal(user, next(numbers)) == math.inf:
                 pass
@@ -113,12 +114,31 @@ async def run(folder: Path, seconds: float, only: str) -> Stood:
     return Stood(usual, floods, growth, tracebacks)
 
 
-def _rows() -> Iterator[tuple[str, str, str]]:
-    """Whose key opens what, with a name for each place that may be any."""
-    for subject in of_agent(_AGENT, PoolId(_AGENT)).publish:
-        yield _AGENT, _AGENT, subject.replace("*", "c1")
-    for subject in of_user(_USER).publish:
-        yield _USER, "seed", subject.replace("*", "c1")
+@dataclass(frozen=True)
+class _Row:
+    """A subject, and whose key opens it: another one's for each, since who has flooded is kept out for a while."""
+
+    owner: str
+    key: str
+    subject: str
+
+    @property
+    def is_user(self) -> bool:
+        return self.key == "seed"
+
+    @property
+    def name(self) -> str:
+        return self.owner if self.is_user else self.key
+
+
+def _rows() -> Iterator[_Row]:
+    """Say of each subject that an agent's or a user's key opens who floods it, with a name for each place that may be any."""
+    for place in range(len(of_agent(AgentId(_POOL), _POOL).publish)):
+        agent = AgentId(f"{_POOL}-{place}")
+        yield _Row(_POOL, agent, of_agent(agent, _POOL).publish[place].replace("*", "c1"))
+    for place in range(len(of_user(UserId("eve")).publish)):
+        user = UserId(f"eve-{place}")
+        yield _Row(user, "seed", of_user(user).publish[place].replace("*", "c1"))
 
 
 def _dearest(subject: str) -> bytes:
@@ -138,10 +158,11 @@ async def _goal(user: NatsSystemClient, number: int) -> float:
     return time.monotonic() - started
 
 
-async def _named(inspection: NatsInspection) -> str:
-    slowed = {one.caller for one in await inspection.slowed()}
+async def _named(inspection: NatsInspection, row: _Row) -> str:
+    """Return as what the doctor names the flooder now; nothing if it does not."""
+    slowed = {f"{one.caller} ({one.family})" for one in await inspection.slowed() if one.caller.lstrip("_") == row.name}
     found = goals_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
-    return ", ".join(sorted(slowed | ({f"intake-{_USER}"} if f"intake-{_USER}" in found.message else set())))
+    return ", ".join(sorted(slowed | ({f"intake-{row.name}"} if f"intake-{row.name}" in found.message else set())))
 
 
 def main() -> None:
@@ -151,9 +172,10 @@ def main() -> None:
     )
     parser.add_argument("--seconds", type=float, default=1.5, help="how long each flood lasts at least")
     parser.add_argument("--only", default="", help="only subjects in which this regular expression is found")
+    parser.add_argument("--again-after", type=float, default=2.0, help="seconds after which one that was disconnected comes back")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        stood = asyncio.run(run(Path(folder), options.seconds, options.only))
+        stood = asyncio.run(run(Path(folder), options.seconds, options.only, options.again_after))
     table = Table("subject", "goals", "median s", "longest", "times", "slowed down")
     for flood in stood.floods:
         median = statistics.median(flood.took)

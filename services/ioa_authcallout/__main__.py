@@ -23,10 +23,10 @@ from ioa.protocol import subjects
 from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.watched_file import WatchedFile, lines
 from ioa_authcallout.entrance import Entrance
 from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys, check_private
-from ioa_authcallout.lists import ListFile, lines
-from ioa_authcallout.settings import CalloutSettings
+from ioa_authcallout.settings import HINT, CalloutSettings
 from ioa_authcallout.tokens import TokenJudge
 
 
@@ -34,9 +34,9 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
     """Answer until `stop` is set."""
     settings.check()
     seed = await asyncio.to_thread(settings.signing_seed)
-    revoked = await asyncio.to_thread(ListFile, settings.callout_keys / "revoked", lines)
-    taken = await asyncio.to_thread(ListFile, settings.callout_authorization, names_in)
-    tenants = await asyncio.to_thread(ListFile, settings.callout_authorization, _tenants_in)
+    revoked = await asyncio.to_thread(WatchedFile, settings.callout_keys / "revoked", lines, HINT)
+    taken = await asyncio.to_thread(WatchedFile, settings.callout_authorization, names_in, HINT)
+    tenants = await asyncio.to_thread(WatchedFile, settings.callout_authorization, _tenants_in, HINT)
     async with AsyncExitStack() as stack:
         keys: Keys
         if settings.callout_jwks is not None:
@@ -51,9 +51,9 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             settings.callout_issuer,
             settings.callout_audience,
             settings.callout_claim,
-            revoked=revoked.words,
-            taken=taken.words,
-            tenants=tenants.words,
+            revoked=revoked.said,
+            taken=taken.said,
+            tenants=tenants.said,
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))

@@ -9,6 +9,9 @@ from pydantic import Field
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.runtime.settings import ProcessSettings
+from ioa.runtime.watched_file import read_text
+
+HINT = "IOA_CALLOUT_KEYS and IOA_CALLOUT_AUTHORIZATION name what `ioa credentials create --callout` makes."
 
 
 class CalloutSettings(ProcessSettings):
@@ -56,11 +59,4 @@ def read(path: Path) -> str:
     Raises:
         InvalidInputError: It cannot be read.
     """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise InvalidInputError(
-            f"{path} cannot be read: {why}.",
-            hint="IOA_CALLOUT_KEYS and IOA_CALLOUT_AUTHORIZATION name what `ioa credentials create --callout` makes.",
-        ) from None
+    return read_text(path, HINT)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from functools import partial
 
 from ioa.adapters.nats.audit import NatsAuditSink
+from ioa.adapters.nats.authorization import roster_of
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
-from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
+from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
@@ -18,12 +22,14 @@ from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
-from ioa.quotas import Family
-from ioa.runtime.audit import audited, open_audit_log
+from ioa.quotas import Family, Rate
+from ioa.runtime.audit import AuditLog, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.watched_file import WatchedFile
 from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.agent_count import count_agents
+from ioa_registry.floods import FloodLimits, FloodWatch
 from ioa_registry.heartbeat import beat
 from ioa_registry.old_agents import refuse_old
 from ioa_registry.registry import Registry, RegistryPorts
@@ -34,6 +40,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Keep cards and leases until `stop` is set."""
     async with (
         open_connection(settings.nats("ioa-registry")) as client,
+        # What ends the connections of who floods waits for nothing else.
+        open_connection(settings.nats("ioa-registry-floods")) as watching,
         open_topology(client, settings),
         open_audit_log(NatsAuditSink(client), SystemClock(), "registry") as audit,
     ):
@@ -71,11 +79,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
             Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
+        floods = await _flood_watch(settings, audit, watching)
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
+        watching_floods = [] if floods is None else [floods.follow()]
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
-                background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
+                background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing, *watching_floods),
                 open_service(
                     client,
                     "ioa-registry",
@@ -85,9 +95,22 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     bounds=settings.bounds,
                     known=sessions.agents,
                     slowed=audit.note_slowed,
+                    also_slowed=tuple if floods is None else floods.slowed,
                 ),
             ):
                 await stop.wait()
+
+
+async def _flood_watch(settings: ControlPlaneSettings, audit: AuditLog, client: Connection) -> FloodWatch | None:
+    """Return what puts off who floods the server; None where nobody told who is behind which key."""
+    if settings.authorization is None:
+        return None
+    hint = "IOA_AUTHORIZATION names what `ioa credentials create` writes, and nats-server includes."
+    roster = await asyncio.to_thread(WatchedFile, settings.authorization, roster_of, hint)
+    sent_bytes = Rate(settings.quota_sent_bytes, 4 * settings.quota_sent_bytes)
+    sent = Rate(settings.quota_sent, settings.quota_sent_burst)
+    limits = FloodLimits(sent, sent_bytes, settings.quota_sent_pause.total_seconds())
+    return FloodWatch(NatsConnections(client), limits, roster.said, audit, time.monotonic)
 
 
 def _pool_of(subject: str, _data: bytes) -> str:

@@ -69,9 +69,16 @@ class DeadLetterKind:
     subject: str
 
 
+FLOOD = "flood"
+"""The family of all that somebody sends to the server, whatever it is."""
+
+
 @dataclass(frozen=True)
 class SlowedCaller:
-    """Somebody who asked a service too often within the last minute: how many requests of a family were refused."""
+    """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
+
+    With the family `FLOOD` it has been disconnected, and `refused` is how many messages led to that.
+    """
 
     caller: str
     family: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -97,6 +98,23 @@ class ControlPlaneSettings(ProcessSettings):
     )
     quota_waiting: int = Field(default=Bounds.caller_waiting, ge=1, description="requests of one caller that may wait")
     quota_waiting_bytes: int = Field(default=Bounds.caller_waiting_bytes, ge=1, description="bytes that those may take")
+
+    authorization: Path | None = Field(
+        default=None,
+        description="what nats-server includes: with it, the registry knows whose a key is, and disconnects who floods the server",
+    )
+    quota_sent: float = Field(
+        default=1_000, gt=0, description="messages a second that the connections of one key may send, whatever they are about"
+    )
+    quota_sent_burst: int = Field(
+        default=20_000, ge=1_000, description="how many of these may come at once; whoever sends more is disconnected"
+    )
+    quota_sent_bytes: int = Field(
+        default=128_000_000, ge=1_000_000, description="bytes a second of those messages; four times as many may come at once"
+    )
+    quota_sent_pause: timedelta = Field(
+        default=timedelta(seconds=60), gt=timedelta(0), description="for how long a key is kept out whose holder has sent more"
+    )
 
     @property
     def group_quota(self) -> GroupQuota:

@@ -24,7 +24,9 @@ _LOOKED_UP_AT_ONCE = 8
 _UNICAST = ipaddress.ip_network("2000::/3")
 """All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
 _NOT_OUTSIDE = ipaddress.ip_address("168.63.129.16")
-"""Public by its number, and yet where a cloud (Azure) serves what is inside of each of its machines."""
+"""Public by its number, and yet inside: Azure serves each of its machines there, by the same address in all regions and clouds
+(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). It is of no class of special addresses
+(RFC 6890), so that no rule by class refuses it."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -10,17 +11,20 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nkey_seeds import public_key_of, read_key, sign_with
 from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.protocol.subjects import inbox_prefix_of
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
@@ -50,6 +54,9 @@ class Secured:
     def service(self, name: str) -> Program:
         """A service as a process."""
         env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder.with_name("index"))}
+        authorization = self.folder / AUTHORIZATION / "authorization.conf"
+        if authorization.exists():  # a tenant's folder has none
+            env["IOA_AUTHORIZATION"] = str(authorization)
         return Program(f"ioa_{name}", f"ioa_{name}", (), env)
 
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
@@ -69,9 +76,11 @@ class Secured:
 
 
 @asynccontextmanager
-async def open_secured(folder: Path, pools: Sequence[str], *, callout: bool = False) -> AsyncIterator[Secured]:
-    """Run a nats-server with credentials for the services, pools such as `writer:2`, two users, and one of each role."""
-    plan = plan_of(pools, ["user", "eve"], ["observer"], ["admin"], ["auditor"], callout=callout)
+async def open_secured(
+    folder: Path, pools: Sequence[str], *, callout: bool = False, users: Sequence[str] = ("user", "eve")
+) -> AsyncIterator[Secured]:
+    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, and one of each other role."""
+    plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout)
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
@@ -142,18 +151,48 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
 
 
 @asynccontextmanager
-async def flooding(client: Client, subject: str, request: bytes) -> AsyncIterator[None]:
-    """Send a request, by the wire, tens of thousands of times a second, again when disconnected."""
-    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, len(request), request)
+async def flooding(
+    secured: Secured, name: str, key: str, subject: str, request: bytes, *, again_after: float = 2.0
+) -> AsyncIterator[None]:
+    """Send a request, by the wire, tens of thousands of times a second; when disconnected, connect again after some seconds.
+
+    Clients of NATS wait for two before they do. Who wants to do harm does not.
+    """
+    seed = read_key(str(secured.folder / name / key))
+    inbox = inbox_prefix_of(seed.inbox_owner)
+    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), inbox.encode(), len(request), request)
     many = one * max(1, _AT_ONCE_BYTES // len(one))
+    address = urlsplit(secured.server.url)
+
+    async def connect() -> None:
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        try:
+            told = json.loads((await reader.readline()).partition(b" ")[2])
+            signature = base64.urlsafe_b64encode(sign_with(seed.seed, told["nonce"].encode()))
+            who = {"nkey": public_key_of(seed.seed), "sig": signature.decode().rstrip("="), "protocol": 1, "headers": True}
+            writer.write(
+                b"CONNECT %s\r\n" % json.dumps({**who, "verbose": False, "pedantic": False, "no_responders": True}).encode()
+            )
+            async with beside(_read_all(reader)):
+                while not reader.at_eof():
+                    writer.write(many)
+                    await writer.drain()
+                    await asyncio.sleep(_EVERY_SECONDS)
+        finally:
+            writer.transport.abort()
 
     async def flood() -> None:
         while True:
-            if client._transport is not None and client.is_connected:
-                with suppress(OSError):
-                    client._transport.write(many)
-                    await client._transport.drain()  # type: ignore[no-untyped-call]
-            await asyncio.sleep(_EVERY_SECONDS)
+            with suppress(OSError, ValueError):
+                await connect()
+            await asyncio.sleep(again_after)
 
     async with beside(flood()):
         yield
+
+
+async def _read_all(reader: asyncio.StreamReader) -> None:
+    """Read what is answered, for nobody: a server disconnects who does not."""
+    with suppress(OSError):
+        while await reader.read(_AT_ONCE_BYTES):
+            pass

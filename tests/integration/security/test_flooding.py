@@ -3,46 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.cli.examination import Health, quotas_finding
+from ioa.errors import UnavailableError
+from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
-from ioa.protocol.ids import CommId, PoolId
-from tests.integration.security.secured import flooding, open_intruder
-from tests.integration.security.town import MALLORY, SLACK_SECONDS, SOON, Town
+from ioa.protocol.ids import AgentId, CommId, PoolId
+from tests.integration.security.secured import flooding, open_secured
+from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
 from tests.rig.deadline import eventually
 
 
 async def test_asking_everybody_how_it_stands_stops_nobody(town: Town) -> None:
     """A user who asks the services for their statistics as fast as he can delays nobody's goals."""
     usual = await town.lead_some()
-    async with open_intruder(town.secured, "eve") as eve, flooding(eve, "$SRV.STATS", bytes(10)):
+    async with flooding(town.secured, EVE, "seed", "$SRV.STATS", bytes(10)):
         took = await town.lead_some()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
-async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:
+async def test_a_flood_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
     """Whatever one agent asks as fast as it can, another's goals take three times as long at most; the doctor names it."""
-    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+    floods = _floods()
+    async with (
+        open_secured(tmp_path, (BOB, f"{MALLORY}:{len(floods)}")) as secured,
+        open_town_on(secured, (BOB,)) as town,
+        open_inspection(secured.settings("observer"), patience=SOON) as inspection,
+    ):
         await eventually(lambda: inspection.answers("ioa-router"), within=SOON)
         usual = await town.lead_some()
-        took = {flood: await _lead_beside(town, *flood) for flood in _floods()}
+        took = [await _lead_beside(town, *flood) for flood in floods]
         found = quotas_finding(await inspection.slowed())
-    slow = {flood: seconds for flood, seconds in took.items() if seconds > 3 * usual + SLACK_SECONDS}
+    slow = {flood: seconds for flood, seconds in zip(floods, took, strict=True) if seconds > 3 * usual + SLACK_SECONDS}
     assert slow == {}, f"undisturbed they take {usual:.3f} s"
     assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False)
 
 
-def _floods() -> Sequence[tuple[str, int]]:
+async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town) -> None:
+    """Who publishes goals as fast as a connection can is kept out when he comes back, and the doctor says so.
+
+    No service sees that in time: goals go to the server's own stream.
+    """
+    usual = await town.lead_some()
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)),
+    ):
+        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
+        took = await town.lead_some()
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
+    found = quotas_finding(slowed)
+    assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
+
+
+async def _leads(town: Town) -> bool:
+    try:
+        await town.lead_some()
+    except UnavailableError:
+        return False
+    return True
+
+
+def _floods() -> Sequence[tuple[AgentId, str, int]]:
+    """Who floods which subject by messages of how many bytes. Each is another one: who has flooded is kept out."""
+    pool = PoolId(MALLORY)
+    one, two, three, four, five = (AgentId(f"{MALLORY}-{number}") for number in range(5))
     return (
-        (subjects.say(CommId("c1"), MALLORY), 10),
-        (subjects.say(CommId("c1"), MALLORY), 100_000),
-        (subjects.renew(PoolId(MALLORY), MALLORY), 10),
-        (subjects.register(PoolId(MALLORY), MALLORY), 10_000),
-        (subjects.sync(MALLORY), 10),
+        (one, subjects.say(CommId("c1"), one), 10),
+        (two, subjects.say(CommId("c1"), two), 100_000),
+        (three, subjects.renew(pool, three), 10),
+        (four, subjects.register(pool, four), 10_000),
+        (five, subjects.sync(five), 10),
     )
 
 
-async def _lead_beside(town: Town, subject: str, size: int) -> float:
-    async with flooding(town.agents[MALLORY].client, subject, bytes(size)):
+async def _lead_beside(town: Town, who: AgentId, subject: str, size: int) -> float:
+    async with flooding(town.secured, MALLORY, who, subject, bytes(size)):
         return await town.lead_some()

@@ -95,7 +95,7 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
     """While another floods its routers and has filled its store, a tenant's goals take three times as long at most."""
     one, two = towns
     usual = await one.lead_some()
-    async with flooding(two.agents[MALLORY].client, subjects.say(CommId("c1"), MALLORY), bytes(10_000)):
+    async with flooding(two.secured, MALLORY, MALLORY, subjects.say(CommId("c1"), MALLORY), bytes(10_000)):
         beside_flood = await one.lead_some()
     async with open_intruder(two.secured, "admin") as admin:
         for size in (500_000, 5_000, 50):

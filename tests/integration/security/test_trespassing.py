@@ -77,6 +77,9 @@ BY_ADA = {
     "what the account holds": "$JS.API.INFO",
     "the key of tickets": "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS",
     "the server itself": "$SYS.REQ.SERVER.PING",
+    "who is connected": "$SYS.REQ.SERVER.PING.CONNZ",
+    "who is connected, as the control plane asks": "ioa.v1.server.connections",
+    "ending a connection": "$SYS.REQ.SERVER.S1.KICK",
 }
 
 READ_BY_OBSERVER = {
@@ -100,6 +103,7 @@ READ_BY_ADA = {
     "everything": ">",
     "everybody's answers": "_INBOX.>",
     "the server's events": "$SYS.>",
+    "who comes": "$SYS.ACCOUNT.*.CONNECT",
     "requests to the registry": "ioa.v1.registry.register.*.*",
     "what is said to routers": "ioa.v1.comm.*.say.*",
 }
@@ -107,6 +111,8 @@ READ_BY_ADA = {
 BY_OTHERS = [
     *(("user", subject) for subject in ("ioa.v1.goal.eve", "ioa.v1.groups.cancel.eve", "ioa.v1.uploads.put.eve", "ioa.v1.goal")),
     ("user", "ioa.v1.comm.c1.log"),
+    *((name, "ioa.v1.server.connections") for name in ("user", "observer", "router", "groups")),
+    *((name, "$SYS.REQ.SERVER.S1.KICK") for name in ("user", "observer", "router", "groups")),
     ("user", "ioa.v1.comm.c1.say.ada"),
     ("user", "ioa.v1.inbox.ada.n1"),
     ("user", "ioa.v1.result.user.goal-1"),

@@ -36,8 +36,8 @@ SOON = timedelta(seconds=30)
 _SOME = 5
 """Goals, led one after the other, as long as one of real work takes."""
 SLACK_SECONDS = 4.0
-"""What noticing a flood may take once, on a busy machine. Where nobody is closed out each of the requests here waits for 2 s, again
-and again."""
+"""What noticing a flood may take once: who sends what is counted each second, and what is under way until then has to be read.
+Where nobody is closed out each of the requests here waits for 2 s, again and again."""
 USER, EVE = UserId("user"), UserId("eve")
 
 

@@ -12,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
-from ioa_authcallout.lists import ListFile, lines
 from tests.rig.identity_provider import Provider, open_provider
 
 
@@ -119,18 +118,3 @@ async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> 
         file.write_text(wrong)
         with pytest.raises(InvalidInputError, match="no set of keys"):
             StaticKeys(file)
-
-
-async def test_a_list_is_read_anew_when_it_has_changed(tmp_path: Path) -> None:
-    """Who is revoked is so at once; a file that is gone for a moment lets nobody in again."""
-    file = tmp_path / "revoked"
-    file.write_text("")
-    revoked = ListFile(file, lines)
-    assert await revoked.words() == frozenset()
-    file.with_name("new").write_text("eve\n\n mallory \n")
-    file.with_name("new").replace(file)
-    assert await revoked.words() == {"eve", "mallory"}
-    file.unlink()
-    assert await revoked.words() == {"eve", "mallory"}
-    with pytest.raises(InvalidInputError, match="cannot be read"):
-        ListFile(file, lines)

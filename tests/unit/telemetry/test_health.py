@@ -10,8 +10,9 @@ import httpx
 import pytest
 
 from ioa.errors import InvalidInputError
+from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import process_metrics, readiness
-from ioa.telemetry.health import Answer, open_health, open_http
+from ioa.telemetry.health import EVERY_ADDRESS, LOOPBACK, Answer, open_health, open_http
 from tests.rig.deadline import eventually
 
 
@@ -139,3 +140,24 @@ async def test_idle_connections_keep_no_probe_out() -> None:
     for _, writer in idle:
         writer.close()
     assert (answer.status_code, ended) == (200, 6)
+
+
+async def test_nobody_on_the_network_reaches_the_port_unless_it_is_named() -> None:
+    """By default it listens on the loopback address alone: from this machine's other addresses it is closed, and `*` opens it."""
+    reached = []
+    for address in (LOOPBACK, EVERY_ADDRESS):
+        async with open_health(0, lambda: True, address) as port:
+            reached.append([await _connects(host, port) for host in ("127.0.0.1", "127.0.0.2")])
+    assert reached == [[True, False], [True, True]]
+    assert ProcessSettings().metrics_address == LOOPBACK
+
+
+async def _connects(host: str, port: int) -> bool:
+    """Whether somebody listens. Every address of 127.0.0.0/8 is this machine's, as others are that a network leads to."""
+    try:
+        _, writer = await asyncio.open_connection(host, port)
+    except ConnectionRefusedError:
+        return False
+    writer.close()
+    await writer.wait_closed()
+    return True

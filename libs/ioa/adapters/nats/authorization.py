@@ -14,10 +14,16 @@ from pydantic import ConfigDict, Field
 from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.permissions import (
+    CONNECTED,
+    CONNECTIONS,
+    DISCONNECTED,
+    LISTS_CONNECTIONS,
+    SYSTEM,
     Permissions,
     Service,
     account_of,
     crossings,
+    disconnecting,
     is_answered_often,
     of_admin,
     of_agent,
@@ -31,6 +37,7 @@ from ioa.adapters.nats.permissions import (
 )
 from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
+from ioa.ports.connections import Roster
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa.protocol.model import Model
@@ -98,7 +105,8 @@ def authorization(
         own: What the tenant without a name may use up; the usual limits if None.
     """
     limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
-    accounts = _accounts(None, own or AccountLimits(), users)
+    accounts = _accounts(None, own or AccountLimits(), users) | {SYSTEM: _of_the_server()}
+    accounts[CONTROL_PLANE]["imports"] = _imports_of_the_server()
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users)
     asked = ""
@@ -111,6 +119,28 @@ def authorization(
         asked = f',\n"authorization": {json.dumps(block)},\n"max_control_line": {_TOKEN_LINE_BYTES}'
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
     return f'{{"accounts": {{\n{written}\n}}{asked}}}\n'
+
+
+def _of_the_server() -> dict[str, Any]:
+    """Return what the server's own account lets the control plane without a name do: see and end connections, for all tenants.
+
+    Nobody is let into it. It has a list of nobody for older versions, which read one of each account.
+    """
+    to = {"accounts": [CONTROL_PLANE]}
+    exports = [
+        {"service": LISTS_CONNECTIONS, "response_type": "stream"} | to,
+        {"service": disconnecting("*")} | to,
+        *({"stream": events} | to for events in (CONNECTED, DISCONNECTED)),
+    ]
+    return {"exports": exports, "users": []}
+
+
+def _imports_of_the_server() -> list[dict[str, Any]]:
+    return [
+        {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": CONNECTIONS},
+        {"service": {"account": SYSTEM, "subject": disconnecting("*")}},
+        *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED)),
+    ]
 
 
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
@@ -175,6 +205,23 @@ def names_in(rendered: str) -> frozenset[str]:
     return frozenset(
         full_name(tenant, match[1]) for tenant, one in publish for named in (_AGENT, _USER) if (match := named.fullmatch(one))
     )
+
+
+def roster_of(rendered: str) -> Roster:
+    """Tell from the authorization of this version what agents and users are called, and which keys are the gateway's.
+
+    Raises:
+        InvalidInputError: It is none.
+    """
+    named: dict[str, str] = {}
+    trusted = set[str]()
+    gateway = of_gateway().publish
+    for key, may in read_authorization(rendered, {}).items():
+        if may.publish == gateway:
+            trusted.add(key)
+        elif name := next((match[1] for one in may.publish for role in (_AGENT, _USER) if (match := role.fullmatch(one))), None):
+            named[key] = full_name(may.tenant, name)
+    return Roster(named, frozenset(trusted))
 
 
 def full_name(tenant: TenantId | None, name: str) -> str:

@@ -65,6 +65,15 @@ WHO_AM_I = "$SYS.REQ.USER.INFO"
 WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 """Where the server asks an auth callout about somebody whose key it does not know (NATS ADR-26)."""
 
+SYSTEM = "$SYS"
+"""The account of the server itself."""
+CONNECTIONS = "ioa.v1.server.connections"
+"""Where the control plane asks each server who is connected, and what each connection has sent."""
+LISTS_CONNECTIONS = "$SYS.REQ.SERVER.PING.CONNZ"
+"""Where that is answered in the server's own account. In another one this very subject tells of that account alone."""
+CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
+"""Where a server tells who has come and gone."""
+
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
@@ -209,6 +218,17 @@ def of_callout() -> Permissions:
 def of_admin() -> Permissions:
     """Everything but the server's own account: for repairs by hand."""
     return Permissions(CONTROL_PLANE, (">",), (">",))
+
+
+def disconnecting(server: str) -> str:
+    """Where a server is told to end a connection."""
+    return f"$SYS.REQ.SERVER.{server}.KICK"
+
+
+def is_outside(account: str) -> bool:
+    """Whether an account is one of agents or users, of any tenant: those whose holders nobody of the control plane answers for."""
+    tenant = tenant_of(account)
+    return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
 
 
 def account_of(account: str, tenant: TenantId | None) -> str:
@@ -376,6 +396,8 @@ _SERVED = {
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.REMOVE_AGENT,
+        CONNECTED,
+        DISCONNECTED,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
@@ -417,6 +439,8 @@ _NEEDED = {
         f"{_API}.STREAM.INFO.{LOG}",
         _MAKING_POOL_QUEUES,
         *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
+        CONNECTIONS,
+        disconnecting(_ANY),
     ),
     Service.GROUPS: (
         *_writing_logs(),

@@ -179,7 +179,7 @@ def answer_member(
 
 
 @asynccontextmanager
-async def open_service(
+async def open_service(  # noqa: PLR0913  # all that there is
     client: Client,
     name: str,
     description: str,
@@ -189,6 +189,7 @@ async def open_service(
     bounds: Bounds = Bounds(),
     known: Callable[[], Iterable[str]] = tuple,
     slowed: Callable[[str, Family], None] = lambda _caller, _family: None,
+    also_slowed: Callable[[], Sequence[SlowedCaller]] = tuple,
 ) -> AsyncIterator[None]:
     """Answer requests as one replica of a micro service; on leaving, finish those in flight.
 
@@ -206,6 +207,7 @@ async def open_service(
         bounds: How much this replica takes on.
         known: Returns who is to be served while somebody else floods, besides those who have asked before.
         slowed: Is told of a caller that asks too often, once in a while.
+        also_slowed: Returns who is slowed down by other means, to be told of first in the same statistics.
     """
     async with asyncio.TaskGroup() as group:
         answering, listeners = _Answering(group, bounds, slowed), list[Listener]()
@@ -213,7 +215,7 @@ async def open_service(
 
         def tell(stats: EndpointStats) -> object:
             stats.num_requests = answering.taken[stats.name]
-            return answering.slowed() if stats.name == told_by else None
+            return _told(also_slowed(), answering.slowed()) if stats.name == told_by else None
 
         service = await add_service(
             client, name=name, description=description, version=version, queue_group=name, metadata={}, stats_handler=tell
@@ -360,10 +362,10 @@ class _Answering:
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
 
-    def slowed(self) -> dict[str, list[list[str | int]]]:
-        """Tell whose requests were refused lately for their number, most of them first: caller, family and how many."""
-        found = sorted(self._buckets.slowed(self._loop.time()).items(), key=lambda one: -one[1])
-        return {_SLOWED: [[caller, family.value, number] for (caller, family), number in found[:_SLOWED_TOLD]]}
+    def slowed(self) -> Sequence[SlowedCaller]:
+        """Return whose requests were refused lately for their number."""
+        found = self._buckets.slowed(self._loop.time())
+        return [SlowedCaller(caller, family.value, number) for (caller, family), number in found.items()]
 
     def close(self) -> None:
         """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
@@ -518,6 +520,12 @@ async def _respond_error(request: Request, error: IoaError) -> None:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())[:2_000]
+
+
+def _told(*found: Sequence[SlowedCaller]) -> dict[str, list[list[str | int]]]:
+    """Tell of some of those who are slowed down, of each kind those most of whose requests were refused."""
+    most = [one for kind in found for one in sorted(kind, key=lambda one: -one.refused)[:_SLOWED_TOLD]]
+    return {_SLOWED: [[one.caller, one.family, one.refused] for one in most]}
 
 
 def slowed_of(stats: bytes) -> list[SlowedCaller]:

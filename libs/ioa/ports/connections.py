@@ -1,0 +1,60 @@
+"""Who is connected from outside of the control plane, and what each connection has sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class ConnectionId:
+    """A connection: the server's id, and the number that it gave to the connection. Later ones have larger numbers."""
+
+    server: str
+    number: int
+
+
+@dataclass(frozen=True)
+class SentTotals:
+    """What a connection has sent since it began, and the public key by which its holder was let in."""
+
+    connection: ConnectionId
+    key: str
+    messages: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Roster:
+    """What the holders of keys are called, by public key, and the keys of those who act for others and may send more than they."""
+
+    names: Mapping[str, str]
+    trusted: frozenset[str]
+
+
+class ConnectionHearer(Protocol):
+    """Is told of connections of agents and users. None of it may wait."""
+
+    def opened(self, connection: ConnectionId, key: str) -> None:
+        """Hear that somebody has connected."""
+
+    def closed(self, sent: SentTotals) -> None:
+        """Hear that a connection has ended."""
+
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
+        """Hear which connections a server has, that was asked."""
+
+
+class Connections(Protocol):
+    """The connections of all servers of a system."""
+
+    def hearing(self, hearer: ConnectionHearer) -> AbstractAsyncContextManager[None]:
+        """Tell `hearer` while the block runs."""
+
+    async def count(self) -> None:
+        """Ask each server for its connections; the hearer is told."""
+
+    async def end(self, connection: ConnectionId) -> None:
+        """Have a connection ended, if it is still there."""

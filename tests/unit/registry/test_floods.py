@@ -1,0 +1,138 @@
+"""Who floods the server is told from who only works, by what connections have sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from ioa.ports.connections import ConnectionHearer, ConnectionId, Roster, SentTotals
+from ioa.ports.inspection import FLOOD, SlowedCaller
+from ioa.protocol.audit import AuditLine, Deed
+from ioa.quotas import Rate
+from ioa.runtime.audit import AuditLog
+from ioa.runtime.process import background
+from ioa.testing.manual_clock import ManualClock
+from ioa_registry.floods import FloodJudge, FloodLimits, FloodWatch
+from tests.rig.deadline import eventually
+
+LIMITS = FloodLimits(messages=Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0)
+
+
+def sent(number: int, key: str, messages: int, size: int = 0) -> SentTotals:
+    """What a connection of one server has sent."""
+    return SentTotals(ConnectionId("S1", number), key, messages, size)
+
+
+def test_who_stays_within_its_rate_is_never_put_off() -> None:
+    """Whoever works for a day at the rate that is allowed, with a burst in each minute, is let be."""
+    judge, total = FloodJudge(LIMITS), 0
+    for second in range(86_400):
+        total += 600 if second % 60 == 0 else 90
+        assert judge.counted("S1", [sent(1, "worker", total)], float(second)) == frozenset()
+
+
+def test_a_flood_is_put_off_at_once_and_for_a_while() -> None:
+    """A key that sends more than its burst is put off, until the pause is over; another one beside it is not."""
+    judge = FloodJudge(LIMITS)
+    assert judge.counted("S1", [sent(1, "eve", 0), sent(2, "bob", 0)], 0.0) == frozenset()
+    assert judge.counted("S1", [sent(1, "eve", 5_000), sent(2, "bob", 50)], 1.0) == {"eve"}
+    assert [judge.is_put_off("eve", at) for at in (1.0, 60.9, 61.1)] == [True, True, False]
+    assert not judge.is_put_off("bob", 1.0)
+    assert judge.put_off(2.0) == {"eve": 5_000}
+
+
+def test_large_messages_flood_too() -> None:
+    """Few messages of many bytes are a flood as well."""
+    judge = FloodJudge(LIMITS)
+    judge.counted("S1", [sent(1, "eve", 0)], 0.0)
+    assert judge.counted("S1", [sent(1, "eve", 10, 9_000_000)], 1.0) == {"eve"}
+
+
+def test_a_slow_flood_is_one_in_the_end() -> None:
+    """Who sends half as much again as allowed, without pause, is put off when the burst is used up."""
+    judge = FloodJudge(LIMITS)
+    found = [second for second in range(60) if judge.counted("S1", [sent(1, "eve", 150 * second)], float(second))]
+    assert found[0] == 19
+
+
+def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> None:
+    """Neither many connections at a time nor a new one after the other makes room for more."""
+    side_by_side = FloodJudge(LIMITS)
+    side_by_side.counted("S1", [sent(number, "eve", 0) for number in range(20)], 0.0)
+    assert side_by_side.counted("S1", [sent(number, "eve", 60) for number in range(20)], 1.0) == {"eve"}
+    in_turn = FloodJudge(LIMITS)
+    in_turn.counted("S1", [], 0.0)
+    judged = [in_turn.closed(sent(number, "eve", 400), 0.1 * number) for number in (1, 2, 3)]
+    assert judged == [frozenset(), frozenset(), {"eve"}]
+
+
+def test_what_was_sent_before_anybody_looked_counts_for_nothing() -> None:
+    """A replica that starts, and a connection that was not listed before, tell nothing of when their messages came."""
+    judge = FloodJudge(LIMITS)
+    assert judge.closed(sent(3, "old", 10**9), 0.0) == frozenset()
+    assert judge.counted("S1", [sent(1, "old", 10**9), sent(7, "bob", 5)], 0.0) == frozenset()
+    assert judge.counted("S1", [sent(1, "old", 10**9), sent(4, "older", 10**9)], 1.0) == frozenset()
+    assert judge.counted("S1", [sent(8, "eve", 10**6)], 2.0) == {"eve"}
+
+
+def test_who_connects_without_end_is_not_ended_without_end() -> None:
+    """Connecting costs the server more than a short flood: beyond twenty at once, a new connection lives until it is counted."""
+    judge = FloodJudge(LIMITS)
+    judge.counted("S1", [], 0.0)
+    assert not judge.ends_at_once("eve", 0.5)
+    judge.counted("S1", [sent(1, "eve", 5_000)], 1.0)
+    assert sum(judge.ends_at_once("eve", 1.0 + number / 1_000) for number in range(1_000)) in range(25, 35)
+    assert [judge.ends_at_once("eve", at) for at in (5.0, 60.0, 62.0)] == [True, True, False]
+
+
+class _Connections:
+    """A server whose connections a test makes up; it is told which were ended."""
+
+    def __init__(self, listed: Sequence[SentTotals]) -> None:
+        self.listed = list(listed)
+        self.ended: list[int] = []
+        self.hearer: ConnectionHearer | None = None
+
+    @asynccontextmanager
+    async def hearing(self, hearer: ConnectionHearer) -> AsyncIterator[None]:
+        self.hearer = hearer
+        yield
+
+    async def count(self) -> None:
+        assert self.hearer is not None
+        self.hearer.counted("S1", self.listed)
+
+    async def end(self, connection: ConnectionId) -> None:
+        self.ended.append(connection.number)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.lines: list[AuditLine] = []
+
+    async def put(self, line: AuditLine, *, key: str) -> None:
+        self.lines.append(line)
+
+
+async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -> None:
+    """The doctor and the audit log hear the name; a gateway, which acts for many, is let be whatever it sends."""
+    server = _Connections([sent(1, "UEVE", 0), sent(2, "UGATEWAY", 0), sent(3, "UBOB", 0)])
+    sink, clock = _Lines(), ManualClock()
+    audit = AuditLog(sink, clock, "registry")
+
+    async def roster() -> Roster:
+        return Roster({"UEVE": "eve", "UBOB": "bob"}, frozenset({"UGATEWAY"}))
+
+    now = [0.0]
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: now[0])
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        now[0], server.listed = 1.0, [sent(1, "UEVE", 5_000), sent(2, "UGATEWAY", 10**9), sent(3, "UBOB", 9)]
+        await server.count()
+        watch.opened(ConnectionId("S1", 9), "UEVE")
+        watch.opened(ConnectionId("S1", 10), "UBOB")
+        await eventually(lambda: set(server.ended) == {1, 9})
+    await audit.flush()
+    assert set(server.ended) == {1, 9}
+    assert watch.slowed() == [SlowedCaller("eve", FLOOD, 5_000)]
+    assert [(line.deed, line.who, line.target) for line in sink.lines] == [(Deed.SLOWED, "eve", FLOOD)]
