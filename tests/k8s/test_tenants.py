@@ -54,7 +54,7 @@ async def test_each_is_in_accounts_of_its_own() -> None:
 
 
 async def test_goals_of_one_are_not_there_for_another() -> None:
-    """Goals of one name run side by side in each: each ends with its own result, and no admin hears or finds another's."""
+    """Goals of one name run side by side in each: each ends with its own result; no admin hears another's, no user finds it."""
     heard: dict[str, list[Msg]] = {tenant: [] for tenant in _SUMS}
     async with AsyncExitStack() as stack:
         users: dict[str, Client] = {}
