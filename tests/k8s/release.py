@@ -22,7 +22,10 @@ NAMESPACE, RELEASE = "ioa-e2e", "e2e"
 FULL_NAME = f"{RELEASE}-ioa"
 
 _ROOT = Path(__file__).parents[2]
-_CHART, _VALUES = _ROOT / "helm" / "ioa", Path(__file__).parent / "values.yaml"
+_CHART, _VALUES = _ROOT / "helm" / "ioa", Path(__file__).parent
+GATEWAY, TENANTS = "gateway.yaml", "tenants.yaml"
+"""Files of values beside those of the first installation."""
+
 _FORWARD_AGAIN_SECONDS = 0.5
 
 
@@ -53,9 +56,9 @@ async def run(*command: str, stdin: bytes | None = None) -> str:
     return output.decode(errors="replace")
 
 
-async def kubectl(*arguments: str) -> str:
+async def kubectl(*arguments: str, stdin: bytes | None = None) -> str:
     """Run kubectl in the release's namespace."""
-    return await run("kubectl", "--namespace", NAMESPACE, *arguments)
+    return await run("kubectl", "--namespace", NAMESPACE, *arguments, stdin=stdin)
 
 
 async def helm(*arguments: str) -> str:
@@ -63,9 +66,10 @@ async def helm(*arguments: str) -> str:
     return await run("helm", "--namespace", NAMESPACE, *arguments)
 
 
-async def apply_chart(*settings: str) -> None:
-    """Install or upgrade the release with the test's values, and wait until everything is ready."""
-    files = [_VALUES, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
+async def apply_chart(*settings: str, beside: Sequence[str] = ()) -> None:
+    """Install or upgrade the release with the test's values, and those files of values `beside`; wait until everything is ready."""
+    own = [_VALUES / name for name in ("values.yaml", *beside)]
+    files = [*own, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
     values = [part for path in files for part in ("--values", str(path))]
     sets = [part for setting in settings for part in ("--set-string", setting)]
     await helm("upgrade", "--install", RELEASE, str(_CHART), "--create-namespace", *values, *sets, "--wait", "--timeout", "5m")
@@ -83,6 +87,11 @@ async def pods(component: str | None = None) -> list[dict[str, Any]]:
 def name_of(pod: dict[str, Any]) -> str:
     """The name of a pod."""
     return str(pod["metadata"]["name"])
+
+
+def uids_of(found: Sequence[dict[str, Any]]) -> set[str]:
+    """What tells pods of one name apart: whoever was replaced has another one."""
+    return {str(pod["metadata"]["uid"]) for pod in found}
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
@@ -111,19 +120,27 @@ async def read_file(pod: str, program: str) -> bytes:
 
 
 @asynccontextmanager
-async def open_admin() -> AsyncIterator[Client]:
-    """Connect to the release's NATS as its admin, through a tunnel that is dug again whenever it breaks."""
-    seed = (await _secret(f"{FULL_NAME}-admin-nats"))["seed"].decode("ascii")
+async def open_nats(user: str) -> AsyncIterator[Client]:
+    """Connect to the release's NATS as one of its users, such as `admin` or a tenant's `acme-anna`."""
+    seed = (await _secret(f"{FULL_NAME}-{user}-nats"))["seed"].decode("ascii")
     authority = (await _secret(f"{FULL_NAME}-nats-tls"))["ca.crt"]
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
     with tempfile.NamedTemporaryFile() as ca:
         ca.write(authority)
         ca.flush()
-        settings = NatsSettings(f"tls://127.0.0.1:{port}", "e2e", seed=seed, ca=ca.name)
-        async with background(_forward(port)), open_connection(settings) as client:
-            yield client
+        async with open_tunnel("nats", 4222) as port:
+            settings = NatsSettings(f"tls://127.0.0.1:{port}", "e2e", seed=seed, ca=ca.name)
+            async with open_connection(settings) as client:
+                yield client
+
+
+@asynccontextmanager
+async def open_tunnel(component: str, port: int) -> AsyncIterator[int]:
+    """Yield a port of this machine that leads to one of a component's Service. The tunnel is dug again whenever it breaks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        here = int(free.getsockname()[1])
+    async with background(_forward(f"service/{FULL_NAME}-{component}", f"{here}:{port}")):
+        yield here
 
 
 async def _secret(name: str) -> dict[str, bytes]:
@@ -131,15 +148,10 @@ async def _secret(name: str) -> dict[str, bytes]:
     return {key: base64.b64decode(value) for key, value in encoded.items()}
 
 
-async def _forward(port: int) -> None:
+async def _forward(target: str, ports: str) -> None:
     while True:
         process = await asyncio.create_subprocess_exec(
-            "kubectl",
-            "--namespace",
-            NAMESPACE,
-            "port-forward",
-            f"service/{FULL_NAME}-nats",
-            f"{port}:4222",
+            *("kubectl", "--namespace", NAMESPACE, "port-forward", target, ports),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A release as operators live with it: installed, tested, scaled, upgraded under load, hurt, rolled back and removed."""
+"""A release as operators live with it: installed, tested, scaled, upgraded under load, hurt and rolled back."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import pytest
 
 from tests.k8s.goals import Goals
 from tests.k8s.release import (
-    FULL_NAME,
     RELEASE,
     apply_chart,
     helm,
@@ -133,22 +132,8 @@ async def test_nats_may_be_gone_for_a_minute(goals: Goals) -> None:
     assert {name: after.get(name) for name in before} == before
 
 
-async def test_it_uninstalls() -> None:
-    """`helm uninstall` leaves no pod; what agents and streams remember stays until somebody deletes it."""
-    await helm("uninstall", RELEASE, "--wait")
-    left = await eventually(_left, lambda names: not names, within=_PATIENCE)
-    kept = (await kubectl("get", "persistentvolumeclaims", "--output", "name")).split()
-    await kubectl("delete", "persistentvolumeclaims", "--all", "--wait=false")
-    await kubectl("delete", "secrets", "--selector", f"app.kubernetes.io/instance={RELEASE}")
-    assert (left, f"persistentvolumeclaim/data-{FULL_NAME}-nats-0" in kept) == ([], True)
-
-
 async def _ready() -> list[str]:
     return [name_of(pod) for pod in await pods() if is_ready(pod)]
-
-
-async def _left() -> list[str]:
-    return (await kubectl("get", "all", "--output", "name", "--selector", f"app.kubernetes.io/instance={RELEASE}")).split()
 
 
 async def _under_load(goals: Goals, event: Coroutine[Any, Any, object]) -> None:
