@@ -247,11 +247,11 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
         prompts.append(asked.prompt)
         if "smith" not in asked.prompt:
             role = "boss" if len(prompts) == 1 else "builder"
-            return answered(type="INVITE", need="weld steel", content="It is of steel.", role=role)
+            return answered(type="INVITE", need="weld steel", role=role)
         if "The discussion has ended" in asked.prompt:
             return answered(type="CONCLUDE", goal_reached=True, content="Welded.")
         if len(prompts) == 3:
-            return answered(type="INVITE", need="weld more steel", content="", role="builder")
+            return answered(type="INVITE", need="weld more steel", role="builder")
         return answered(type="DISCUSSION", content="Let us begin.")
 
     order = GoalOrder(goal="Build a bridge.", team=team_of(INVITING))
@@ -259,6 +259,6 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
     assert (finished.result.content, said(finished)[0]) == ("Welded.", ("host", "Let us begin."))
     assert [name for name, _ in said(finished)] == ["host", "smith"]
-    assert "host invites smith as builder: It is of steel." in finished.transcript
+    assert "host invites smith as builder: weld steel" in finished.transcript
     assert "as `role`: builder; then you speak." in prompts[0] and "`boss` is no role" in prompts[1]
     assert "INVITE: smith has joined in this turn" in prompts[2] and "INVITE is closed now" in prompts[3]

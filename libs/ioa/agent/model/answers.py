@@ -251,7 +251,6 @@ class InviteIn(BaseModel):
 
     type: Literal["INVITE"]
     need: Text
-    content: Text = ""
 
 
 class InviteInPart(InviteIn):

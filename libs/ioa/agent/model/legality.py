@@ -30,7 +30,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.errors import InvalidInputError
 from ioa.group.events import MAX_WHY_CHARS, Kind
 from ioa.group.policy.offer import Offer
-from ioa.group.state import MAX_MEMBERS, Concluding, Gathering
+from ioa.group.state import MAX_MEMBERS, Concluding, Discussing, Gathering
 from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
@@ -77,7 +77,7 @@ _INVITE = "INVITE"
 def closed_kinds(view: GroupView) -> dict[str, str]:
     """Return the words that the speaker cannot use now, each with why not."""
     closed = {word: _why_closed(word, view) for word, kinds in _KINDS.items() if not set(kinds) & set(view.legal)}
-    uninvited = _why_nobody_is_invited(view)
+    uninvited = _why_nobody_is_invited(view) if _may_invite(view) else ""
     return {**closed, _INVITE: uninvited} if uninvited else closed
 
 
@@ -86,10 +86,13 @@ def is_mute(view: GroupView) -> bool:
     return _KINDS.keys() <= closed_kinds(view).keys()
 
 
+def _may_invite(view: GroupView) -> bool:
+    """Whether members may be invited where the group is; where they may not, a prompt says nothing of it, since each word costs."""
+    return isinstance(view.state.stage, Discussing) and (view.offer is None or bool(view.offer.invites))
+
+
 def _why_nobody_is_invited(view: GroupView) -> str:
     """Say why nobody can be invited now; empty if somebody can. A model invites once in a turn, and goes on with who has joined."""
-    if isinstance(view.state.stage, Concluding | Gathering) or (view.offer is not None and not view.offer.invites):
-        return _why_closed(_INVITE, view)
     if view.state.limits.level < INVITES:
         return "a member's software is too old for it"
     if len(view.state.members) >= MAX_MEMBERS:
@@ -148,14 +151,14 @@ def _of_request(said: AskOut | InviteIn, rejects: Sequence[Reject], view: GroupV
 
 def _of_invite(said: InviteIn, rejects: Sequence[Reject], view: GroupView) -> str | None:
     roles = () if view.offer is None else view.offer.invites
+    if not _may_invite(view):
+        return f"INVITE is closed now: {_why_closed(_INVITE, view)}. Open: {', '.join(_open_words(view))}."
     if rejects:
         return "an INVITE rejects nothing: reject with what you say when somebody has joined."
     if isinstance(said, InviteInPart) and said.role not in roles:
         return f"`{said.role}` is no role that somebody can join in; `role` is one of {_listed(roles)}."
-    if not said.need.strip() or len(said.need) > MAX_NEED_CHARS:
-        return f"`need` says in a sentence whom you want to join, in {MAX_NEED_CHARS:,} characters at most."
-    if len(said.content) > MAX_WHY_CHARS:
-        return f"`content` has {len(said.content):,} characters, and {MAX_WHY_CHARS:,} may say why; say it shorter."
+    if not said.need.strip() or len(said.need) > MAX_WHY_CHARS:
+        return f"`need` says in a sentence whom you want to join, in {MAX_WHY_CHARS:,} characters at most."
     return None
 
 
@@ -232,7 +235,8 @@ def _why_closed(word: str, view: GroupView) -> str:
 
 def _open_words(view: GroupView) -> list[str]:
     closed = closed_kinds(view)
-    return [word for word in (*_KINDS, _INVITE, "READ") if word not in closed]
+    words = (*_KINDS, *((_INVITE,) if _may_invite(view) else ()), "READ")
+    return [word for word in words if word not in closed]
 
 
 def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:

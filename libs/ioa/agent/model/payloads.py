@@ -60,9 +60,9 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn | AskOut, view: Group
 
 
 def invite_of(said: InviteIn) -> Invite:
-    """Build the invitation that a legal decision means."""
+    """Build the invitation that a legal decision means; all read for what."""
     role = said.role if isinstance(said, InviteInPart) else None
-    return Invite(need=said.need.strip(), role=role, why=said.content.strip())
+    return Invite(need=said.need.strip(), role=role, why=said.need.strip())
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:
