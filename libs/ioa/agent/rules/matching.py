@@ -65,16 +65,26 @@ class Matcher:
         # Who brings others together has nothing to do where no parts are listed; see `coordinator`.
         return sorted(fitting, key=lambda hit: coordinates(hit.card))[: 1 + MAX_OTHERS]
 
-    def last_resort(self, *found: NeedHits) -> list[Hit]:
+    def last_resort(self, alone: NeedHits, *with_files: NeedHits) -> list[Hit]:
         """Who is near to a need that nobody fits, and refuses what it does not understand: to ask in vain does no harm then.
 
-        Who brings others together is not asked: whatever the need is, that one would only say that no parts are listed.
+        Where a file came along, whoever is nearest to it is asked first, however far: that one says what it does not understand of
+        the words, which nobody else can. Who brings others together is not asked: whatever the need is, that one would only say
+        that no parts are listed.
+
+        Args:
+            alone: What was found for the need.
+            with_files: What was found for it with the kind of file that came along.
         """
+        asked = [[hit for hit in hits.hits if hit.card.declines and not coordinates(hit.card)] for hits in (alone, *with_files)]
+        nearest = [hits[0] for hits in asked[1:] if hits]
         least = self.threshold - NEAR
-        asking = [[hit for hit in hits.hits if hit.card.declines and not coordinates(hit.card)] for hits in found]
-        near = [tuple(hit for hit in hits if hit.similarity >= least) for hits in asking]
-        asked = [NeedHits(need=hits.need, hits=those) for hits, those in zip(found, near, strict=True)]
-        return replace(self, threshold=least).fitting(*asked)
+        near = [tuple(hit for hit in hits if hit.similarity >= least) for hits in asked]
+        others = [NeedHits(need=found.need, hits=hits) for found, hits in zip((alone, *with_files), near, strict=True)]
+        of_pool: dict[PoolId, Hit] = {}
+        for hit in (*nearest, *replace(self, threshold=least).fitting(*others)):
+            of_pool.setdefault(hit.card.pool, hit)
+        return [*of_pool.values()][: 1 + MAX_OTHERS]
 
     def coordinator(self, *found: NeedHits) -> Hit | None:
         """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""

@@ -238,6 +238,18 @@ async def test_who_declines_is_asked_where_nobody_fits() -> None:
     assert both.needs == ("Paint the fence",)
 
 
+async def test_who_is_nearest_to_a_file_that_came_along_is_asked_first() -> None:
+    """However far: only that one says which words about the file mean nothing to it. Without the file nobody is near."""
+    careful = [one.model_copy(update={"declines": True}) for one in (CSV, TEXT)]
+    found = tools_of((ME, *careful), {"csv-analyst": {"csv file": 0.1}, "text-analyst": {"keeps": 0.06}})
+    with_file = replace(mission("who keeps the lamp"), inputs=attached("lamps.csv"))
+    team = await BRAIN.form_team(with_file, found)
+    assert isinstance(team, TeamLaunch) and team.in_doubt
+    assert [(task.assignee, task.others) for task in team.plan] == [("csv-analyst", ())]
+    alone = await BRAIN.form_team(mission("who keeps the lamp"), found)
+    assert isinstance(alone, NobodyFits)
+
+
 async def test_who_leads_teams_is_no_last_resort() -> None:
     """Whoever brings others together would only say that no parts are listed; who works by itself is named as the nearest."""
     desk = card("desk").model_copy(update={"declines": True, "tags": ("coordination",)})
