@@ -135,6 +135,7 @@ class Forks:
         head = await self._ports.ledger.head(goal.comm_id)
         if head is not None and not head.entry.state.copying:
             await self._tell_again(head)
+            await self._take_back(head)
             return
         fork = _fork_of(goal)
         original = await self._original(goal, fork)
@@ -170,6 +171,9 @@ class Forks:
             due += [one.event.subgroup for one in past if isinstance(one.event, SubgroupClosed)]
         if not logs[root]:
             raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
+        for comm_id in logs:  # a log goes all at once, and what was read of one that is going may be a part
+            if not await self._ports.log.read(comm_id, after=0, limit=1):
+                raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
         return original_of(root, logs)
 
     async def _past(self, comm_id: CommId, up_to: int) -> Sequence[Past]:
@@ -237,7 +241,10 @@ class Forks:
             group = written[copied.comm_id]
             done = len(group.placed[0])
             if done < len(group.there):
-                group.note(copied.source_seq, group.there[done])
+                found = group.there[done]
+                if found.entry.state.copying != copied.transition.state.copying:
+                    raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
+                group.note(copied.source_seq, found)
             else:
                 group.note(copied.source_seq, await self._append(group, copied))
             if number % _BREATH == 0:
@@ -263,15 +270,20 @@ class Forks:
         return found
 
     async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:
-        """Put its members into the group and have it go on; who was lost when it was forked, and is there, is back."""
+        """Put its members into the group and have it go on."""
         head = await self._ports.ledger.head(comm_id)
         assert head is not None, "it was copied"
         await self._ports.memberships.add(list(head.entry.state.hearing), comm_id)
         reach("groups.before_copy_goes_on")
         await self._record_if_legal(comm_id, TimerFired(at=self._ports.clock.now(), copied_until=copied_until))
-        for member in head.entry.state.members:
+        await self._take_back(head)
+
+    async def _take_back(self, head: StoredEntry) -> None:
+        """Have members that were lost when it was forked, and are there, be back: nobody else would tell the copy."""
+        state = head.entry.state
+        for member in () if state.phase.is_terminal else state.members:
             if member.lost and self._ports.registry.is_online(member.agent_id):
-                await self._record_if_legal(comm_id, MemberReturned(at=self._ports.clock.now(), agent_id=member.agent_id))
+                await self._record_if_legal(state.comm_id, MemberReturned(at=self._ports.clock.now(), agent_id=member.agent_id))
 
     async def _tell_again(self, head: StoredEntry) -> None:
         """Show members that a copy goes on: who had it go on may have died before."""

@@ -8,10 +8,10 @@ from ioa.client.client import Client
 from ioa.client.history import conversation
 from ioa.group.events import Said
 from ioa.protocol.ids import comm_id_of_goal
-from ioa.protocol.messages import Discussion
+from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion
 from ioa_testkit.planes import Plane
 from tests.browser.looking import LOOKS, PHONE, Looking
-from tests.browser.staging import CHARTS, WRITER, Stage
+from tests.browser.staging import ANALYST, CHARTS, DESK, WRITER, Stage
 
 WORDS = "Both go on, and the report is in verse."
 
@@ -66,3 +66,15 @@ async def test_a_goal_is_forked_from_a_message(looking: Looking, stage: Stage, p
     assert {task.assignee for task in state.open_tasks} == {CHARTS, WRITER} and state.nested == ()
     await page.get_by_role("link", name=f"forked from {goal_id}").click()
     await expect(page.get_by_text("Nothing to say before the chart is there.")).to_be_visible()
+
+
+async def test_a_message_without_words_is_forked_as_it_is(looking: Looking, stage: Stage, url: str) -> None:
+    """Who announces a conclusion need not say anything, and whoever forks there need not either."""
+    goal_id = await stage.launched()
+    room = await stage.opened(goal_id, ANALYST)
+    await stage.say(room, DESK, ConcludeGroupDiscussion())
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    await page.get_by_role("button", name="Fork at entry").first.click()
+    await page.get_by_role("form", name="Fork this goal").get_by_role("button", name="Fork from here").click()
+    await expect(page.get_by_role("link", name=f"forked from {goal_id}")).to_be_visible()

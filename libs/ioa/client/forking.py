@@ -52,12 +52,14 @@ async def order_of_fork(system: SystemClient, name: GoalName, at: int | None, go
     status = await system.goal(name)
     if status.standing is None:
         raise ConflictError(f"No group was opened for {name}: there is nothing to fork.")
+    goal = status.record.goal
+    known = None if goal_id is None else await _known(system, GoalName(name.user, parse_goal_id(goal_id)))
+    if at is None and known is not None and known.forked_from is not None and known.forked_from.goal_id == goal.goal_id:
+        at = known.forked_from.at  # where it stood when it was first asked for
     if at is None:
         if status.standing.state.phase.is_terminal:
             raise ConflictError(f"{name} has ended: nothing goes on from its last entry.", hint="Say at which entry to begin.")
         at = status.standing.seq
-    goal = status.record.goal
-    known = None if goal_id is None else await _known(system, GoalName(name.user, parse_goal_id(goal_id)))
     if known is not None and _is_alike(known, goal, at, changes):
         replace = known.forked_from.replace if known.forked_from is not None else ()
     else:

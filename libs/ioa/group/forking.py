@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.group.events import (
@@ -27,6 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import Transition, step
 from ioa.group.rejection import IllegalEventError
+from ioa.group.renaming import renamed
 from ioa.group.state import Charter, GroupState
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate
@@ -226,10 +227,7 @@ class Forking:
             case SubgroupOpened() | SubgroupAsked() if (one.comm_id, event.task_id) in self.original.left_out:
                 return None
         names = self._names | (self._agents if one.comm_id == self.original.root else {})
-        if isinstance(event, Said) and (not self._agents or one.comm_id != self.original.root):
-            header = event.message.header.model_copy(update={"comm_id": self._names[one.comm_id]})
-            return event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
-        return _read(event, _renamed(event.model_dump(mode="json"), names))
+        return renamed(event, names)
 
     def _chartered(self, comm_id: CommId, charter: Charter) -> Charter:
         """Return what a group of the copy is set up with."""
@@ -272,7 +270,6 @@ def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard]
             return known.model_copy(update={"agent_id": name})
         return card.model_copy(update={"patience": known.patience, "speaks": known.speaks})
 
-    data = _renamed(original.model_dump(mode="json", include={"owner", "plan", "cast"}), names)
     limits = {
         "max_turns": goal.max_turns,
         "max_tokens": goal.max_tokens,
@@ -288,7 +285,7 @@ def charter_of(original: Charter, goal: Goal, cards: Mapping[AgentId, AgentCard]
         "limits": original.limits.model_copy(update=limits),
         "team_members": tuple(map(card_of, original.team_members)),
     }
-    return validate(Charter, {**dict(original), **moved, **data})
+    return validate(Charter, {**dict(renamed(original, names)), **moved})
 
 
 def reworded(event: Event | None, text: str, sketch: Sketch) -> Event:
@@ -318,20 +315,3 @@ def reworded(event: Event | None, text: str, sketch: Sketch) -> Event:
     said = validate(type(payload), {**dict(payload), **words})
     message = event.message.model_copy(update={"payload": said})
     return event.model_copy(update={"message": message, "sketches": sketch(said)})
-
-
-def _read(event: Event, data: Any) -> Event:
-    return validate(type(event), data)
-
-
-def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Put names in the place of others, wherever they stand as a whole."""
-    match value:
-        case str():
-            return names.get(value, value)
-        case list():
-            return [_renamed(one, names) for one in value]
-        case dict():
-            return {key: _renamed(one, names) for key, one in value.items()}
-        case _:
-            return value

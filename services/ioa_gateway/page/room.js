@@ -7,7 +7,7 @@
  * One thing that happened.
  * @typedef {{seq: number, n: number, comm: string, at: number, turn: number, speaker: string, act: string, tone: string, text: string,
  *   files: Artifact[], to?: string[], go?: string, fields?: Object, task?: string, outcome?: string, fraction?: number|null,
- *   given?: Given[], waits?: string[], nested?: string, number?: number, by?: string}} Row
+ *   given?: Given[], waits?: string[], nested?: string, number?: number, by?: string, choice?: string}} Row
  */
 /** How a group stood since an entry. @typedef {{seq: number, at: number, type: string, sender: string|null, phase: string, turn: number,
  *   floor: string[], until: number|null, waits: string[], node: number|null, budget: Object, act: string}} Mark */
@@ -62,10 +62,10 @@ function said(entry, add, turn) {
       return;
     case "DECISION":
       if (body.task_id) {
-        say("answer", body.choice + (body.content ? `: ${body.content}` : ""), "plain", { task: body.task_id });
+        say("answer", body.choice + (body.content ? `: ${body.content}` : ""), "plain", { task: body.task_id, choice: body.choice });
         break;
       }
-      say("decision", body.content, "plain", { go: [body.choice, ...(body.members ?? [])].join(" ") });
+      say("decision", body.content, "plain", { choice: body.choice, go: [body.choice, ...(body.members ?? [])].join(" ") });
       break;
     case "SYNC_TASK_ASSIGNMENT":
     case "ASYNC_TASK_ASSIGNMENT": {
@@ -283,17 +283,19 @@ function textsOf(row) {
 
 /** What somebody says in a row that could be other words in a fork; null if there is no such thing. */
 export function wordsOf(row) {
+  if (row.speaker === NOBODY) return null;
   switch (row.act) {
     case "sync task":
     case "async task":
       return row.given.length === 1 ? row.given[0].text : row.text || null;
     case "decision":
-      return row.go.split(" ")[0];
+      return row.choice;
+    case "answer":
+      return row.choice ?? row.text;
     case "discussion":
     case "draft":
     case "result":
     case "question":
-    case "answer":
     case "conclude":
     case "pause":
     case "pass":

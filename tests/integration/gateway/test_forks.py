@@ -120,3 +120,19 @@ async def test_the_whole_tree_is_read_as_it_stood(http: httpx.AsyncClient, membe
         assert state["turns_taken"] == turns
     [now] = (await http.get(f"/goals/{launched.goal_id}/state")).json()["groups"]
     assert (now["turns_taken"], now["max_turns"], now["floor_holder"]) == (2, 90, "ada")
+
+
+async def test_the_same_key_is_the_same_fork_though_the_original_has_gone_on(http: httpx.AsyncClient, members: Members) -> None:
+    """Who did not say at which entry means the one that was the last then: the original talks on, or ends, before he asks again."""
+    path, _, second = await _talked(http, members)
+    key = {"Idempotency-Key": "from here"}
+    one = await http.post(f"{path}/fork", json={}, headers=key)
+    room = comm_id_of_goal(GoalId(path.rsplit("/", 1)[-1]))
+    await members.say(ADA, Discussion(content="Three.", next_speaker=BOB), room)
+    again = await http.post(f"{path}/fork", json={}, headers=key)
+    await members.say(BOB, Discussion(content="Four.", next_speaker=ADA), room)
+    await members.conclude(ADA, "Ten.", room)
+    at_last = await http.post(f"{path}/fork", json={}, headers=key)
+    assert [one.status_code, again.status_code, at_last.status_code] == [201, 200, 200]
+    assert one.json() == again.json() == at_last.json()
+    assert (await http.get(f"/goals/{one.json()['goal_id']}")).json()["forked_from"]["at"] == second

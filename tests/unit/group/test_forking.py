@@ -18,9 +18,10 @@ from ioa.group.state import Discussing, Ended, GroupState, OpenTask
 from ioa.protocol.goals import Fork, Goal, Origin, Reason, Replacement
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_task
 from ioa.protocol.messages import Discussion, Phase
+from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
 from tests.unit.group import golden
-from tests.unit.group.scenario import COMM, START, card, launched, said
+from tests.unit.group.scenario import COMM, START, card, launched, launched_under, said
 from tests.unit.group.test_visibility import played
 
 LATER = START + timedelta(days=3)
@@ -275,3 +276,29 @@ def test_a_nested_team_at_work_is_left_out_and_its_task_is_begun_anew() -> None:
     _, state = fork_of(story.log, len(story.log))
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.subgroup is None and not task.questions and state.loans == ()
+
+
+def test_a_role_that_is_called_as_who_is_replaced_keeps_its_name() -> None:
+    """An agent is often called as what it plays: only agents are replaced, and words that are a name are words."""
+    roles = ({"name": "bob"}, {"name": "lead"})
+    policy = Policy.model_validate({"roles": roles, "nodes": [{"name": "talk", "roles": ["lead", "bob"]}]})
+    story = launched_under(policy, {"bob": ["bob"], "lead": ["ada"]}, "ada", "bob")
+    words = said("ada", Discussion(content="bob"), 1, START + timedelta(seconds=1))
+    steps, state = fork_of([*story.log, words], 2, replace=[Replacement(old=AgentId("bob"), new=AgentId("zoe"))])
+    launch, speech = steps[0].event, steps[1].event
+    assert isinstance(launch, GroupLaunched) and isinstance(speech, Said) and isinstance(speech.message.payload, Discussion)
+    assert [(one.role, one.members) for one in launch.charter.cast] == [("bob", ("zoe",)), ("lead", ("ada",))]
+    assert speech.message.payload.content == "bob" and state.floor_holder == "zoe"
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_nothing_is_left_of_who_is_replaced(name: str) -> None:
+    """Wherever an agent is named, whatever happened: the copy names who stands in its place."""
+    events = STORIES[name]
+    launch = events[0]
+    assert isinstance(launch, GroupLaunched)
+    old = launch.charter.team_members[-1].agent_id
+    at = max(number for number, state in enumerate(states_of(events), 1) if not state.phase.is_terminal)
+    steps, state = fork_of(events, at, replace=[Replacement(old=old, new=AgentId("zoe"))])
+    dumped = [one.event.model_dump_json() for one in steps] + [one.transition.state.model_dump_json() for one in steps]
+    assert not any(f'"{old}"' in one for one in dumped) and state.is_member(AgentId("zoe"))

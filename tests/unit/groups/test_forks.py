@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import pytest
@@ -16,7 +16,7 @@ from ioa.group.state import OpenTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -281,3 +281,67 @@ async def test_a_nested_team_that_ended_is_in_the_copy_and_retention_leaves_the_
     assert set(plane.log.stored()) == {ROOM, inner, COPY, copied}
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
     assert await plane.reason(AGAIN) is Reason.CANCELLED
+
+
+@pytest.mark.parametrize("begun", [False, True])
+async def test_a_fork_that_is_cancelled_while_the_original_is_read_stays_cancelled(*, begun: bool) -> None:
+    """A long log takes a while: whoever cancels meanwhile has ended the goal, and nothing is copied behind that."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    if begun:
+        plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
+        with pytest.raises(UnavailableError):
+            await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
+        plane.log.on_append = lambda: None
+    read = plane.log.read
+
+    async def cancelled_meanwhile(
+        comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None
+    ) -> Sequence[StoredEntry]:
+        if comm_id == ROOM and await plane.goals.find(COPY) is not None:
+            await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
+        return await read(comm_id, after=after, limit=limit, max_bytes=max_bytes)
+
+    plane.log.read = cancelled_meanwhile  # type: ignore[method-assign]
+    await forked(plane, order(entries[-1].seq))
+    copied = await plane.entries(COPY)
+    assert await plane.reason(AGAIN) is Reason.CANCELLED
+    assert [one.entry.state.phase.is_terminal for one in copied] == [False] * (len(copied) - 1) + [True]
+
+
+async def test_who_was_lost_is_back_even_if_whoever_copied_died_before_that_was_noted() -> None:
+    """Whoever takes the order next notes it."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
+    entries = await plane.entries()
+    appended = 0
+
+    def fail() -> None:
+        nonlocal appended
+        appended += 1
+        if appended == len(entries) + 2:
+            plane.log.fail_next_append(Mishap.NOT_STORED)
+
+    plane.log.on_append = fail
+    await forked(plane, order(entries[-1].seq))
+    assert (await plane.state(COPY)).living() == (ADA, BOB)
+
+
+async def test_a_goal_that_is_removed_while_it_is_read_is_not_forked_in_part() -> None:
+    """Retention takes the log between two pages: a copy of the first page would go on from where nobody asked for."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    read = plane.log.read
+
+    async def going(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        page = await read(comm_id, after=after, limit=min(limit, 3), max_bytes=max_bytes)
+        if after:
+            plane.log.remove(ROOM)
+        return page
+
+    plane.log.read = going  # type: ignore[method-assign]
+    await forked(plane, order(entries[-1].seq))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.FAILED and "removed" in result.content
+    assert await plane.goals.find(COPY) is None

@@ -40,7 +40,7 @@ export function forkForm(app, team) {
     }
   }}><div class="row"><h2>Fork at entry ${draft.seq}</h2>${isChanged ? pill("wait", "other words") : nothing}
       <span class="hint">A new goal goes on from here. This one stays as it is; what was done stays done, and tasks that ran are begun again.</span></div>
-    ${draft.said === null ? nothing : html`<label class="hint" for="fork-say">What ${draft.speaker} says</label><textarea id="fork-say" rows="4" required .value=${draft.text} @input=${set("text")}></textarea>`}
+    ${draft.said === null ? nothing : html`<label class="hint" for="fork-say">What ${draft.speaker} says</label><textarea id="fork-say" rows="4" ?required=${draft.said !== ""} .value=${draft.text} @input=${set("text")}></textarea>`}
     <div class="row"><label class="blank">Replace <select .value=${draft.old} @change=${set("old")}><option value="">nobody</option>${team.map((one) => html`<option value=${one.agent_id}>${one.agent_id}</option>`)}</select></label>
       ${draft.old ? html`<label class="blank">by <input .value=${draft.other} @input=${set("other")} placeholder="whoever is found" list="fork-agents" autocomplete="off"></label>
         <datalist id="fork-agents">${[...(app.agents?.keys() ?? [])].filter((id) => !team.some((one) => one.agent_id === id)).map((id) => html`<option value=${id}></option>`)}</datalist>` : nothing}</div>
