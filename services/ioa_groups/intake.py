@@ -298,6 +298,9 @@ class Intake:
                 await self._end(goal.name, reason, str(error))
             return
         await self._note_waiting(record, known)
+        head = await self._ports.ledger.head(goal.comm_id)
+        if head is not None and head.entry.state.phase.is_terminal:
+            await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""

@@ -13,23 +13,25 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal
+from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.asking import Asked
-from ioa_gateway.routes.webhooks import WebhookOrder, is_seen, make_webhook
+from ioa_gateway.routes.webhooks import WebhookOrder, check_room, is_seen, make_webhook
 
 _VERSION = "a2a-version"
 
 
-async def check_push(asked: Asked, config: TaskPushNotificationConfig) -> None:
+async def check_push(asked: Asked, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
     """See that something can be pushed there by the caller's key.
 
     Raises:
         ForbiddenError: The key is not for that.
         InvalidInputError: The URL leads to nowhere that may be posted to, or what is to be shown there fits into no header.
+        OverQuotaError: The caller's user has as many webhooks as he may have.
         UnavailableError: The name of the URL is not known now.
     """
     asked.call.caller.check(Scope.WEBHOOKS_WRITE)
-    _target(asked, config, "")
+    await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id)))
     await asked.call.hooks.posting.find(config.url)
 
 
@@ -40,10 +42,8 @@ async def pushed(asked: Asked, goal: Goal, config: TaskPushNotificationConfig) -
         IoaError: See `ioa_gateway.routes.webhooks.make_webhook`.
     """
     push = _target(asked, config, goal.goal_id)
-    named = json.dumps([asked.call.caller.user, goal.goal_id, push.config_id])
-    webhook_id = WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
     order = validate(WebhookOrder, {"url": config.url, "goal_id": goal.goal_id, "events": tuple(HookEvent)})
-    return await make_webhook(asked.call, order, webhook_id, push)
+    return await make_webhook(asked.call, order, _webhook_id(asked, goal.goal_id, push), push)
 
 
 async def pushes_of(asked: Asked, goal: Goal) -> Sequence[Webhook]:
@@ -63,6 +63,11 @@ def config_of(hook: Webhook) -> TaskPushNotificationConfig:
         token=hook.push.token,
         authentication=AuthenticationInfo(scheme=scheme) if scheme else None,
     )
+
+
+def _webhook_id(asked: Asked, goal_id: GoalId, push: PushTarget) -> WebhookId:
+    named = json.dumps([asked.call.caller.user, goal_id, push.config_id])
+    return WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
 
 
 def _target(asked: Asked, config: TaskPushNotificationConfig, task_id: str) -> PushTarget:

@@ -47,7 +47,7 @@ from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.asking import ASKED, Asked
 from ioa_gateway.a2a.configs import check_push, config_of, pushed, pushes_of
-from ioa_gateway.a2a.orders import CONTEXT, check_media_types, order_of_message, reply_of, text_of_message
+from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, Document, Telling, context_of, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
 
@@ -202,7 +202,8 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
     wanted = params.configuration.HasField("task_push_notification_config")
     push = params.configuration.task_push_notification_config
     if wanted:  # what cannot be pushed is refused before anything is begun
-        await check_push(asked, push)
+        goal_id = GoalId(params.message.task_id) or goal_id_of(params.message, asked.pool, call)
+        await check_push(asked, goal_id, push)
     if params.message.task_id:
         status = await _status(asked, params.message.task_id)
         if params.message.context_id and params.message.context_id != context_of(status.record.goal):

@@ -95,10 +95,10 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     }
     hook = validate(Webhook, made)
     async with hooks.of_user(caller.user):
-        await _check_room(call, hook)
+        await check_room(call, hook.webhook_id)
         await hooks.store.put(hook)
         try:
-            await _check_room(call, hook)  # another replica may have made one at the same time
+            await check_room(call, hook.webhook_id)  # another replica may have made one at the same time
         except OverQuotaError:
             await hooks.store.remove(hook.webhook_id)
             raise
@@ -123,13 +123,13 @@ async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     return Response(status_code=204)
 
 
-async def _check_room(call: ApiCall, hook: Webhook) -> None:
+async def check_room(call: ApiCall, webhook_id: WebhookId) -> None:
     """See that the caller's user may have a webhook besides all others of his.
 
     Raises:
         OverQuotaError: He may not.
     """
-    others = [one for one in await call.hooks.store.all() if one.user == call.caller.user and one.webhook_id != hook.webhook_id]
+    others = [one for one in await call.hooks.store.all() if one.user == call.caller.user and one.webhook_id != webhook_id]
     if len(others) >= MOST:
         raise OverQuotaError(f"{call.caller.user} has {MOST} webhooks already.", hint="Remove some.")
 

@@ -14,6 +14,7 @@ from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, Ti
 from ioa.group.requests import CancelGroup, Rejected, Sync
 from ioa.group.state import OpenTask
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
@@ -345,3 +346,19 @@ async def test_a_goal_that_is_removed_while_it_is_read_is_not_forked_in_part() -
     result = await plane.results.get(GoalName(LOCAL, AGAIN))
     assert result is not None and result.reason is Reason.FAILED and "removed" in result.content
     assert await plane.goals.find(COPY) is None
+
+
+async def test_a_fork_that_ended_just_now_is_not_noted_as_open() -> None:
+    """Whoever is cancelled while intake looks would be counted as open until its deadline."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    put = plane.open_groups.put
+
+    async def cancelled_meanwhile(comm_id: CommId, group: OpenGroup) -> None:
+        plane.open_groups.put = put  # type: ignore[method-assign]
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
+        await put(comm_id, group)
+
+    plane.open_groups.put = cancelled_meanwhile  # type: ignore[method-assign]
+    await forked(plane, order(entries[-1].seq))
+    assert await plane.reason(AGAIN) is Reason.CANCELLED and await plane.open_groups.find(COPY) is None
