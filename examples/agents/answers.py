@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_bool, is_number
 
 from ioa import InvalidInputError
-from questions import GRAINS, Condition, Figure, Key, Question
+from questions import GRAINS, Condition, Key, Question
 from request import format_number
 from tables import Column, Table
 
@@ -89,23 +90,27 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
-        missing, unread = used & column.cells.isna(), used & column.cells.notna() & read.isna()
+        lost = used & read.isna()
+        missing = lost & column.cells.isna()
+        unread = lost & ~missing
         notes.extend([f"{missing.sum()} without {column}"] * bool(missing.any()))
         if unread.any():
             notes.append(f"{unread.sum()} that cannot be read, such as {str(column.cells[unread].iloc[0])!r}")
-        used &= read.notna()
+        used &= ~lost
         return read
 
     for condition in question.conditions:
-        if "missing" not in condition.sign:
-            leave_out(condition.column, _compared(condition))
-        used &= _passes(condition)
+        column = condition.column
+        if "missing" in condition.sign:
+            used &= column.cells.isna().eq(condition.sign == "is missing")
+        else:
+            used &= _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
     is_count = figure.operation in ("count", "nunique") and not question.keys
     if not used.any() and not is_count:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, _cells(column, figure))
+        cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
@@ -118,25 +123,13 @@ def where(question: Question) -> str:
     return " where " + " and ".join(map(str, question.conditions)) if question.conditions else ""
 
 
-def _cells(column: Column, figure: Figure) -> pd.Series:
-    if figure.operation == "nunique":
-        return column.cells
-    cells = column.dates if figure.operation in ("min", "max") and column.dates is not None else column.numbers
+def _measured(column: Column) -> pd.Series:
+    cells = column.numbers if column.dates is None else column.dates
     assert cells is not None
     return cells
 
 
-def _compared(condition: Condition) -> pd.Series:
-    column = condition.column
-    cells = column.cells if condition.values else column.numbers if column.dates is None else column.dates
-    assert cells is not None
-    return cells
-
-
-def _passes(condition: Condition) -> pd.Series:
-    if not condition.spans and not condition.values:
-        return condition.column.cells.isna().eq(condition.sign == "is missing")
-    cells = _compared(condition)
+def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
     if condition.values:
         return cells.isin(list(condition.values)).eq(condition.sign == "=")
     first, last = condition.spans[0].first, condition.spans[-1].last
@@ -166,7 +159,5 @@ def show(value: object) -> str:
     if pd.isna(value):  # type: ignore[call-overload]
         return "not available"
     if isinstance(value, pd.Timestamp):
-        return value.strftime("%Y-%m-%d" if value == value.normalize() else "%Y-%m-%d %H:%M:%S")
-    if pd.api.types.is_bool(value) or isinstance(value, str) or not (hasattr(value, "item") or isinstance(value, int | float)):
-        return str(value)
-    return format_number(float(value))  # type: ignore[arg-type]
+        return str(value).removesuffix(" 00:00:00")
+    return format_number(float(value)) if is_number(value) and not is_bool(value) else str(value)  # type: ignore[arg-type]

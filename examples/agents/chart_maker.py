@@ -83,9 +83,9 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
 
 def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, str, str]:
     from answers import answer
-    from refusals import understand
+    from questions import Reader
 
-    question = understand(rest, table := read_the_table(task, ctx))
+    question = Reader(rest, table := read_the_table(task, ctx)).question()
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
         key = (*question.keys, *table.columns)[0]

@@ -37,9 +37,9 @@ agent = Agent(
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
     from answers import answer  # pandas takes longer to load than an agent to start
-    from refusals import understand
+    from questions import Reader
 
-    found = answer(understand(task, table := read_the_table(task, ctx)), table)
+    found = answer(Reader(task, table := read_the_table(task, ctx)).question(), table)
     if found.frame is not None:
         ctx.artifact(f"{slug(found.title)}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return found.text

@@ -1,23 +1,24 @@
 """The language of questions about a table, read strictly: docs/questions.md is its one page.
 
 A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
-in the table. Nothing is skipped, and nothing is chosen: what can mean two things is refused with both. What cannot be read is
-an `UnreadError`, and `refusals` tells its reader why.
+in the table. Nothing is skipped, and nothing is chosen: what can mean two things is refused with both, and what cannot be read
+is refused with where it was understood last.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
-from ioa import InvalidInputError
-from request import CHART, CHART_KIND, DRAW, fold
-from tables import Column, Table, name_words
+from ioa import DeclinedError, InvalidInputError
+from request import TABLES, fold, not_there, words_of_names
+from tables import Column, Table
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
 FILLER = r"the|an|a|all|please"
@@ -44,14 +45,17 @@ _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
 _LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
-MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DAY = rf"(?:\d\d? )?(?:{MONTH}) \d{{4}}|(?:{MONTH}) \d\d?, ?\d{{4}}"
+_MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
+_DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
+_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
 _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
 _CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
+_BEGINNINGS = (
+    "A question begins with a figure, such as 'total COLUMN' or 'how many rows', with 'top 3 KEY by' a figure, or 'list rows'."
+)
 _VALUE_WORDS = 10
 
 T = TypeVar("T")
@@ -114,31 +118,12 @@ class Question:
     descending: bool = False
 
 
-class UnreadError(Exception):
-    """A question that is none: `reader` holds its text, `at` where it was understood last, `hint` what could stand there."""
-
-    def __init__(self, reader: Reader, at: int, hint: str = "") -> None:
-        super().__init__(hint)
-        self.reader, self.at, self.hint = reader, at, hint
-
-
-@dataclass(frozen=True)
-class _Unsaid:
-    """A figure of a column that is not said, which would stand here in the text."""
-
-    column: Column
-    start: int
-    end: int
-
-
 class Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self.begins = 0
-        self._unsaid: _Unsaid | None = None
-        self._expected = ""  # what could go on behind an `and` that was read last
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
@@ -148,8 +133,8 @@ class Reader:
         """Read the question.
 
         Raises:
-            UnreadError: It is none.
-            InvalidInputError: It can be read in two ways, or asks for what a column does not hold.
+            DeclinedError: It does not speak of the table.
+            InvalidInputError: It is none, can be read in two ways, or asks for what a column does not hold.
         """
         if self._take(self._file):
             self._take("[,:]")
@@ -159,25 +144,9 @@ class Reader:
         self.begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
-            if (other := re.match(r"\s*([,;?.!]|and\b)\s*(.*)", self.text[self.at :])) is None:
-                self._fail()
-            another = f"If {other[2]!r} is another question, say it in a sentence of its own."
-            self._fail(self._expected if other[1] == "and" and self.far > self.at else another)
-        if self._unsaid is not None:
-            raise self._what_to_compute(self._unsaid, found)
+            other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self.text[self.at :])
+            self._fail(f"If {other[1]!r} is another question, say it in a sentence of its own." if other else "")
         return found
-
-    def _what_to_compute(self, unsaid: _Unsaid, found: Question) -> InvalidInputError:
-        """Refuse a column without a figure: with each figure that can stand before it, and with how rows are counted."""
-        column, before, after = unsaid.column, self.text[: unsaid.start], self.text[unsaid.end :]
-        is_number, extreme = column.numbers is not None, "minimum" if found.limit and not found.descending else "maximum"
-        words = ["total of"] * (is_number and not column.why_rate) + ["average of", f"{extreme} of"] * is_number
-        words += ["number of distinct"] * (not is_number or unsaid.start < unsaid.end)
-        words += ["list"] * bool(unsaid.end == 0 and found.conditions and not found.keys)
-        hint = f"Say {' or '.join(repr(f'{before}{word} {after}'.strip(' ?.!,;')) for word in words)}."
-        if not is_number:
-            hint += f" Rows are counted, as in 'how many rows per {column}'."
-        return InvalidInputError(f"It is not said what to compute of {column}.", hint=hint)
 
     @property
     def _ended(self) -> bool:
@@ -237,17 +206,13 @@ class Reader:
     def _figure(self) -> Figure:
         start, (end, _) = self.at, self._named()
         operation = self._one_of(_FIGURES)
-        is_unsaid = end > self.at or (not operation and self._take("how many|number of"))
-        if end > self.at:  # `Total cost` is a column's name, too; what else is said is read first
+        if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
-        if is_unsaid or operation in ("count", "nunique"):
-            begins = self._after(rf"\s*(?:(?:{FILLER})\s+)*", start), self._after(rf"\s*(?:(?:{FILLER})\s+)*", self.at)
-            figure = Figure(operation, (self._column() or self._fail(_COUNTS),) if operation != "count" else ())
-            self._unsaid = _Unsaid(figure.columns[0], *begins) if is_unsaid else None
+            self._no_figure()
+        if operation in ("count", "nunique"):
+            columns = (self._column() or self._fail(_COUNTS),) if operation == "nunique" else ()
             self._take(_ARE)
-            return figure
-        if not operation:
-            self._fail()
+            return Figure(operation, columns)
         self._take("of")
         column = self._column() or self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers')))}.")
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
@@ -257,6 +222,14 @@ class Reader:
             said = f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}"
             raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
         return Figure(operation, (column,))
+
+    def _no_figure(self) -> NoReturn:
+        """Refuse a column without a figure, with each figure that can be said of it."""
+        counted, at = self._take("how many|number of"), self.at
+        column = self._column() or self._fail(_COUNTS if counted else "")
+        operations = (["sum"] * (not column.why_rate) + ["mean", "max"]) * (column.numbers is not None) + ["nunique"]
+        said = " or ".join(repr(str(Figure(one, (column,)))) for one in operations)
+        self._fail(f"It is not said what to compute of {column}: {said}. {_COUNTS if counted else ''}".strip(), at)
 
     # -- keys and conditions -------------------------------------------------------------------------------------------------
 
@@ -268,7 +241,7 @@ class Reader:
             return None
         column = (self._column() or self._fail()) if self._take("of") else self._the_date(lambda one: str(Key(one, grain)))
         if column.dates is None:
-            raise InvalidInputError(f"{column} holds no dates.", hint=DATES)
+            raise InvalidInputError(f"{column} holds no dates.", hint=_DATES)
         return Key(column, grain)
 
     def _the_date(self, said_of: Callable[[Column], str]) -> Column:
@@ -292,7 +265,7 @@ class Reader:
         if others := [
             str(one)
             for one in self.table.columns
-            if sign == "=" and one.is_of_time and one is not column and first.written in one.values([first.written])
+            if sign == "=" and one.is_of_time and one is not column and one.values(first.written)
         ]:
             names, hint = [str(column), *others], " or ".join(f"'where {one} is {first.written}'" for one in (column, *others))
             raise InvalidInputError(f"{first.written} may be said of several columns: {', '.join(names)}.", hint=f"Say {hint}.")
@@ -339,26 +312,22 @@ class Reader:
         try:
             period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date.", hint=DATES) from None
+            raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
         """Read a quotation, or the next words, the most first, as a value of a column."""
         word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
         if quoted := re.compile(r"[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]").match(self.text, start):
-            candidates = [(word.findall(quoted[1]), quoted.end())]
+            candidates = {" ".join(word.findall(quoted[1])): quoted.end()}
         else:
             ends = [match.end() for match in word.finditer(self.text, start)][:_VALUE_WORDS]
-            candidates = [(word.findall(self.text[at:end]), end) for end in reversed(ends) for at in (self.at, start)]
-        values = dict[str, list[object]]()
-        for longest in {tuple(words) for words, _ in candidates[:2]}:
-            values |= column.values(longest)
-        for words, end in candidates:
-            for one in (" ".join(words), " ".join(words).removesuffix("s")):
-                if one in values:
-                    self.at, self.far = end, max(self.far, end)
-                    return tuple(values[one])
-        return ()
+            candidates = {" ".join(word.findall(self.text[at:end])): end for end in ends for at in (start, self.at)}
+        found = tuple[object, ...]()
+        for said, end in candidates.items():
+            if values := column.values(said):
+                found, self.at, self.far = values, end, max(self.far, end)
+        return found
 
     # -- words ---------------------------------------------------------------------------------------------------------------
 
@@ -408,7 +377,6 @@ class Reader:
         found = [read() or self._fail(hint)]
         while more := self._try(lambda: read() if self._take(joint) else None):
             found.append(more)
-        self._expected = hint
         return found
 
     def _try(self, read: Callable[[], T | None]) -> T | None:
@@ -418,44 +386,25 @@ class Reader:
             self.at = before
         return found
 
-    def _fail(self, hint: str = "") -> NoReturn:
-        """Refuse the question where it was understood last."""
-        raise UnreadError(self, self.far, hint=hint)
-
-    def words(self) -> Iterator[tuple[str, str, list[Column]]]:
-        """Every word, or several that are one name: column, value, number, language or unknown, and of which columns it is."""
-        self.at = 0
-        while (start := self._after(r"[\s.,;:?!()\"“”'‘’`]*", self.at)) < len(self.text):
-            self.at, (end, columns), kind = start, self._named(), "column"
-            if self._take(self._file):
-                continue
-            if re.match(r"\.\w", self.text[end:]):  # `wards.csv` is no column
-                columns = []
-            if not columns:
-                end, kind = (self.at, "number") if self._take(f"{DATE}|{_NUMBER}") else (0, "value")
-            if not end:
-                held = {one: self._try_value(one, start) for one in self.table.columns if not one.is_numeric}
-                end, word = max(held.values(), key=lambda found: found[0], default=(0, ""))
-                columns = [one for one in held if held[one][0] == end]
-            if not end:
-                end = self._after(r"[^\W_]+(?:[-'’._][^\W_]+)*|[<>]=?|\S", start)
-                word = self.text[start:end]
-                # it may be a part of these names
-                columns = [one for one in self.table.columns if {word, word.removesuffix("s")} & set(name_words(one.name))]
-                kind = "language" if {word, f"{word}s", re.sub(r"(?<=\w{3})s$", "", word)} & _LANGUAGE else "unknown"
-            self.at = end
-            if not re.fullmatch(FILLER, self.text[start:end]):
-                yield word if kind == "value" else self.text[start:end], kind, columns
-
-    def _try_value(self, column: Column, start: int) -> tuple[int, str]:
-        self.at = start
-        found = self._value(column)
-        return (self.at, str(found[0])) if found else (0, "")
-
-
-_PATTERNS = (
-    _LEAD, FILLER, *_FIGURES.values(), *_MOST.values(), _HAS, *_COMPARISONS.values(), *GRAINS, PER, _WHERE, _LIST, _ARE, _IS,
-    MONTH, *_WHEN.values(), DRAW, CHART_KIND, CHART, "top bottom which of not missing between and or to file does",
-)  # fmt: skip
-_LANGUAGE = frozenset(re.findall("[a-z]+|[<>]=?|=", re.sub(r"\\.|\(\?[:=!]", " ", " ".join(_PATTERNS))))
-"""The fixed words."""
+    def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:
+        """Refuse the question where it was understood last, with what could stand there."""
+        at = self.far if at is None else at
+        understood, rest = self.text[:at].strip(), self.text[at:].strip(" ?.!,;")
+        after = f" after {understood!r}" if understood else ""
+        said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
+        files = not_there((word for word in words_of_names(rest) if word not in fold(self.table.name)), TABLES)
+        speaks_of_it = at > self.begins or any(name.search(rest) for one in self.table.columns for name in one.patterns)
+        refusal = InvalidInputError if speaks_of_it else DeclinedError
+        hints = [
+            hint,
+            _BEGINNINGS * (at <= self.begins),
+            f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}.",
+        ]
+        words = [column for column in self.table.columns if not column.is_numeric]
+        for word, column in product(re.finditer(r"\w+", self.text[at:]), words):
+            self.at = at + word.start()
+            if values := self._value(column):
+                hints.append(f"Rows are chosen as in 'where {column} is \"{values[0]}\"'; 'is not' leaves them out.")
+                break
+        hints.append("All forms of a question: docs/questions.md.")
+        raise refusal(files or said, hint=" ".join(filter(None, hints)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
@@ -90,16 +90,8 @@ def slug(title: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
-    if value != value:
-        return "not available"
-    if abs(value) == float("inf"):
-        return "infinite"
-    if float(value).is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    if abs(value) >= 1:
-        return f"{value:.4f}".rstrip("0").rstrip(".")
-    return f"{value:.6g}"
+    """Write a number with at most four decimals, or, when it is below one, six digits."""
+    return f"{value + 0.0:.6g}" if abs(value) < 1 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
 def account_for(text: str, known: Collection[str], hint: str = "") -> None:
@@ -117,12 +109,3 @@ def not_there(words: Iterable[str], suffixes: Sequence[str]) -> str:
 def are_not(words: Collection[str], what: str) -> str:
     """Say of words what they are not."""
     return f"{', '.join(map(repr, words))} {'is' if len(words) == 1 else 'are'} not {what}."
-
-
-def two_in_one(text: str, is_one: Callable[[str], bool]) -> str:
-    """Say of a sentence that it holds two requests, if each is one as it stands; empty if not."""
-    for joint in re.finditer(r"[,;?.!]\s+(?:and\s+)?|\s+and\s+", text, re.IGNORECASE):
-        left, right = text[: joint.start()].strip(), text[joint.end() :].strip()
-        if left and right and is_one(left) and is_one(right):
-            return f"These are two questions in one: {left!r} and {right!r}."
-    return ""

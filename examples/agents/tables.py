@@ -10,7 +10,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -24,7 +24,7 @@ from ioa import InvalidInputError
 from request import fold, read_text
 
 _SAMPLE_ROWS = 1_000
-_SIGNS = r"[^\w\n]"
+_SPACED = {at: " " for at in range(128) if not chr(at).isalnum() and chr(at) != "\n"}
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
@@ -41,19 +41,15 @@ _STATE_WORDS = frozenset(
 _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 
 
+@dataclass(eq=False)
 class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    def __init__(
-        self,
-        name: str,
-        read: Callable[[], pd.Series],
-        has_decimal_commas: bool = False,
-        is_of_time: bool = True,
-        is_text: bool = False,
-    ) -> None:
-        self.name, self._read, self.is_of_time = name, read, is_of_time
-        self._has_decimal_commas, self._is_text = has_decimal_commas, is_text
+    name: str
+    read: Callable[[], pd.Series]
+    has_decimal_commas: bool = False
+    is_of_time: bool = True
+    is_text: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -61,7 +57,7 @@ class Column:
     @cached_property
     def cells(self) -> pd.Series:
         """Its cells; different words are stored once."""
-        return self._read()
+        return self.read()
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
@@ -92,12 +88,12 @@ class Column:
         written = [minus + number for minus, _, number, _ in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
-        if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
+        if self.has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
             said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
             raise InvalidInputError(said, hint="Write its numbers without a sign for thousands.")
-        values = commas if self._has_decimal_commas and commas.count() > points.count() else points
-        spread = _spread(values, codes)
+        values = commas if self.has_decimal_commas and commas.count() > points.count() else points
+        spread = pd.Series(values.array.take(codes, allow_fill=True))
         if spread.count() * 2 <= self.cells.count():
             return None, ""
         signs = list({before or after for (_, before, _, after), read in zip(parts, values.notna(), strict=True) if read})
@@ -127,7 +123,7 @@ class Column:
             if differs.any() and (other.count() == best.count() or (other.notna() & best.isna()).any()):
                 said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
                 raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
-        return _spread(best, codes)
+        return pd.Series(best.array.take(codes, allow_fill=True))
 
     @cached_property
     def different(self) -> list[object]:
@@ -138,34 +134,29 @@ class Column:
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
-        unique: list[object] = np.asarray(cells if self._is_text else pd.unique(cells), dtype=object).tolist()
+        unique: list[object] = np.asarray(cells if self.is_text else pd.unique(cells), dtype=object).tolist()
         return unique
 
     @cached_property
     def _lines(self) -> str:
-        """A folded line for each of its different cells, between line ends: a million of them are searched at once."""
+        """The folded words of each of its different cells, between line ends: a million of them are searched at once."""
         text = "\n".join(map(str, self.different))
         if text.count("\n") >= len(self.different) > 0:  # some have lines of their own
             text = "\n".join(str(one).replace("\n", " ") for one in self.different)
-        return f"\n{fold(text)}\n".replace("_", " ")
+        text = f"\n{fold(text)}\n"
+        text = text.translate(_SPACED) if text.isascii() else re.sub(r"[^\w\n]|_", " ", text)
+        for spaces, one in (("  ", " "), ("\n ", "\n"), (" \n", "\n")):
+            while spaces in text:
+                text = text.replace(spaces, one)
+        return text
 
-    def values(self, words: Sequence[str]) -> dict[str, list[object]]:
-        """The cells that the first of these folded words say, one or more, by what is said; signs and a last `s` do not count."""
-        said = ""
-        for word in reversed(words):
-            goes_on = rf"{_SIGNS}+{said}|{_SIGNS}*(?=\n)" if said else rf"{_SIGNS}*(?=\n)"
-            said = rf"(?:{re.escape(word)}(?:{goes_on})|{re.escape(word.removesuffix('s'))}{_SIGNS}*(?=\n))"
-        found = dict[str, dict[object, None]]()
-        if words and words[0].removesuffix("s") in self._lines:
-            for match in re.finditer(rf"\n{_SIGNS}*+({said})", self._lines):
-                cell = self.different[self._lines.count("\n", 0, match.start())]
-                found.setdefault(" ".join(re.findall(r"[^\W_]+", match[1])), {})[cell] = None
-        return {words: list(cells) for words, cells in found.items()}
-
-    def cell_with(self, word: str) -> str:
-        """The first cell that has a folded word among others; empty if none has."""
-        match = re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", self._lines) if word in self._lines else None
-        return str(self.different[self._lines.count("\n", 0, match.start()) - 1]) if match else ""
+    def values(self, said: str) -> tuple[object, ...]:
+        """The cells that these folded words say; signs between words do not count, nor does a last `s`."""
+        for words in dict.fromkeys((said, said.removesuffix("s"))):
+            if words and f"\n{words}\n" in self._lines:
+                found = re.finditer(rf"\n{re.escape(words)}(?=\n)", self._lines)
+                return tuple({self.different[self._lines.count("\n", 0, match.start())]: None for match in found})
+        return ()
 
     @property
     def why_rate(self) -> str:
@@ -189,7 +180,7 @@ class Column:
         """Whether its cells were read as numbers."""
         return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
 
-    @property
+    @cached_property
     def _sample(self) -> pd.Series:
         """Some of its cells as text: what none of them is like, the column is not taken for."""
         is_category = isinstance(self.cells.dtype, pd.CategoricalDtype)
@@ -199,10 +190,7 @@ class Column:
     @property
     def _different(self) -> tuple[Any, pd.Series]:
         """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
-        if isinstance(self.cells.dtype, pd.CategoricalDtype):
-            codes, unique = self.cells.cat.codes.to_numpy(), self.cells.cat.categories
-        else:
-            codes, unique = pd.factorize(self.cells)
+        codes, unique = pd.factorize(self.cells)
         return codes, pd.Series([str(value).strip() for value in np.asarray(unique, dtype=object).tolist()], dtype=object)
 
 
@@ -218,11 +206,6 @@ def _lines_of(pattern: str, texts: Iterable[str]) -> list[Any]:
 
 def _floats(lines: str) -> pd.Series:
     return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
-
-
-def _spread(values: pd.Series, codes: Any) -> pd.Series:
-    """Give each row the value of its code; rows without one get none."""
-    return pd.Series(values.array.take(codes, allow_fill=True))
 
 
 @dataclass(frozen=True)

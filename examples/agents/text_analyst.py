@@ -32,7 +32,6 @@ _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _WORD = re.compile(r"^\w|\w$")
-_TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _COUNT_FOR_NOTHING = frozenset(
@@ -78,16 +77,15 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     """Run every measure that the task asks for, in its order."""
-    wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
-        wish = wish.replace(file.name, " ")
-    if said := not_there(words_of_names(_QUOTED.sub(" ", wish)), _SUFFIXES):
+        task = task.replace(file.name, " ")
+    if said := not_there(words_of_names(_QUOTED.sub(" ", task)), _SUFFIXES):
         raise InvalidInputError(said, hint=have(ctx))
-    terms = [term for match in _QUOTED.finditer(wish) if (term := next(filter(None, match.groups())).strip())]
-    parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
-    if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):
+    terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
+    parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
+    if not parts or sum(measure is _term for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [measure(text, terms.pop(0) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
+    return [measure(text, terms.pop(0) if measure is _term else number, ctx) for measure, number in parts]
 
 
 def _understood(part: str) -> tuple[Callable[..., str], int] | None:
@@ -112,16 +110,11 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
-    found = occurrences(text, term)
-    whole, excerpts = " (whole words)" * bool(_WORD.search(term)), "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
-    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{whole}{excerpts}"
-
-
-def _lines(text: str, term: str, ctx: TaskContext) -> str:
-    found = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
-    more = f"\n  … and {len(found) - _LINES_SHOWN} more" if len(found) > _LINES_SHOWN else ""
-    holds = f"{'line holds' if len(found) == 1 else 'lines hold'} '{term}'{' (whole words)' * bool(_WORD.search(term))}"
-    return f"{len(found)} {holds}{''.join(found[:_LINES_SHOWN])}{more}"
+    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
+    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
+    more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
+    said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
+    return f"'{term}' occurs {said}{''.join(lines[:_LINES_SHOWN])}{more}"
 
 
 def _whole(text: str, number: int, ctx: TaskContext) -> str:
@@ -151,8 +144,7 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
 
 
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
-_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ")
-_MENTION = ("mention", "mentioning", "contain", "containing")
+_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines contain ")
 _SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     (["words", "word"], _words, 0), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
@@ -161,7 +153,6 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     (["read", "open", "contents", "content"], _whole, 0),
     ([*_SUMMARISE, "sentence summary"], _summary, 1),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
-    ([*(f"lines {verb} {_ANY}" for verb in _MENTION), *(f"line {_ANY}{verb}" for verb in _OCCUR[1:])], _lines, 0),
 ]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
 

@@ -65,54 +65,62 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),
-        ("3 kg + 2 m", "'3 kg + 2 m' is no calculation"),
-        ("60 km / 2 h", "is no calculation"),
         ("5 blorps in km", "no unit that is known"),
-        ("__import__('os').system('true')", "not arithmetic"),
-        ("open('/etc/passwd').read()", "not arithmetic"),
         ("", "cannot be computed"),
         ("3 tons in kg", "has several sizes"),
         ("5 US gallons in litres", "has several sizes"),
         ("how many gallons are 250 litres?", "'gallons' is no unit that is known, or has several sizes"),
-        ("3 feet 4 inches in cm", "is no calculation, though each word is known. Write one calculation"),
-        ("5!", "'!' is not arithmetic"),
-        ("100 + 5 %", "'100 + 5 %' is no calculation"),
-        ("15 % of 240 plus 5", "can be read in 2 ways. Say '15 % of (240 plus 5)' or '(15 % of 240) plus 5'."),
-        ("What is 19 % of 240 + 12?", "'19 % of 240 + 12' can be read in 2 ways"),
-        (
-            "square root of 2 to the power of 10",
-            "'square root of (2 to the power of 10)' or '(square root of 2) to the power of 10'",
-        ),
-        ("half of 50", "'half' is not arithmetic"),
-        ("square root of 16 plus 9", "can be read in 2 ways"),
-        ("divide 10 by 2 * 5", "Say 'divide 10 by (2 * 5)' or '(divide 10 by 2) * 5'"),
-        ("sum of 3, 4 and 5", "'sum', ',' are not arithmetic"),
         ("(0 - 8)^(1/3)", "cannot be computed"),
         ("sqrt(0 - 1)", "cannot be computed"),
-        ("$5 + €3", "'$', '€' are not arithmetic"),
-        ("days from 4 March 2025", "'March' is not arithmetic"),
-        ("sin 30", "'sin' is not arithmetic"),
         ("5 100 + 1", "cannot be computed"),
-        ("0b10 + 1", "is not arithmetic"),
-        ("1_000 + 1", "is not arithmetic"),
-        ("1j * 1j", "is not arithmetic"),
         ("2(3)", "cannot be computed"),
-        ("1 if 2 else 3", "'if', 'else' are not arithmetic"),
-        ("what is 2 plus 2 roughly", "roughly"),
-        ("What is 12.5% tax on 80 crowns?", "'on', 'crowns' are not arithmetic"),
-        ("3 BTU to kg and 4 litres to ml", "These are two questions in one: '3 BTU to kg' and '4 litres to ml'."),
-        ("Convert 180 F to C, and 3 pounds to kg", "two questions in one: '180 F to C' and '3 pounds to kg'. Ask each"),
         ("12 miles in km and feet", "'km and feet' is no unit that is known"),
         ("180 F in celsius", "'F' is no unit that is known"),
-        ("add 3, 4 and 5", "',' is not arithmetic"),
         ("(" * 5000 + "1" + ")" * 5000, "too large"),
     ],
 )
 def test_refusals(task: str, said: str, run: Run) -> None:
-    """What is no arithmetic, or has no value, is an error that says why, and names no word that is known."""
+    """What is no arithmetic, or has no value, is an error that says why, and what can be written."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, task)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "3 kg + 2 m",
+        "60 km / 2 h",
+        "__import__('os').system('true')",
+        "open('/etc/passwd').read()",
+        "3 feet 4 inches in cm",
+        "5!",
+        "100 + 5 %",
+        "15 % of 240 plus 5",
+        "What is 19 % of 240 + 12?",
+        "square root of 2 to the power of 10",
+        "half of 50",
+        "square root of 16 plus 9",
+        "divide 10 by 2 * 5",
+        "sum of 3, 4 and 5",
+        "$5 + €3",
+        "days from 4 March 2025",
+        "sin 30",
+        "0b10 + 1",
+        "1_000 + 1",
+        "1j * 1j",
+        "1 if 2 else 3",
+        "what is 2 plus 2 roughly",
+        "What is 12.5% tax on 80 crowns?",
+        "3 BTU to kg and 4 litres to ml",
+        "Convert 180 F to C, and 3 pounds to kg",
+        "add 3, 4 and 5",
+    ],
+)
+def test_what_is_no_calculation(task: str, run: Run) -> None:
+    """Other words, two readings and two calculations at once are refused with what can be written."""
+    with pytest.raises(InvalidInputError, match=r"is no calculation that is understood here.*brackets"):
+        run(agent, task)
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_same_table_same_bytes(run: Run, data: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("bar chart of total profit per region", "'profit' is not understood"),
+        ("bar chart of total profit per region", "'profit per region' is not understood"),
         ("a chart of total revenue", "Group by one column"),
         ("scatter plot of units", "no chart that is drawn here"),
         ("pie chart of total revenue per region", "no chart that is drawn here"),
