@@ -130,7 +130,9 @@ COMMANDS: dict[str, list[str]] = {
     "team put": [f"team{HOSTILE}.toml"],
     "team list": [],
     "team show": [f"x{HOSTILE}"],
+    "fork": ["done", "--at", "1", "--replace", f"x{HOSTILE}=y"],
     "goal show": ["done"],
+    "goal state": ["done"],
     "goal watch": ["done", "--out", "watched"],
     "goal cancel": ["failed", "--why", HOSTILE],
     "group show": ["done"],
@@ -142,7 +144,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"waiting", "team list", "keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {"waiting", "goal state", "team list", "keys create", "prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -19,11 +19,13 @@ It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
-import sys
+import linecache
+import re
+import tempfile
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -33,6 +35,7 @@ from pathlib import Path
 from types import CodeType
 
 _STACK_FRAMES = 10
+_PLACE = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
 _PATIENCE = 4
 
 
@@ -173,8 +176,7 @@ class LoopWatch:
                 running.looks += 1
                 running.disk_looks += waits_for_the_disk(Path(f"/proc/self/task/{running.native_id}/stat"))
                 if not running.stack and time.monotonic() - running.started > threshold / 2:
-                    frame = sys._current_frames().get(running.ident)
-                    running.stack = "".join(traceback.format_stack(frame, limit=_STACK_FRAMES)) if frame is not None else ""
+                    running.stack = _stack_of(running.ident)
 
     def close(self) -> None:
         """End `look_on`."""
@@ -206,6 +208,24 @@ def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[
         gc.callbacks.remove(watch.note_collection)
         watch.close()
         onlooker.join()
+
+
+def _stack_of(ident: int) -> str:
+    """Return where a thread stands, innermost first, with the lines of code.
+
+    It is written without letting go of the interpreter: CPython 3.11 has crashed when Python walked a frame that went on meanwhile.
+    """
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        threads = [one.splitlines() for one in file.read().split("\n\n")]
+    frames = next((lines[1 : _STACK_FRAMES + 1] for lines in threads if f"0x{ident:016x}" in lines[0]), [])
+    places = [_PLACE.search(frame) for frame in frames]
+    return "\n".join(
+        f"{frame}\n    {linecache.getline(place['file'], int(place['line'])).strip()}"
+        for frame, place in zip(frames, places, strict=True)
+        if place
+    )
 
 
 def _run_delays() -> dict[str, float]:
