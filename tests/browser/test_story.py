@@ -27,7 +27,8 @@ _LINES = """async ([logs, cut]) => {
 }"""
 
 _WORDS = """async (logs) => {
-    const {append, emptyStory, wordsOf} = await import('/page/room.js');
+    const {append, emptyStory} = await import('/page/room.js');
+    const {wordsOf} = await import('/page/views/acts.js');
     return JSON.stringify(JSON.parse(logs).map((entries) =>
         [...entries.reduce(append, emptyStory()).rooms.values()].flatMap((room) => room.rows)
             .filter((row) => row.n === 0 && wordsOf(row) !== null).map((row) => [row.seq, wordsOf(row)])));

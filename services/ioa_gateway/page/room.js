@@ -281,30 +281,6 @@ function textsOf(row) {
   }
 }
 
-/** What somebody says in a row that could be other words in a fork; null if there is no such thing. */
-export function wordsOf(row) {
-  if (row.speaker === NOBODY) return null;
-  switch (row.act) {
-    case "sync task":
-    case "async task":
-      return row.given.length === 1 ? row.given[0].text : row.text || null;
-    case "decision":
-      return row.choice;
-    case "answer":
-      return row.choice ?? row.text;
-    case "discussion":
-    case "draft":
-    case "result":
-    case "question":
-    case "conclude":
-    case "pause":
-    case "pass":
-      return row.text;
-    default:
-      return null;
-  }
-}
-
 const written = (value) => (value === true ? "True" : value === false ? "False" : String(value));
 
 // ---------------------------------------------------------------- the fold

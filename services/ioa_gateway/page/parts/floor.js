@@ -27,7 +27,7 @@ function words(room, mark, tasks) {
       return { kind: "", icon: "end", text: html`<b>${floor}</b> has to conclude` };
     case "paused": {
       const asked = mark.questions.find((one) => one.task_id === null);
-      if (asked) return { kind: "paused", icon: "wait", text: html`<b>${asked.asker}</b> waits for ${answers(room, asked)} to answer; “${asked.default}” stands if nobody does` };
+      if (asked) return { kind: "paused", icon: "wait", text: html`<b>${asked.asker}</b> waits for ${asked.to === "assigner" ? "who gave out its task" : "the user of the goal"} to answer; “${asked.default}” stands if nobody does` };
       return { kind: "paused", icon: "wait", text: html`<b>Paused</b> until ${mark.waits.join(", ")} ${mark.waits.length === 1 ? "is" : "are"} closed; nobody has the floor` };
     }
     case "assigned":
@@ -39,10 +39,4 @@ function words(room, mark, tasks) {
     default:
       return { kind: "over", icon: "stop", text: html`<b>Ended</b>: ${mark.phase}` };
   }
-}
-
-/** Who answers what has been asked out of a group; of an asker in a nested team it is whoever gave out the task of that team. */
-function answers(room, asked) {
-  if (asked.to === "assigner") return html`who gave out ${room.parent?.task_id ?? "its task"}`;
-  return "the user of the goal";
 }

@@ -1,7 +1,7 @@
 // One row of a conversation, and a nested team as a thread inside of it.
 import { clock, html, icon, nothing, pill, avatar, phasePill, prose, bar, percent, span, tag, taskPill, several, timeOfDay } from "./words.js";
 import { fileLink } from "./files.js";
-import { NOBODY, linesOf, isClosed, wordsOf } from "../room.js";
+import { NOBODY, linesOf, isClosed } from "../room.js";
 
 /**
  * @param {import("../room.js").Row} row
@@ -16,8 +16,7 @@ export function message(row, shown) {
   return html`<li class="msg ${isQuiet ? "quiet" : ""}" data-seq=${row.seq} data-key=${`${row.seq}.${row.n}`}>
     <time datetime=${new Date(row.at).toISOString()} title=${timeOfDay(row.at)}>${clock(row.at - shown.began)}</time>${avatar(row.speaker)}
     <div><header><b>${row.speaker}</b>${tag(row.act, row.tone, row.task && row.act === "result" ? ` of ${row.task}` : row.given?.length > 1 ? "s" : "")}${to}
-      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}${shown.fork && row.n === 0 && wordsOf(row) !== null ? html`<button class="x fork" type="button" title="Fork from here"
-        aria-label=${`Fork at entry ${row.seq}, what ${row.speaker} says`} @click=${() => shown.fork(row)}>${icon("branch")}</button>` : nothing}</header>
+      ${isQuiet ? nothing : html`<span class="turn num">turn ${row.turn}</span>`}${shown.fork && row.n === 0 ? html`<button class="x fork" type="button" title=${`Fork at entry ${row.seq}, what ${row.speaker} says`} @click=${() => shown.fork(row)}>${icon("branch")}</button>` : nothing}</header>
       <div class="body">${body(row, shown)}</div></div></li>`;
 }
 

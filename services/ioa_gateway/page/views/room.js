@@ -1,7 +1,7 @@
 // A goal's room: what is said in a group, who is in it, what is under way, and how it stood at any time.
 import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
-import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt, wordsOf } from "../room.js";
+import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
 import { fileLink, files } from "../parts/files.js";
 import { message } from "../parts/message.js";
@@ -10,7 +10,6 @@ import { members, nameOf, tree } from "../parts/tree.js";
 import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
-import { begin as fork, end as keep, forkForm, isForking } from "./fork.js";
 import { timeline } from "./timeline.js";
 
 const WINDOW = 120; // rows in the document
@@ -26,6 +25,7 @@ let tab = "tasks";
 let phoneTab = "talk";
 let problem = null;
 let isCancelling = false;
+let acts = null; // what is done to goals, once somebody does something
 let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
 let isAtEnd = true;
 let player = 0;
@@ -44,7 +44,7 @@ export const room = {
       filter = "all";
       problem = null;
       isCancelling = false;
-      if (!isForking(id)) keep(app);
+      if (!isForking(id)) acts?.end(app);
     }
     comm = asked.get("room") ?? "";
     first = Infinity;
@@ -211,8 +211,12 @@ function head(app, now) {
     <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
       <span>started ${timeOfDay(began)}</span>${doc.user ? html`<span>for ${doc.user}</span>` : nothing}${doc.inputs.map((file) => fileLink(file, fileHref({ ...file, ...givenAt(root, file) })))}
       <span class="mono">${doc.goal_id}</span>${doc.forked_from ? html`<a href=${`/goals/${encodeURIComponent(doc.forked_from.goal_id)}`} title=${`at entry ${doc.forked_from.at}`}>forked from ${doc.forked_from.goal_id}</a>` : nothing}<a href=${`/traces/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>trace</a>${doc.team ? html`<a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>policy</a>` : nothing}</p></div>
-    <div class="acts">${root && mayFork(root) && mark && !isOver(mark.phase) ? html`<button class="btn" type="button" @click=${() => fork(app, goal.id, { seq: mark.seq, speaker: "", text: null })}>${icon("branch")}Fork${at === Infinity ? "" : " from here"}</button>` : nothing}
-      ${doc.result ? nothing : isCancelling ? cancelling(app) : html`<button class="btn danger" type="button" @click=${() => {
+    <div class="acts">${doc.result ? nothing : isCancelling ? acts.cancelling(goal, (error) => {
+      isCancelling = false;
+      problem = error ? app.failed(error) : null;
+      app.changed();
+    }) : html`<button class="btn danger" type="button" @click=${async () => {
+      await load();
       isCancelling = true;
       app.changed();
     }}>${icon("stop")}Cancel</button>`}</div>
@@ -233,23 +237,6 @@ function meter(label, used, most, told, of, kind = "", lent = 0) {
   const share = most ? used / most : 0;
   return html`<div class="meter ${kind} ${most ? "" : "plain"}"><span>${label}</span>${most ? bar(label, share, lent, share > 0.75 ? "warn" : "") : nothing}<span class="num">${told} <span class="muted">${of}</span></span></div>`;
 }
-
-const cancelling = (app) => html`<form class="confirm" @submit=${async (event) => {
-  event.preventDefault();
-  const why = new FormData(event.target).get("why");
-  isCancelling = false;
-  problem = null;
-  try {
-    await ask(`${goal.path}/cancel${query({ user: goal.user })}`, { method: "POST", body: { why } });
-  } catch (error) {
-    problem = app.failed(error);
-  }
-  app.changed();
-}}><label for="why">Cancel it?</label><input id="why" name="why" placeholder="Why" maxlength="4000"><button class="btn danger">Cancel the goal</button>
-  <button class="btn quiet" type="button" @click=${() => {
-    isCancelling = false;
-    app.changed();
-  }}>Keep it</button></form>`;
 
 /** The rows of a room that are to be seen, up to the moment that is looked at. */
 function rowsOf(app, shown) {
@@ -289,7 +276,7 @@ function conversation(app, shown, mark, list, now) {
     tasks: new Map(list.map((task) => [task.task_id, task])),
     thread,
     file: (row, file) => fileHref({ ...file, seq: row.seq }),
-    fork: mayFork(shown) ? (row) => fork(app, goal.id, { seq: row.seq, speaker: row.speaker, text: wordsOf(row) }) : null,
+    fork: mayFork(shown) ? (row) => fork(app, row) : null,
   };
   const seen = at === Infinity ? `${several(shown.marks.length, "entry", "entries")}${goal.isWhole ? "" : ", older ones are loading"}`
     : `${lastUpTo(shown.marks, at) + 1} of ${several(shown.marks.length, "entry", "entries")}`;
@@ -310,7 +297,17 @@ function conversation(app, shown, mark, list, now) {
       isAtEnd = true;
       app.changed();
     }}>Newest below</button>` : nothing}
-    ${isForking(goal.id) ? forkForm(app, membersAt(withCharter(goal.story.rooms.get(goal.doc.comm_id) ?? shown), at)) : mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+    ${isForking(goal.id) ? acts.forkForm(app, membersAt(withCharter(goal.story.rooms.get(goal.doc.comm_id) ?? shown), at)) : mine || floorBar(shown, mark, list, now, context.began, at === Infinity)}</section>`;
+}
+
+const isForking = (id) => acts?.isForking(id) ?? false;
+
+const load = async () => (acts ??= await import("./acts.js"));
+
+async function fork(app, row) {
+  const wanted = goal.id;
+  await load();
+  if (wanted === goal?.id) acts.begin(app, wanted, row);
 }
 
 /** Whether this is the group of a goal of one's own: nested teams go with theirs, and nobody forks what others have asked for. */

@@ -1,14 +1,31 @@
-// Going on from an entry in a new goal: with other words, with another agent, or just once more.
-import { ask, token } from "../api.js";
+// What is done to a goal from its room, loaded by the first who does it: cancelling it, and going on from an entry in a new goal, with
+// other words, with another agent, or just once more.
+import { ask, query, token } from "../api.js";
 import { html, icon, nothing, pill } from "../parts/words.js";
+import { NOBODY } from "../room.js";
 
 let draft = null;
+
+/** Ask whether a goal is to be cancelled, and why. `done` is told what went wrong, if anything did. */
+export const cancelling = (goal, done) => html`<form class="confirm" @submit=${async (event) => {
+  event.preventDefault();
+  const why = new FormData(event.target).get("why");
+  try {
+    await ask(`${goal.path}/cancel${query({ user: goal.user })}`, { method: "POST", body: { why } });
+    done();
+  } catch (error) {
+    done(error);
+  }
+}}><label for="why">Cancel it?</label><input id="why" name="why" placeholder="Why" maxlength="4000"><button class="btn danger">Cancel the goal</button>
+  <button class="btn quiet" type="button" @click=${() => done()}>Keep it</button></form>`;
 
 /** Whether something is about to be forked. */
 export const isForking = (id) => draft?.id === id;
 
-/** Begin to fork a goal at an entry. `text` is what it says, null where nobody says anything that could be other words. */
-export function begin(app, id, { seq, speaker, text }) {
+/** Begin to fork a goal at the entry of a row. */
+export function begin(app, id, row) {
+  const { seq, speaker } = row;
+  const text = wordsOf(row);
   app.sheet("turn");
   draft = { id, seq, speaker, said: text, text: text ?? "", old: "", other: "", key: token(), isSending: false, problem: null };
   app.changed();
@@ -69,5 +86,29 @@ async function send(app, isChanged) {
     sent.problem = app.failed(error);
     if (error.status && error.status !== 503) sent.key = token();
     app.changed();
+  }
+}
+
+/** What somebody says in a row that could be other words in a fork; null if there is no such thing. */
+export function wordsOf(row) {
+  if (row.speaker === NOBODY) return null;
+  switch (row.act) {
+    case "sync task":
+    case "async task":
+      return row.given.length === 1 ? row.given[0].text : row.text || null;
+    case "decision":
+      return row.choice;
+    case "answer":
+      return row.choice ?? row.text;
+    case "discussion":
+    case "draft":
+    case "result":
+    case "question":
+    case "conclude":
+    case "pause":
+    case "pass":
+      return row.text;
+    default:
+      return null;
   }
 }
