@@ -23,6 +23,7 @@ from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.asking import ASKED, Asked
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
 from ioa_gateway.a2a.handler import Tasks
+from ioa_gateway.a2a.old_params import WrongParamsError, check_params
 from ioa_gateway.bodies import check_body
 from ioa_gateway.calls import MAX_BODY_BYTES, replayed
 from ioa_gateway.reach import Reach
@@ -67,7 +68,11 @@ def create_application(reach: Reach) -> ASGIApp:
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
                 places.enter_context(call.limits.large_body(call.caller.key_id))
             try:
-                again = await replayed(request, _MAX_BYTES, check_body)
+                is_old = path == "/" and not request.headers.get("a2a-version", "").startswith("1")
+                again = await replayed(request, _MAX_BYTES, _check_old if is_old else check_body)
+            except WrongParamsError as error:
+                await JSONResponse(error.answer)(scope, receive, send)
+                return
             except InvalidInputError as error:
                 if path != "/" or isinstance(error, PayloadTooLargeError):
                     raise
@@ -83,6 +88,11 @@ def create_application(reach: Reach) -> ASGIApp:
             )
 
     return answer
+
+
+def _check_old(body: bytes) -> None:
+    check_body(body)
+    check_params(body)
 
 
 def _closing(places: ExitStack, send: Send) -> Send:

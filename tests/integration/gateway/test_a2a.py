@@ -359,3 +359,27 @@ async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> No
         writer.close()
         await eventually(lambda: left.get() > before)
     assert [one for one in logs if one["event"] == "request_failed"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("message/send", {"message": {"parts": "none"}}, -32602),
+        ("message/stream", {"message": {"kind": "message"}}, -32602),
+        ("tasks/get", {}, -32602),
+        ("tasks/none", {}, -32601),
+        (7, {}, -32600),
+        ("tasks/get", {"id": "none"}, -32001),
+    ],
+)
+async def test_wrong_parameters_of_0_3_are_told_as_such(http: httpx.AsyncClient, method: object, params: object, code: int) -> None:
+    """JSON-RPC 2.0, section 5.1, as the kit of 0.3 checks it: a method that exists and parameters that are none."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{NETWORK}"
+    request = {"jsonrpc": "2.0", "method": method, "params": params}
+    answered = await http.post(url, json=request | {"id": "r1"})
+    told = answered.json()
+    assert (answered.status_code, told["id"], told["error"]["code"]) == (200, "r1", code)
+    assert ("params." in told["error"]["message"]) == (code == -32602)
+    unnumbered = (await http.post(url, json=request)).json()["error"]["code"]
+    misnumbered = (await http.post(url, json=request | {"id": {"bad": "type"}})).json()["error"]["code"]
+    assert (unnumbered, misnumbered) == (-32600 if code == -32001 else code, -32600)
