@@ -6,12 +6,12 @@ told after the fact, nothing waits for it, and one that nobody got is not told a
 
 from ioa.agent.listening import (
     AgentEvent,
-    Asked,
+    AttemptRefused,
     Decided,
-    Ended,
+    DecisionAsked,
+    GroupEnded,
+    MessageTaken,
     ModelCalled,
-    Refused,
-    Said,
     TaskEvent,
     TaskStarted,
     ToolCalled,
@@ -21,12 +21,12 @@ from ioa.agent.listening import (
 
 __all__ = [
     "AgentEvent",
-    "Asked",
+    "AttemptRefused",
     "Decided",
-    "Ended",
+    "DecisionAsked",
+    "GroupEnded",
+    "MessageTaken",
     "ModelCalled",
-    "Refused",
-    "Said",
     "TaskEvent",
     "TaskStarted",
     "ToolCalled",

@@ -66,7 +66,7 @@ class Admitted:
 
 
 @dataclass(frozen=True)
-class Refused:
+class QuotaRefusal:
     """The request came too early; `retry_after` is in seconds. None: its caller has been told often enough, and is not again."""
 
     retry_after: float | None
@@ -96,7 +96,7 @@ class Buckets:
         self._buckets: dict[tuple[str, Family], _Bucket] = {}
         self._room = _MAX_BUCKETS
 
-    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0) -> Admitted | Refused:
+    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0) -> Admitted | QuotaRefusal:
         """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back."""
         rate = self._rates[family]
         counts = 1 if rate.unit_bytes is None else min(rate.burst, 1 + size_bytes // rate.unit_bytes)
@@ -116,9 +116,9 @@ class Buckets:
         is_flood = bucket.calm_at - now > _FLOOD.burst / _FLOOD.per_second
         promised = max(bucket.promised + each, full_at - burst)
         if promised - now > _LONGEST_PROMISE:
-            return Refused(None, is_first, is_flood)
+            return QuotaRefusal(None, is_first, is_flood)
         bucket.promised = promised
-        return Refused(promised - now, is_first, is_flood)
+        return QuotaRefusal(promised - now, is_first, is_flood)
 
     def callers(self) -> set[str]:
         """Return who has asked, but for those who have been forgotten to make room."""

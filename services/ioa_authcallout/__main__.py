@@ -16,7 +16,7 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Endpoint, answer, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
@@ -24,7 +24,7 @@ from ioa.protocol.authcallout import AskCalloutStatus
 from ioa.runtime.audit import open_audit_log
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.watched_file import WatchedFile, lines
-from ioa_authcallout.entrance import Entrance
+from ioa_authcallout.entrance import CalloutEntrance
 from ioa_authcallout.issuer import Keys, ProviderKeys, StaticKeys, check_private
 from ioa_authcallout.settings import HINT, CalloutSettings
 from ioa_authcallout.tokens import TokenJudge
@@ -58,10 +58,12 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        entrance = Entrance(judge.judge, keys, settings.callout_issuer, audit)
+        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance.judge, _now)))
-        endpoints = [Endpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status), at_most=OF_ANYBODY)]
+        endpoints = [
+            ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status), at_most=OF_ANYBODY)
+        ]
         about = "Says whom nats-server lets in by a token"
         await stack.enter_async_context(open_service(client, "ioa-authcallout", about, installed_version(), endpoints))
         await stop.wait()

@@ -27,7 +27,7 @@ for _outcome in ("let_in", "refused", "unchecked"):
     callouts.labels(_outcome)
 
 
-class Entrance:
+class CalloutEntrance:
     """Judges who comes, and keeps count."""
 
     def __init__(self, judge: Callable[[str], Awaitable[Guest]], keys: Keys, issuer: str, audit: AuditLog) -> None:

@@ -14,7 +14,7 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, answer_as, open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
@@ -89,11 +89,11 @@ async def open_answering(
             return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
 
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
-        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
+        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("search", subjects.ANY_SEARCH, answer(Search, searcher.search), family=Family.SEARCH),
             by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
-            Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
+            ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
         ]
         upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem), feed)
         async with (

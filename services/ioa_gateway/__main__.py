@@ -25,8 +25,8 @@ from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
-from ioa_gateway.calls import Hooks
-from ioa_gateway.guard import Guard
+from ioa_gateway.calls import WebhookParts
+from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import open_posting
@@ -52,7 +52,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         await _open(keyring, settings)
         listening = stack.enter_context(bound(settings.http_address, settings.http_port))
         port = listening.getsockname()[1]
-        guard = partial(Guard, hosts=settings.hosts(port))
+        guard = partial(OriginGuard, hosts=settings.hosts(port))
         rooms = await stack.enter_async_context(open_rooms(NatsSystemClient(connection), keyring.stands))
         stack.enter_context(readiness.needs("NATS", lambda: connection.is_connected))
         await stack.enter_async_context(background(keyring.follow(rooms.look)))
@@ -74,7 +74,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             rooms,
             keyring,
             limits,
-            Hooks(hooks, posting, secrets.token_bytes),
+            WebhookParts(hooks, posting, secrets.token_bytes),
             partial(NatsSystemClient, connection),
             seats,
             lambda: connection.is_connected,

@@ -20,7 +20,7 @@ from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
 from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, sent
 from ioa_gateway.entrances import Entrance
-from ioa_gateway.guard import Guard
+from ioa_gateway.guard import OriginGuard
 from ioa_gateway.openapi import description
 from ioa_gateway.page_files import page_routes
 from ioa_gateway.problems import answer_to, problem, tell
@@ -29,7 +29,7 @@ from ioa_gateway.reach import Reach, requests
 _JSON = "application/json"
 
 
-def create_app(reach: Reach, guard: Callable[[ASGIApp], Guard]) -> ASGIApp:
+def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp:
     """Make the application.
 
     Args:

@@ -19,7 +19,7 @@ from starlette.types import Message, Receive
 
 from ioa.beside import beside
 from ioa.client.client import Client
-from ioa.client.seat import Seat
+from ioa.client.seat import PersonSeat
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import no_group
 from ioa.ports.webhook_store import WebhookStore
@@ -57,7 +57,7 @@ class Nothing(Instruction):
 
 
 @dataclass(frozen=True)
-class Hooks:
+class WebhookParts:
     """What webhooks need.
 
     Attributes:
@@ -102,7 +102,7 @@ class ApiCall:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
-    hooks: Hooks
+    hooks: WebhookParts
     path: Mapping[str, str]
     headers: Headers
     is_secure: bool
@@ -110,7 +110,7 @@ class ApiCall:
     left: Callable[[], Awaitable[None]]
     seats: Seats
 
-    async def seat(self, person: str) -> Seat:
+    async def seat(self, person: str) -> PersonSeat:
         """Take the seat of a person that the caller may answer as.
 
         Raises:

@@ -24,7 +24,7 @@ _SECURITY = {
 }
 
 
-class Guard:
+class OriginGuard:
     """Let in requests that name one of these hosts, and no page of another one.
 
     Args:

@@ -14,7 +14,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, Hooks, left, sent
+from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, WebhookParts, left, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.rooms import Rooms
@@ -40,7 +40,7 @@ class Reach:
     rooms: Rooms
     keyring: Keyring
     limits: CallerLimits
-    hooks: Hooks
+    hooks: WebhookParts
     system_of: Callable[[UserId], SystemClient]
     seats: Seats
     is_there: Callable[[], bool]

@@ -13,7 +13,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import Connection, NatsSettings, open_connection, until_closed
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
-from ioa.client.seat import Seat, named
+from ioa.client.seat import PersonSeat, named
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.protocol.ids import AgentId
@@ -36,7 +36,7 @@ class Seats:
         self._held: dict[AgentId, asyncio.Task[None]] = {}
         self._networks: dict[AgentId, asyncio.Future[AgentNetwork]] = {}
 
-    async def of(self, person: str) -> Seat:
+    async def of(self, person: str) -> PersonSeat:
         """Return a person's seat.
 
         Raises:
@@ -50,7 +50,7 @@ class Seats:
                 self._let_go(next(iter(self._held)))
             self._networks[me] = asyncio.get_running_loop().create_future()
             self._held[me] = self._holding.create_task(self._hold(me, self._networks[me]))
-        return Seat(await asyncio.shield(self._networks[me]), person, SystemClock())
+        return PersonSeat(await asyncio.shield(self._networks[me]), person, SystemClock())
 
     def close(self) -> None:
         """Let go of all of them."""

@@ -18,7 +18,7 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, Endpoint, answer, answer_as, answer_user, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
@@ -146,17 +146,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
         abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
-        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
+        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
             by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by)),
             by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
-            Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
-            Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
+            ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
+            ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
             by_name("answer", subjects.ANY_ANSWER, audited(Deed.ANSWERED, answer_user(AnswerQuestion, setup.answer), audit)),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
-            Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
+            ServiceEndpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
             by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
@@ -172,7 +172,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             of_file("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
             of_file("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
             of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
-            Endpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
+            ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
         ]
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):

@@ -14,7 +14,7 @@ from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.request_reply import OF_ANYBODY, Endpoint, answer, answer_as, answer_member, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import RandomIds, SystemClock
@@ -63,7 +63,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry = Registry(ports, settings.lease, settings.renew_every)
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
         renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
-        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
+        by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
             by_name("renew", subjects.ANY_RENEW, renew, family=Family.RENEW),
@@ -75,9 +75,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 subjects.ANY_DEREGISTER,
                 audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
             ),
-            Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY),
-            Endpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
-            Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
+            ServiceEndpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY),
+            ServiceEndpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
+            ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
         floods = await _flood_watch(settings, audit, watching)
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import Counter
 
-from ioa.ports.connections import ConnectionId, Connections, Roster, SentTotals
+from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.quotas import SLOWED_FOR, Rate
@@ -157,14 +157,14 @@ class FloodWatch:
         self,
         connections: Connections,
         limits: FloodLimits,
-        roster: Callable[[], Awaitable[Roster]],
+        roster: Callable[[], Awaitable[KeyHolders]],
         audit: AuditLog,
         now: Callable[[], float],
     ) -> None:
         self._connections = connections
         self._judge = FloodJudge(limits)
         self._read_roster = roster
-        self._roster = Roster({}, frozenset())
+        self._roster = KeyHolders({}, frozenset())
         self._audit = audit
         self._now = now
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)

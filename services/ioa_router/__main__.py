@@ -14,7 +14,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import Endpoint, open_service
+from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.takeover import take_over
@@ -69,7 +69,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await take_over(client, clock)
             await sweep.keep()
 
-        said = Endpoint(
+        said = ServiceEndpoint(
             "say", subjects.ANY_SAY, router.say, lane=subjects.group_of_say, caller_at=subjects.CALLER_OF_SAY_AT, family=Family.SAY
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), is_own=True)]

@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ioa.client.documents import EntryDocument, told
-from ioa_gateway.guard import Guard
+from ioa_gateway.guard import OriginGuard
 from ioa_gateway.page_files import page_routes
 from ioa_gateway.server import bound, open_server
 from tests.browser.looking import Looking
@@ -95,7 +95,7 @@ async def served(log: MadeUp) -> AsyncIterator[str]:
     """Serve a log."""
     with bound("127.0.0.1", 0) as listening:
         host = f"127.0.0.1:{listening.getsockname()[1]}"
-        async with open_server(partial(Guard, hosts={host: "http"})(log.app()), listening):
+        async with open_server(partial(OriginGuard, hosts={host: "http"})(log.app()), listening):
             yield f"http://{host}"
 
 

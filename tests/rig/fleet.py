@@ -23,7 +23,7 @@ from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import SystemClock
 from ioa.agent.asking import until_answered
-from ioa.client.seat import Awaited, Reply, Seat
+from ioa.client.seat import Awaited, PersonReply, PersonSeat
 from ioa.errors import ConflictError, NotFoundError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
@@ -237,7 +237,7 @@ class Fleet:
 
     async def sit(self, chance: random.Random) -> None:
         """Sit in the seat of the teams' person, for ever: answer most of what is up to it, and say everything twice at once."""
-        seat = Seat(WitnessedNetwork(self.client, Notes(self._notes_of(PERSON)), twice=True), PERSON, SystemClock())
+        seat = PersonSeat(WitnessedNetwork(self.client, Notes(self._notes_of(PERSON)), twice=True), PERSON, SystemClock())
         while True:
             await asyncio.sleep(chance.uniform(*_LOOKS_AFTER_SECONDS))
             with contextlib.suppress(UnavailableError):
@@ -320,14 +320,14 @@ class Fleet:
         return {status.card.agent_id for status in found.agents}
 
 
-async def _answer(seat: Seat, awaited: Awaited, chance: random.Random) -> None:
+async def _answer(seat: PersonSeat, awaited: Awaited, chance: random.Random) -> None:
     """Answer, unless the person has gone for a coffee; that it came too late is nothing to worry about."""
     if chance.random() < _AWAY:
         return
     if awaited.kind == "conclude":  # which a person does where no agent is left to do it
-        reply = Reply("Nobody is left to ask.", choose=Reason.FAILED)
+        reply = PersonReply("Nobody is left to ask.", choose=Reason.FAILED)
     else:
-        reply = Reply(f"I have heard turn {awaited.state.turn}.", fields={blank.name: "yes" for blank in awaited.offer.form})
+        reply = PersonReply(f"I have heard turn {awaited.state.turn}.", fields={blank.name: "yes" for blank in awaited.offer.form})
     with contextlib.suppress(ConflictError, NotFoundError):
         await seat.answer(awaited.item, reply)
 

@@ -79,3 +79,13 @@ def test_the_library_names_no_service() -> None:
         if re.fullmatch(r"ioa_(?:registry|discovery|groups|router|testkit)(?:\.\w+)*", text)
     }
     assert named <= NAMES_SERVICES
+
+
+def test_no_public_class_has_the_name_of_another() -> None:
+    """A reader who meets a name knows which class it is."""
+    places: dict[str, list[str]] = {}
+    for path in sources("libs", "services"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, Rate, Refused
+from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 
 RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
 
@@ -33,7 +33,7 @@ def test_those_who_come_back_when_told_do_not_meet_again() -> None:
     """Each refused request is given a time of its own to come back at, and is admitted then."""
     buckets = Buckets(RATES)
     judged = [buckets.judge("ada", Family.SAY, 0.0) for _ in range(20)]
-    times = [one.retry_after for one in judged if isinstance(one, Refused)]
+    times = [one.retry_after for one in judged if isinstance(one, QuotaRefusal)]
     assert [round(time, 6) for time in times if time is not None] == [round(0.1 * number, 6) for number in range(1, 18)]
     assert all(buckets.judge("ada", Family.SAY, time + 1e-6) == ADMITTED for time in times if time is not None)
 
@@ -42,16 +42,16 @@ def test_who_does_not_listen_is_told_no_more() -> None:
     """A flood gets answers for a few seconds' worth of requests, and from then on no more than its rate has."""
     buckets = Buckets(RATES)
     judged = [buckets.judge("mallory", Family.SAY, 0.0) for _ in range(10_000)]
-    assert len([one for one in judged if isinstance(one, Refused) and one.retry_after is not None]) == 50
+    assert len([one for one in judged if isinstance(one, QuotaRefusal) and one.retry_after is not None]) == 50
     later = [buckets.judge("mallory", Family.SAY, 1.0) for _ in range(10_000)]
-    assert len([one for one in later if one == ADMITTED or (isinstance(one, Refused) and one.retry_after is not None)]) == 13
+    assert len([one for one in later if one == ADMITTED or (isinstance(one, QuotaRefusal) and one.retry_after is not None)]) == 13
 
 
 def test_who_asks_too_often_is_named_for_a_while() -> None:
     """What was refused is counted from when it began, until a minute has passed without any."""
     buckets = Buckets(RATES)
     judged = [buckets.judge("mallory", Family.SEARCH, now) for now in (0.0, 0.1, 0.2)]
-    assert [one.is_first for one in judged if isinstance(one, Refused)] == [True, False]
+    assert [one.is_first for one in judged if isinstance(one, QuotaRefusal)] == [True, False]
     assert buckets.slowed(0.2 + SLOWED_FOR) == {("mallory", Family.SEARCH): 2}
     assert buckets.slowed(0.3 + SLOWED_FOR) == {}
 

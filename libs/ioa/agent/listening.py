@@ -46,7 +46,7 @@ class TurnStarted(AgentEvent):
 
 
 @dataclass(frozen=True)
-class Asked(AgentEvent):
+class DecisionAsked(AgentEvent):
     """The agent is asked to decide, in a turn that has started. `default` stands if it does not."""
 
     turn: int
@@ -66,7 +66,7 @@ class Decided(AgentEvent):
 
 
 @dataclass(frozen=True)
-class Said(AgentEvent):
+class MessageTaken(AgentEvent):
     """The group has taken what the agent said, of a kind such as `DISCUSSION`. A pass is one as well."""
 
     turn: int
@@ -76,7 +76,7 @@ class Said(AgentEvent):
 
 
 @dataclass(frozen=True)
-class Refused(AgentEvent):
+class AttemptRefused(AgentEvent):
     """Nothing was said by this attempt: the group refused it, with a code, or nothing could be made of it, without."""
 
     turn: int
@@ -127,7 +127,7 @@ class ModelCalled(AgentEvent):
 
 
 @dataclass(frozen=True)
-class Ended(AgentEvent):
+class GroupEnded(AgentEvent):
     """The group has ended."""
 
     reason: Reason

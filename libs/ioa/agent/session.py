@@ -19,7 +19,7 @@ from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
 from ioa.agent.inquiring import AskedOfMe
-from ioa.agent.listening import AgentEvent, Asked, Decided, Refused, TurnStarted
+from ioa.agent.listening import AgentEvent, AttemptRefused, Decided, DecisionAsked, TurnStarted
 from ioa.agent.outbox import Outbox, duty_of_answer, duty_of_turn
 from ioa.agent.rules import RuleBrain
 from ioa.agent.searching import search_for_others
@@ -379,7 +379,7 @@ class GroupSession:
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)
                 code = str(answer.code)
-            self._tell(Refused, turn=turn, why=refusals[-1], code=code)
+            self._tell(AttemptRefused, turn=turn, why=refusals[-1], code=code)
             if message is not None:
                 self._meter.note(*rejected(message.header.calls, code))
             if message is not None and message.header.usage is not None:
@@ -459,7 +459,7 @@ class GroupSession:
             self._tell(Decided, choice=said.choice, why=said.content, **about)
         else:
             content = said.text if isinstance(said, AskUser) else getattr(said, "content", "")
-            self._tell(listening.Said, kind=said.type, content=content, **about)
+            self._tell(listening.MessageTaken, kind=said.type, content=content, **about)
 
     def _has_floor(self, turn: int) -> bool:
         state = self._history.state
@@ -519,7 +519,7 @@ class GroupSession:
         """Choose what a policy asks for; without anything that decides the default stands, which a member says at once."""
         assert view.offer is not None
         offered = view.offer
-        self._tell(Asked, turn=view.state.turn, about=offered.about, options=offered.options, default=offered.default)
+        self._tell(DecisionAsked, turn=view.state.turn, about=offered.about, options=offered.options, default=offered.default)
         deciding: Awaitable[Payload | Invite]
         if self._runner.hooks.speaks:
             deciding = self._runner.hooks.speak(view, self._files)
@@ -579,7 +579,7 @@ class GroupSession:
         """Remember who did how well, and tidy up."""
         state = self._history.state
         if state is not None and isinstance(state.stage, Ended):
-            self._tell(listening.Ended, reason=state.stage.reason, content=state.stage.content)
+            self._tell(listening.GroupEnded, reason=state.stage.reason, content=state.stage.content)
         outcomes = self._outcomes()
         encounters = self._encounters(outcomes)
         if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:

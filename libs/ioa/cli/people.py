@@ -22,7 +22,7 @@ from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
-from ioa.client.seat import Awaited, Reply, Seat, item_of, people_in
+from ioa.client.seat import Awaited, PersonReply, PersonSeat, item_of, people_in
 from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -47,7 +47,7 @@ async def show_waiting(url: str | None, person: str | None, terminal: Terminal) 
             found = [one async for one in waiting_for_anybody(system)]
             asked = [one async for one in questions_waiting(system)]
         else:
-            found = [one async for one in Seat(network, person, SystemClock()).awaited()]
+            found = [one async for one in PersonSeat(network, person, SystemClock()).awaited()]
     if terminal.as_json:
         terminal.document([*(told(AwaitedDocument.of(one)) for one in found), *(told(QuestionDocument.of(one)) for one in asked)])
         return
@@ -57,7 +57,7 @@ async def show_waiting(url: str | None, person: str | None, terminal: Terminal) 
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
 
-async def give_answer(url: str | None, item: str, reply: Reply, person: str | None, terminal: Terminal) -> None:
+async def give_answer(url: str | None, item: str, reply: PersonReply, person: str | None, terminal: Terminal) -> None:
     """Say an answer, and tell where it stands in the log.
 
     Raises:
@@ -70,13 +70,13 @@ async def give_answer(url: str | None, item: str, reply: Reply, person: str | No
             terminal.document({"item": item}) if terminal.as_json else terminal.print(Text(f"Taken: {item}."))
             return
         who = person or await who_answers(system, item)
-        seq = await Seat(network, who, SystemClock()).answer(item, reply)
+        seq = await PersonSeat(network, who, SystemClock()).answer(item, reply)
     if terminal.as_json:
         terminal.document({"item": item, "as": who, "seq": seq})
     terminal.print(Text(f"Taken: {item} of {who}, entry {seq}."))
 
 
-def _answer_in(reply: Reply) -> str:
+def _answer_in(reply: PersonReply) -> str:
     """Return the answer to a question, which is a text or an option.
 
     Raises:
@@ -103,12 +103,14 @@ async def play(url: str | None, order: GoalOrder, files: Sequence[Path], role: s
     async with _open(url) as (system, network):
         goal = GoalName(await system.user(), await system.launch(order, files))
         terminal.note(f"goal {goal.goal_id}, as {person}")
-        async with beside(take_part(Seat(network, person, SystemClock()), goal, terminal.note, partial(_read_line, terminal))):
+        async with beside(
+            take_part(PersonSeat(network, person, SystemClock()), goal, terminal.note, partial(_read_line, terminal))
+        ):
             result = await system.wait_for_result(goal)
         return await tell_result(system, terminal, result, out)
 
 
-async def take_part(seat: Seat, goal: GoalName, tell: Callable[[str], object], read_line: ReadLine) -> None:
+async def take_part(seat: PersonSeat, goal: GoalName, tell: Callable[[str], object], read_line: ReadLine) -> None:
     """Tell what a person hears in a goal's group, and ask it for its turns, until the group ends."""
     async for one in seat.follow(goal.comm_id):
         if isinstance(one, Awaited):
@@ -118,7 +120,7 @@ async def take_part(seat: Seat, goal: GoalName, tell: Callable[[str], object], r
             tell(f"{one.header.sender}: {chosen}{one.payload.content}")
 
 
-async def _answered(seat: Seat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
+async def _answered(seat: PersonSeat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
     """Ask until an answer is taken, or comes too late."""
     tell(in_words_of(awaited))
     while True:
@@ -133,18 +135,18 @@ async def _answered(seat: Seat, awaited: Awaited, tell: Callable[[str], object],
             return
 
 
-async def _ask(awaited: Awaited, read_line: ReadLine) -> Reply:
+async def _ask(awaited: Awaited, read_line: ReadLine) -> PersonReply:
     """Ask for what an answer needs, and for what it may have besides."""
     offered = awaited.offer
     if offered.again:
-        return Reply()
+        return PersonReply()
     choices = offered.options or (*offered.go, *offered.next_speakers)
     choose = await read_line("choose" if offered.options else f"on to {' | '.join(choices)} (or nothing)") if choices else ""
     text = await read_line("why" if offered.options else "you")
     fields = {blank.name: await read_line(f"{blank.name}, {_asked_for(blank)}") for blank in offered.form}
     if choose in naming(offered):
         fields["members"] = await read_line(f"whom of {', '.join(nameable(awaited.state, choose))}")
-    return Reply(text, choose or None, {name: value for name, value in fields.items() if value})
+    return PersonReply(text, choose or None, {name: value for name, value in fields.items() if value})
 
 
 async def _read_line(terminal: Terminal, asked: str) -> str:
@@ -179,7 +181,7 @@ def _person_as(order: GoalOrder, role: str) -> str:
     return people[role]
 
 
-def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> Reply:
+def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: bool = False) -> PersonReply:
     """Make an answer of what a command was given.
 
     Raises:
@@ -192,7 +194,7 @@ def read_reply(text: str, choose: str | None, fields: Sequence[str], *, passes: 
             raise InvalidInputError(f"--field {pair} fills nothing in.", hint="Write --field NAME=VALUE.")
         pairs[name] = value
     check_texts([text, choose or "", pairs], "answer")
-    return Reply(text, choose, pairs, passes)
+    return PersonReply(text, choose, pairs, passes)
 
 
 async def who_answers(system: SystemClient, item: str) -> str:

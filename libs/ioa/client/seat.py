@@ -93,7 +93,7 @@ class Awaited:
 
 
 @dataclass(frozen=True)
-class Reply:
+class PersonReply:
     """What a person answers.
 
     Attributes:
@@ -121,7 +121,7 @@ class TooLateError(ConflictError):
         self.legal = legal
 
 
-class Seat:
+class PersonSeat:
     """One person's seat, on one connection.
 
     Args:
@@ -200,7 +200,7 @@ class Seat:
             else:
                 await asyncio.sleep(every.total_seconds())
 
-    async def answer(self, item: str, reply: Reply, *, key: str | None = None) -> int:
+    async def answer(self, item: str, reply: PersonReply, *, key: str | None = None) -> int:
         """Say an answer and return its place in the log; the same answer again has the same place.
 
         Args:
@@ -331,18 +331,18 @@ def _awaited_in(history: GroupHistory, me: AgentId) -> Awaited | None:
     return awaited_of(history.charter, history.state, me, next(reversed(history.messages()), None))
 
 
-def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: Reply) -> Payload | None:
+def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: PersonReply) -> Payload | None:
     """Return what a person has said in a turn already, if it is what it says now."""
     own = [one.payload for one in history.messages() if (one.header.sender, one.header.turn) == (me, turn)]
-    return next((one for one in own if (reply == Reply() if turn in history.said_again else _is_same(one, reply))), None)
+    return next((one for one in own if (reply == PersonReply() if turn in history.said_again else _is_same(one, reply))), None)
 
 
-def lacking(awaited: Awaited, reply: Reply) -> Sequence[Blank]:
+def lacking(awaited: Awaited, reply: PersonReply) -> Sequence[Blank]:
     """Return the fields that have to be filled in and are not."""
     return [blank for blank in awaited.offer.form if blank.required and blank.name not in reply.fields]
 
 
-def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
+def _payload(awaited: Awaited, reply: PersonReply, history: GroupHistory) -> Payload:
     """Make a message of what a person answers."""
     offered = awaited.offer
     if reply.passes:
@@ -354,7 +354,7 @@ def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
             raise InvalidInputError("A conclusion says something: it is the result of the goal.")
         return validate(Conclusion, {"content": reply.text, **({"reason": reply.choose} if reply.choose else {})})
     if offered.again:
-        if reply != Reply():
+        if reply != PersonReply():
             raise InvalidInputError("Your draft was passed, and is said again as it is: answer with the item alone.")
         draft = history.draft(awaited.me, offered.again)
         assert draft is not None, "who is to say a draft again has said it"
@@ -367,13 +367,13 @@ def _payload(awaited: Awaited, reply: Reply, history: GroupHistory) -> Payload:
     return validate(Discussion, {"content": reply.text, "fields": filled, "writes": written, **_chosen(offered, reply.choose)})
 
 
-def _pass(awaited: Awaited, reply: Reply) -> Pass:
+def _pass(awaited: Awaited, reply: PersonReply) -> Pass:
     if awaited.kind == "conclude" or awaited.offer.again or reply.choose or reply.fields:
         raise InvalidInputError("Whoever passes chooses nothing; a conclusion, and a draft that was passed, cannot be passed over.")
     return validate(Pass, {"cause": PassCause.NOTHING_TO_ADD, "content": reply.text})
 
 
-def _decision(awaited: Awaited, reply: Reply) -> Decision:
+def _decision(awaited: Awaited, reply: PersonReply) -> Decision:
     """Make a decision that can be: a wrong one would cost a try."""
     stage, options = awaited.state.stage, awaited.offer.options
     assert isinstance(stage, Asking)
@@ -401,7 +401,7 @@ def _names(written: str | None) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, (written or "").split(","))))
 
 
-def _is_same(payload: Payload, reply: Reply) -> bool:
+def _is_same(payload: Payload, reply: PersonReply) -> bool:
     """Whether a message is what a person answers now."""
     if reply.passes:
         return isinstance(payload, Pass) and payload.content == reply.text

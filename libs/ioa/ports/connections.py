@@ -27,7 +27,7 @@ class SentTotals:
 
 
 @dataclass(frozen=True)
-class Roster:
+class KeyHolders:
     """What the holders of keys are called, by public key, and the keys of those who act for others and may send more than they."""
 
     names: Mapping[str, str]

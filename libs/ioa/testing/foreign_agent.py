@@ -22,7 +22,7 @@ _GIVE_UP_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
-class Step:
+class ProgressStep:
     """It tells how far it is."""
 
     text: str
@@ -45,14 +45,14 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Answer:
+class FinalAnswer:
     """It is done; None stands for what is no text."""
 
     text: str | None
 
 
-Deed = Step | Spent | Made | Answer
-_DEEDS: Mapping[str, Deed] = {"step": Step(HALFWAY), "spend": Spent(TOKENS, ANSWER_TOKENS), "file": Made(FILE_NAME, FILE)}
+Deed = ProgressStep | Spent | Made | FinalAnswer
+_DEEDS: Mapping[str, Deed] = {"step": ProgressStep(HALFWAY), "spend": Spent(TOKENS, ANSWER_TOKENS), "file": Made(FILE_NAME, FILE)}
 
 
 class ForeignAgent:
@@ -84,7 +84,7 @@ class ForeignAgent:
                 if deed is None:
                     time.sleep(_LOOK_AGAIN_SECONDS)
                 if deed is not None or in_steps:
-                    yield deed or Step("still at it")
+                    yield deed or ProgressStep("still at it")
 
     async def perform(self, task: str, task_id: str) -> AsyncIterator[Deed]:
         """Do a task on an event loop. Cancelling stops it, which is written down."""
@@ -126,7 +126,7 @@ class ForeignAgent:
             self._note(f"effect {task_id}")
         elif word in _DEEDS:
             yield _DEEDS[word]
-        yield Answer(None if word == "bad" else rest or "done")
+        yield FinalAnswer(None if word == "bad" else rest or "done")
 
     def _note(self, line: str) -> None:
         with self._notes.open("a") as notes:

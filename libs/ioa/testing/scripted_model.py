@@ -16,7 +16,7 @@ Line = str | IoaError | ModelAnswer
 
 
 @dataclass(frozen=True)
-class Asked:
+class ScriptedCall:
     """One call the model was asked to answer."""
 
     messages: tuple[ChatMessage, ...]
@@ -45,9 +45,9 @@ class ScriptedModel:
         context: How many tokens it says that it takes; whoever plays a model that learns may set it anew.
     """
 
-    def __init__(self, script: Iterable[Line] | Callable[[Asked], Line], context: int = 128_000) -> None:
+    def __init__(self, script: Iterable[Line] | Callable[[ScriptedCall], Line], context: int = 128_000) -> None:
         self.context = context
-        self.asked: list[Asked] = []
+        self.asked: list[ScriptedCall] = []
         self._write = script if callable(script) else None
         self._lines = iter(() if callable(script) else script)
 
@@ -73,7 +73,7 @@ class ScriptedModel:
         """
         check_calls(messages)
         await asyncio.sleep(0)
-        asked = Asked(tuple(messages), shape, limits, tuple(tools), may_call)
+        asked = ScriptedCall(tuple(messages), shape, limits, tuple(tools), may_call)
         self.asked.append(asked)
         line = self._write(asked) if self._write else next(self._lines, ModelError("The script has no further line."))
         if isinstance(line, IoaError):

@@ -20,7 +20,7 @@ from starlette.types import Message as AsgiMessage
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
-from ioa_gateway.a2a.asking import ASKED, Asked
+from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_params import WrongParamsError, check_params
@@ -82,7 +82,7 @@ def create_application(reach: Reach) -> ASGIApp:
 
             answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored
             await router(
-                {**scope, "path": path, "root_path": "", ASKED: Asked(call, pool, base_url, call.left)},
+                {**scope, "path": path, "root_path": "", ASKED: AdmittedRequest(call, pool, base_url, call.left)},
                 again,
                 answered,
             )

@@ -9,11 +9,11 @@ from ioa.protocol.ids import PoolId
 from ioa_gateway.calls import ApiCall
 
 ASKED = "ioa.asked"
-"""Where `Asked` lies in the state of a call."""
+"""Where `AdmittedRequest` lies in the state of a call."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class AdmittedRequest:
     """A request that was let in.
 
     Attributes:

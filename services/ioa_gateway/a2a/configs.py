@@ -15,13 +15,13 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
-from ioa_gateway.a2a.asking import Asked
+from ioa_gateway.a2a.asking import AdmittedRequest
 from ioa_gateway.routes.webhooks import WebhookOrder, check_room, is_seen, make_webhook
 
 _VERSION = "a2a-version"
 
 
-async def check_push(asked: Asked, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
+async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
     """See that something can be pushed there by the caller's key.
 
     Raises:
@@ -35,7 +35,7 @@ async def check_push(asked: Asked, goal_id: GoalId, config: TaskPushNotification
     await asked.call.hooks.posting.find(config.url)
 
 
-async def pushed(asked: Asked, goal: Goal, config: TaskPushNotificationConfig) -> Webhook:
+async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificationConfig) -> Webhook:
     """Have a task pushed to a URL: when it ends, comes to another phase, or asks its caller.
 
     Raises:
@@ -46,7 +46,7 @@ async def pushed(asked: Asked, goal: Goal, config: TaskPushNotificationConfig) -
     return await make_webhook(asked.call, order, _webhook_id(asked, goal.goal_id, push), push)
 
 
-async def pushes_of(asked: Asked, goal: Goal) -> Sequence[Webhook]:
+async def pushes_of(asked: AdmittedRequest, goal: Goal) -> Sequence[Webhook]:
     """Return where a task is pushed to, as far as the caller may see it."""
     found = await asked.call.hooks.store.all()
     return [one for one in found if one.push is not None and one.goal_id == goal.goal_id and is_seen(asked.call, one)]
@@ -65,12 +65,12 @@ def config_of(hook: Webhook) -> TaskPushNotificationConfig:
     )
 
 
-def _webhook_id(asked: Asked, goal_id: GoalId, push: PushTarget) -> WebhookId:
+def _webhook_id(asked: AdmittedRequest, goal_id: GoalId, push: PushTarget) -> WebhookId:
     named = json.dumps([asked.call.caller.user, goal_id, push.config_id])
     return WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
 
 
-def _target(asked: Asked, config: TaskPushNotificationConfig, task_id: str) -> PushTarget:
+def _target(asked: AdmittedRequest, config: TaskPushNotificationConfig, task_id: str) -> PushTarget:
     if not config.url:
         raise InvalidInputError("A push configuration needs a URL.")
     shown = config.authentication

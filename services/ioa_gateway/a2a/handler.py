@@ -45,7 +45,7 @@ from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.protocol.team import person_of
-from ioa_gateway.a2a.asking import ASKED, Asked
+from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.configs import check_push, config_of, pushed, pushes_of
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, Document, Telling, context_of, state_of
@@ -171,9 +171,9 @@ class Tasks(RequestHandler):
         raise UnsupportedOperationError("There is no other card than the public one.")
 
 
-def _asked(context: ServerCallContext, *scopes: Scope) -> Asked:
+def _asked(context: ServerCallContext, *scopes: Scope) -> AdmittedRequest:
     asked = context.state[ASKED]
-    assert isinstance(asked, Asked), "the application puts it there"
+    assert isinstance(asked, AdmittedRequest), "the application puts it there"
     with _told():
         asked.call.caller.check(*scopes)
     return asked
@@ -193,7 +193,7 @@ def _told() -> Iterator[None]:
         raise kind(str(error)) from error
 
 
-async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
+async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
     """Launch the goal of a message, or answer in the one that it names, once however often it is sent."""
     validate_proto_required_fields(params)
     validate_history_length(params.configuration)
@@ -221,7 +221,7 @@ async def _begun(params: SendMessageRequest, asked: Asked) -> Goal:
     return goal
 
 
-async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
+async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message) -> None:
     """Say what a person, or the user of the goal, answers.
 
     Of a person it is said once however often it is sent: the id of the message names it, in whichever turn it comes again.
@@ -246,7 +246,7 @@ async def _answered(asked: Asked, status: GoalStatus, message: Message) -> None:
     await seat.answer(waiting[0].item, reply_of(message, waiting[0]), key=key)
 
 
-async def _end(asked: Asked, goal: Goal) -> None:
+async def _end(asked: AdmittedRequest, goal: Goal) -> None:
     """Wait until a goal has ended or asks something, or whoever asked has given up.
 
     Raises:
@@ -255,19 +255,19 @@ async def _end(asked: Asked, goal: Goal) -> None:
     await asked.call.while_let_in(settled(asked.call, goal, asked.left))
 
 
-async def _status(asked: Asked, task_id: str) -> GoalStatus:
+async def _status(asked: AdmittedRequest, task_id: str) -> GoalStatus:
     return await asked.call.client.goal(await asked.call.goal(None, task_id))
 
 
-async def _entries(asked: Asked, name: GoalName) -> list[Document]:
+async def _entries(asked: AdmittedRequest, name: GoalName) -> list[Document]:
     return [told(EntryDocument.of(one)) for one in await asked.call.client.entries(name, before=END, limit=HISTORY)]
 
 
-async def _task(asked: Asked, goal: Goal) -> Task:
+async def _task(asked: AdmittedRequest, goal: Goal) -> Task:
     return (await _standing(asked, Telling(goal, asked.base_url, asked.call.caller)))[0]
 
 
-async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
+async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int]:
     """Tell where a goal stands, and up to which sequence."""
     try:
         status = await asked.call.client.goal(telling.goal.name)
@@ -277,7 +277,7 @@ async def _standing(asked: Asked, telling: Telling) -> tuple[Task, int]:
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
 
 
-async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
+async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
     with call.limits.new_stream(call.caller.key_id):
@@ -294,7 +294,7 @@ async def _followed(asked: Asked, goal: Goal, after: int | None = None) -> Async
                 yield update
 
 
-async def _listed(asked: Asked, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
+async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
     """Return a page of goals, how many there are, and what asks for the next page: the last task of this one."""
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
     found, before = list[GoalStatus](), None
@@ -312,7 +312,7 @@ async def _listed(asked: Asked, params: ListTasksRequest) -> tuple[list[GoalStat
     return told, len(found), told[-1].record.goal.goal_id if first + len(told) < len(found) else ""
 
 
-def _is_wanted(one: GoalStatus, asked: Asked, params: ListTasksRequest) -> bool:
+def _is_wanted(one: GoalStatus, asked: AdmittedRequest, params: ListTasksRequest) -> bool:
     goal = one.record.goal
     return (
         goal.name.owner == asked.call.caller.user

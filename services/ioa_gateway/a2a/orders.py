@@ -9,7 +9,7 @@ from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
-from ioa.client.seat import Awaited, Reply
+from ioa.client.seat import Awaited, PersonReply
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
@@ -67,7 +67,7 @@ async def order_of_message(message: Message, pool: PoolId | None, call: ApiCall)
     )
 
 
-def reply_of(message: Message, waits: Awaited) -> Reply:
+def reply_of(message: Message, waits: Awaited) -> PersonReply:
     """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
 
     Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
@@ -84,9 +84,9 @@ def reply_of(message: Message, waits: Awaited) -> Reply:
     if isinstance(fields, dict):
         given["fields"] = {name: _as_written(value) for name, value in fields.items()}
     if not given and text.strip() in waits.offer.options:
-        return Reply(choose=text.strip())
+        return PersonReply(choose=text.strip())
     given.pop("seat", None)
-    return Reply(**dict(validate(ReplyOrder, {"text": text, **given})))
+    return PersonReply(**dict(validate(ReplyOrder, {"text": text, **given})))
 
 
 def text_of_message(message: Message) -> str:

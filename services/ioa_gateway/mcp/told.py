@@ -62,7 +62,7 @@ class ResultFile(Model):
     size_bytes: int
 
 
-class Ended(Model):
+class GoalEnd(Model):
     """How a goal ended."""
 
     reached: bool
@@ -110,14 +110,14 @@ class Asks(Model):
         return cls(item=asked.item, seat=None, told=question_in_words(asked), options=asked.options, fields={}, until=until)
 
 
-class Progress(Model):
+class GoalProgress(Model):
     """Where a goal stands, and what was said since the last look."""
 
     goal_id: str
     state: Annotated[str, Field(description="waiting, discussing, paused, concluding, concluded, failed or cancelled")]
     lines: Annotated[tuple[str, ...], Field(description="what agents said and did, in order")]
     after: Annotated[int, Field(description="hand this to the next wait, to hear only what is new")]
-    result: Annotated[Ended | None, Field(description="how it ended; null while it has not")] = None
+    result: Annotated[GoalEnd | None, Field(description="how it ended; null while it has not")] = None
     asks: Annotated[tuple[Asks, ...], Field(description="what waits for people whom you answer for, or the user")] = ()
     next: str = ""
 
@@ -144,7 +144,7 @@ class Progress(Model):
                 break
             lines += said
             after = stored.seq
-        ended = None if status.result is None else Ended.of(status.result)
+        ended = None if status.result is None else GoalEnd.of(status.result)
         goes_on = "More was said." if has_more else "It goes on." if ended is None else ""
         return cls(
             goal_id=status.record.goal.goal_id,
@@ -166,7 +166,7 @@ class Status(Model):
     members: tuple[str, ...]
     open_tasks: tuple[str, ...]
     turns: int
-    result: Ended | None
+    result: GoalEnd | None
 
     @classmethod
     def of(cls, status: GoalStatus) -> Self:
@@ -179,5 +179,5 @@ class Status(Model):
             members=() if state is None else tuple(member.agent_id for member in state.members),
             open_tasks=() if state is None else tuple(f"{task.task_id}: {task.assignee}" for task in state.open_tasks),
             turns=0 if state is None else state.turns_taken,
-            result=None if status.result is None else Ended.of(status.result),
+            result=None if status.result is None else GoalEnd.of(status.result),
         )

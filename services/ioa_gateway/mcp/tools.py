@@ -12,7 +12,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from ioa.client.seat import Reply
+from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.protocol.api_keys import Scope
@@ -21,7 +21,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
-from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, Progress, Started, Status
+from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE
 from ioa_gateway.routes.seats import ReplyOrder
 
@@ -102,7 +102,7 @@ async def wait(
     goal_id: GoalIdArgument,
     seconds: Seconds = 20,
     after: Annotated[int, Field(ge=0, le=MAX_SEQUENCE, description="`after` of the last wait; 0 tells all")] = 0,
-) -> Progress:
+) -> GoalProgress:
     """Wait until a goal has ended or the time is over, and tell what agents said meanwhile. Call it again as often as needed."""
     with _told():
         call = _call(context, Scope.GOALS_READ)
@@ -115,7 +115,7 @@ async def ask_agent(
     task: Annotated[str, Field(description="what it is to do, with all that it needs to know")],
     seconds: Seconds = _LONGEST_SECONDS,
     key: Key = None,
-) -> Progress:
+) -> GoalProgress:
     """Have one agent do something, and wait for it. Asked again with the same words within half an hour, it goes on waiting.
 
     If there is no result yet, call wait with the goal_id.
@@ -143,7 +143,7 @@ async def post(
     choose: Annotated[str | None, Field(description="one of the options")] = None,
     fields: Annotated[dict[str, str] | None, Field(description="what is filled in")] = None,
     passes: Annotated[bool, Field(description="nothing is said in this turn")] = False,
-) -> Progress:
+) -> GoalProgress:
     """Answer in a group in the name of a person who was asked and has told you what. Sent again, it is the same answer."""
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE if seat is None else Scope.SEATS)
@@ -154,11 +154,11 @@ async def post(
             await call.client.answer(item, choose or text)
             return await _progress(call, name, 0, 0)
         reply = validate(ReplyOrder, {"text": text, "choose": choose, "fields": fields or {}, "passes": passes})
-        await (await call.seat(seat)).answer(item, Reply(**dict(reply)))
+        await (await call.seat(seat)).answer(item, PersonReply(**dict(reply)))
         return await _progress(call, name, 0, 0)
 
 
-async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> Progress:
+async def cancel(context: Context, goal_id: GoalIdArgument, why: Annotated[str, Field(max_length=4_000)] = "") -> GoalProgress:
     """Cancel a goal; one that has ended stays as it ended."""
     with _told():
         call = _call(context, Scope.GOALS_READ, Scope.GOALS_WRITE)  # it tells how the goal stands
@@ -211,7 +211,7 @@ async def _launched(
     return (await call.client.launch(call.labelled(GoalOrder.model_validate(said)))).name
 
 
-async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> Progress:
+async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -> GoalProgress:
     goal = (await call.client.goal(name)).record.goal  # whoever waits for a goal that is none is told so
     try:
         async with asyncio.timeout(seconds):
@@ -222,6 +222,6 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
     before = await call.client.state(name, at=after) if after and entries else {}
     asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
-    progress = Progress.of(status, entries, after, before, asks)
+    progress = GoalProgress.of(status, entries, after, before, asks)
     call.keyring.check(call.caller)
     return progress

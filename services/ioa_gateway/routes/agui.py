@@ -75,7 +75,7 @@ def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
 
 async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
     named = {"threadId": asked.threadId, "runId": asked.runId}
-    telling, is_behind = Telling(), after > 0
+    telling, is_behind = RunTelling(), after > 0
     yield encode_event({"type": "RUN_STARTED", **named})
     snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}
     yield encode_event({"type": "STATE_SNAPSHOT", "snapshot": snapshot})
@@ -110,7 +110,7 @@ def _ending(result: GoalResult, named: Mapping[str, str]) -> Event:
 
 
 @dataclass
-class Telling:
+class RunTelling:
     """Tells of one goal's entries, and remembers what was told."""
 
     _step: str | None = None

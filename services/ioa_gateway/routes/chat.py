@@ -36,7 +36,7 @@ class ChatPart(Model):
     text: str = ""
 
 
-class ChatMessage(Model):
+class PromptMessage(Model):
     """What somebody said."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -62,7 +62,7 @@ class ChatOrder(Model):
     """What is asked of a model. Whatever else clients send, such as a temperature, says nothing to agents."""
 
     model: Annotated[str, Field(min_length=1, max_length=200, description="`ioa`, or the pool that is to lead")]
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=1_000)]
+    messages: Annotated[tuple[PromptMessage, ...], Field(min_length=1, max_length=1_000)]
     stream: bool = False
     n: Annotated[int, Field(ge=1, le=1)] = 1
 

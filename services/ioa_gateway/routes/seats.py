@@ -9,7 +9,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.client.documents import Instant, told
-from ioa.client.seat import Awaited, Reply
+from ioa.client.seat import Awaited, PersonReply
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.group.requests import no_group
@@ -143,7 +143,7 @@ async def answer(call: ApiCall, _query: Nothing, order: SayOrder) -> Response:
         charter = (await seat.heard(comm_id)).charter
         if charter is None or not bears(charter.labels, call.caller.labels):
             raise no_group(comm_id)
-    seq = await seat.answer(f"{comm_id}.{order.turn}", Reply(**dict(order.payload)))
+    seq = await seat.answer(f"{comm_id}.{order.turn}", PersonReply(**dict(order.payload)))
     return document(told(SaidAt(seq=seq)), 201)
 
 

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes
-from ioa.adapters.nats.request_reply import Endpoint, open_service
+from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
@@ -50,7 +50,10 @@ async def listening(url: str, name: str) -> AsyncIterator[Listener]:
     """One replica of the router, on a connection of its own."""
     async with open_connection(NatsSettings(url, name)) as client:
         router = Listener(name, NatsInboxes(client, lambda _: NONCE, name))
-        endpoints = [Endpoint("say", subjects.ANY_SAY, router.say), Endpoint("me", subjects.any_say_to(name), router.say)]
+        endpoints = [
+            ServiceEndpoint("say", subjects.ANY_SAY, router.say),
+            ServiceEndpoint("me", subjects.any_say_to(name), router.say),
+        ]
         async with open_service(client, "ioa-router", "Listens", "0.1.0", endpoints):
             await heard(client)
             yield router
@@ -113,7 +116,7 @@ async def test_the_entry_that_answers_a_message_comes_into_the_inbox(nats_client
 
     async with (
         open_connection(NatsSettings(nats_server.url, "router")) as client,
-        open_service(client, "ioa-router", "Accepts", "0.1.0", [Endpoint("say", subjects.ANY_SAY, accept)]),
+        open_service(client, "ioa-router", "Accepts", "0.1.0", [ServiceEndpoint("say", subjects.ANY_SAY, accept)]),
         network.inbox(ADA) as inbox,
     ):
         await heard(client)

@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.request_reply import Bounds, Endpoint, NatsRequester, answer, open_service, requests, slowed_of
+from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service, requests, slowed_of
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.ports.inspection import SlowedCaller
@@ -40,7 +40,7 @@ async def echo(request: Echo) -> Echo:
 
 
 @asynccontextmanager
-async def serving(client: Client, *endpoints: Endpoint) -> AsyncIterator[NatsRequester]:
+async def serving(client: Client, *endpoints: ServiceEndpoint) -> AsyncIterator[NatsRequester]:
     """One replica that answers, and somebody to ask it."""
     async with open_service(client, "ioa-test", "Answers tests", "0.1.0", endpoints):
         await heard(client)
@@ -55,7 +55,7 @@ def own(request: pytest.FixtureRequest) -> bool:
 
 async def test_a_request_is_answered(nats_client: Client, own: bool) -> None:
     """A request comes to its endpoint's method, decoded, and its answer comes back."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
         assert await requester.request(SUBJECT, Echo(text="Grüße ✂"), Echo) == Echo(text="Grüße ✂")
 
 
@@ -67,7 +67,7 @@ async def test_an_error_keeps_its_class(nats_client: Client, kind: type[IoaError
     async def fail(_: Echo) -> Echo:
         raise raised
 
-    async with serving(nats_client, Endpoint("fail", SUBJECT, answer(Echo, fail), is_own=own)) as requester:
+    async with serving(nats_client, ServiceEndpoint("fail", SUBJECT, answer(Echo, fail), is_own=own)) as requester:
         with pytest.raises(IoaError) as caught:
             await requester.request(SUBJECT, Echo(text=""), Echo)
     assert (type(caught.value), caught.value.message, caught.value.hint) == (type(raised), "It broke: Grüße ✂, {a}.", "Mend it.")
@@ -79,7 +79,7 @@ async def test_a_crash_is_told_and_survived(nats_client: Client, own: bool) -> N
     async def divide(request: Echo) -> Echo:
         return Echo(text=str(1 // len(request.text)))
 
-    async with serving(nats_client, Endpoint("divide", SUBJECT, answer(Echo, divide), is_own=own)) as requester:
+    async with serving(nats_client, ServiceEndpoint("divide", SUBJECT, answer(Echo, divide), is_own=own)) as requester:
         with pytest.raises(IoaError, match="its log says why"):
             await requester.request(SUBJECT, Echo(text=""), Echo)
         assert await requester.request(SUBJECT, Echo(text="x"), Echo) == Echo(text="1")
@@ -88,7 +88,7 @@ async def test_a_crash_is_told_and_survived(nats_client: Client, own: bool) -> N
 @pytest.mark.parametrize("garbage", [b"", b"\xc1", b"\x81\xa4text\x07", b"{}", b"\x90" * 4_000])
 async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes, own: bool) -> None:
     """A payload that is no request is refused as invalid input."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         reply = await nats_client.request(SUBJECT, garbage, timeout=5)
     assert (reply.headers or {}).get("Nats-Service-Error-Code") == row_of(InvalidInputError).wire_code
 
@@ -108,7 +108,7 @@ async def test_silence_is_unavailable(nats_client: Client) -> None:
         await never.wait()
         return request
 
-    async with serving(nats_client, Endpoint("hang", SUBJECT, answer(Echo, hang))) as requester:
+    async with serving(nats_client, ServiceEndpoint("hang", SUBJECT, answer(Echo, hang))) as requester:
         with pytest.raises(UnavailableError, match="did not answer"):
             await requester.request(SUBJECT, Echo(text=""), Echo, timeout=SOON)
         never.set()
@@ -126,14 +126,14 @@ async def test_an_answer_too_large_is_told(nats_client: Client) -> None:
     async def grow(_: Echo) -> Echo:
         return Echo(text="x" * 1_000_001)
 
-    async with serving(nats_client, Endpoint("grow", SUBJECT, answer(Echo, grow))) as requester:
+    async with serving(nats_client, ServiceEndpoint("grow", SUBJECT, answer(Echo, grow))) as requester:
         with pytest.raises(PayloadTooLargeError):
             await requester.request(SUBJECT, Echo(text=""), Echo)
 
 
 async def test_another_kind_of_answer_is_refused(nats_client: Client) -> None:
     """An answer that is not what was asked for is never taken for it."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
         with pytest.raises(InvalidInputError):
             await requester.request(SUBJECT, Echo(text="x"), Deregister)
 
@@ -148,7 +148,7 @@ async def test_requests_run_side_by_side(nats_client: Client, own: bool) -> None
         await last_came.wait()
         return request
 
-    async with serving(nats_client, Endpoint("wait", SUBJECT, answer(Echo, wait_for_last), is_own=own)) as requester:
+    async with serving(nats_client, ServiceEndpoint("wait", SUBJECT, answer(Echo, wait_for_last), is_own=own)) as requester:
         asked = [str(number) for number in range(40)] + ["last"]
         answers = await asyncio.gather(*(requester.request(SUBJECT, Echo(text=text), Echo) for text in asked))
     assert [given.text for given in answers] == asked
@@ -174,7 +174,7 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
             return "refused"
 
     refused: list[str] = []
-    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    endpoint = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
         open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=2, waiting=2)),
         asyncio.TaskGroup() as group,
@@ -198,7 +198,7 @@ async def test_a_service_that_fails_begins_nothing_more(nats_client: Client, own
         await asyncio.Event().wait()
         return request
 
-    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    endpoint = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     with pytest.raises(ExceptionGroup) as failed:
         async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)):
             await heard(nats_client)
@@ -222,7 +222,7 @@ async def test_one_lanes_thousand_requests_stand_in_nobodys_way(nats_client: Cli
         await go.wait()
         return request
 
-    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
+    endpoint = ServiceEndpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=3, lane_max_concurrent=2)),
@@ -257,7 +257,7 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
         except UnavailableError:
             return "refused"
 
-    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
+    endpoint = ServiceEndpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
     bounds = Bounds(max_concurrent=2, lane_max_concurrent=1, lane_waiting=2, waiting_bytes=10_000)
     async with (
         asyncio.TaskGroup() as group,
@@ -281,7 +281,7 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
 
 async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own: bool) -> None:
     """Beyond its quota a caller is answered at its rate; whoever asks does not notice but by the time."""
-    endpoint = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
+    endpoint = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=100, burst=2)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
         await heard(nats_client)
@@ -292,8 +292,8 @@ async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own:
 
 async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:
     """Who does not come back later is refused, and told by name to operators; others are served at once."""
-    limited = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
-    told = Endpoint("told", "ioa.v1.told", answer(Echo, echo))
+    limited = ServiceEndpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
+    told = ServiceEndpoint("told", "ioa.v1.told", answer(Echo, echo))
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [told, limited], bounds=bounds):
         await heard(nats_client)
@@ -324,7 +324,7 @@ async def test_callers_take_turns(nats_client: Client, own: bool) -> None:
         except UnavailableError:
             return "refused"
 
-    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller_at=CALLER_AT)
+    endpoint = ServiceEndpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller_at=CALLER_AT)
     bounds = Bounds(max_concurrent=1, lane_max_concurrent=1, caller_waiting=4)
     async with (
         asyncio.TaskGroup() as group,
@@ -352,7 +352,7 @@ async def test_what_its_caller_has_given_up_is_dropped(nats_client: Client, own:
     def dropped() -> float:
         return float(requests.labels("other", "overdue")._value.get())
 
-    endpoint, before = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own), dropped()
+    endpoint, before = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own), dropped()
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)),
@@ -381,7 +381,7 @@ async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: N
         served.append(request.text)
         return request
 
-    endpoint = Endpoint("note", SUBJECT, answer(Echo, note))
+    endpoint = ServiceEndpoint("note", SUBJECT, answer(Echo, note))
     async with (
         open_connection(NatsSettings(nats_server.url, "second")) as second,
         open_service(second, "ioa-test", "Answers tests", "0.1.0", [endpoint]),
@@ -406,7 +406,7 @@ async def test_leaving_finishes_what_is_in_flight(nats_client: Client, own: bool
 
     async with (
         asyncio.TaskGroup() as group,
-        serving(nats_client, Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)) as requester,
+        serving(nats_client, ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)) as requester,
     ):
         asked = group.create_task(ask(requester))
         await taken.wait()
@@ -424,7 +424,7 @@ async def test_leaving_answers_what_waits(nats_client: Client, own: bool) -> Non
         await go.wait()
         return request
 
-    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    endpoint = ServiceEndpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)),
@@ -440,7 +440,7 @@ async def test_leaving_answers_what_waits(nats_client: Client, own: bool) -> Non
 
 async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
     """Nothing has to be restarted when nats-server was killed: the same replica answers."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
+    async with serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
         await crash(nats_server)
         await nats_server.start()
 
@@ -455,7 +455,7 @@ async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: 
 
 async def test_a_service_can_stop_while_the_server_is_away(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
     """A replica ends in good order even when there is nobody left to tell."""
-    async with asyncio.timeout(5), serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
+    async with asyncio.timeout(5), serving(nats_client, ServiceEndpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         await crash(nats_server)
         await eventually(lambda: not nats_client.is_connected)
     assert not nats_client.is_connected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.request_reply import Endpoint, NatsRequester, answer, open_service
+from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, answer, open_service
 from ioa.errors import UnavailableError
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
@@ -33,7 +33,7 @@ async def test_a_flood_on_a_shared_subject_is_dropped_by_the_server(nats_client:
         except UnavailableError:
             return False
 
-    endpoint = Endpoint("shared", _SUBJECT, answer(Ask, count), at_most=_AT_MOST)
+    endpoint = ServiceEndpoint("shared", _SUBJECT, answer(Ask, count), at_most=_AT_MOST)
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
         await heard(nats_client)
         for _ in range(_SENT):

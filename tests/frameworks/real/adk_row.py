@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class ForeignModel(BaseLlm):
@@ -34,13 +34,13 @@ class ForeignModel(BaseLlm):
             return
         async for deed in self._foreign.perform(said[0].parts[0].text, self._ctx.task_id):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     parts += [Part(text=text), Part.from_function_call(name="look", args={})]
                 case Spent(tokens, answer_tokens):
                     usage = GenerateContentResponseUsageMetadata(prompt_token_count=tokens, candidates_token_count=answer_tokens)
                 case Made(name, data):
                     parts.append(Part(inline_data=Blob(mime_type="application/octet-stream", data=data, display_name=name)))
-                case Answer(text) if not any(part.function_call for part in parts):
+                case FinalAnswer(text) if not any(part.function_call for part in parts):
                     parts.append(Part(text=text or ""))
         yield LlmResponse(content=Content(role="model", parts=parts), usage_metadata=usage)
 

@@ -8,7 +8,7 @@ from agent_framework import BaseChatClient, ChatResponse, ChatResponseUpdate, Co
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class ForeignModel(BaseChatClient):
@@ -24,14 +24,14 @@ class ForeignModel(BaseChatClient):
         async def updates() -> AsyncIterator[ChatResponseUpdate]:
             async for deed in self._foreign.perform(messages[-1].text, self._ctx.task_id):
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         yield ChatResponseUpdate(contents=[Content.from_text(text + " ")], role="assistant")
                     case Spent(tokens, answer_tokens):
                         usage = {"input_token_count": tokens, "output_token_count": answer_tokens}
                         yield ChatResponseUpdate(contents=[Content.from_usage(usage)], role="assistant")
                     case Made(_, data):
                         yield ChatResponseUpdate(contents=[Content.from_data(data, "application/octet-stream")], role="assistant")
-                    case Answer(text):
+                    case FinalAnswer(text):
                         yield ChatResponseUpdate(contents=[Content.from_text(text or "")], role="assistant")
 
         assert stream

@@ -10,7 +10,7 @@ from autogen_ext.models.replay import ReplayChatCompletionClient
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class ForeignModel(ReplayChatCompletionClient):
@@ -29,14 +29,14 @@ class ForeignModel(ReplayChatCompletionClient):
             self._is_asked = True
             async for deed in self._foreign.perform(messages[-1].content, self._ctx.task_id):
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         call = FunctionCall(id="c1", arguments="{}", name="look")
                         return CreateResult(finish_reason="function_calls", content=[call], usage=usage, cached=False, thought=text)
                     case Spent(tokens, answer_tokens):
                         usage = RequestUsage(tokens, answer_tokens)
                     case Made(name, data):
                         self._ctx.artifact(name, data)
-                    case Answer(text):
+                    case FinalAnswer(text):
                         said = text or ""
         return CreateResult(finish_reason="stop", content=said, usage=usage, cached=False)
 

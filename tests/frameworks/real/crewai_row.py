@@ -9,7 +9,7 @@ from pydantic import PrivateAttr
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class ForeignModel(BaseLLM):
@@ -33,14 +33,14 @@ class ForeignModel(BaseLLM):
         answer = ""
         for deed in self._foreign.play(words, self._ctx.task_id, lambda: self._ctx.cancelled):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     self._is_asked = True
                     return f"Thought: {text}\nAction: look\nAction Input: {{}}"
                 case Spent(tokens, answer_tokens):
                     self._track_token_usage_internal({"prompt_tokens": tokens, "completion_tokens": answer_tokens})
                 case Made(name, data):
                     self._ctx.artifact(name, data)
-                case Answer(text):
+                case FinalAnswer(text):
                     answer = text or ""
         return f"Thought: I know\nFinal Answer: {answer}"
 

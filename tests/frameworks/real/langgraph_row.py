@@ -9,7 +9,7 @@ from langgraph.graph import END, START, StateGraph
 
 from ioa import adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class State(TypedDict, total=False):
@@ -28,13 +28,13 @@ def adopted(foreign: ForeignAgent) -> Agent:
         writer = get_stream_writer()
         async for deed in foreign.perform(state["messages"][0][1], config["configurable"]["thread_id"]):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     writer(text)
                 case Spent(tokens, answer_tokens):
                     usage = {"input_tokens": tokens, "output_tokens": answer_tokens, "total_tokens": tokens + answer_tokens}
                 case Made(name, data):
                     files[name] = data
-                case Answer(text):
+                case FinalAnswer(text):
                     said = text or ""
         return {"messages": [AIMessage(said, usage_metadata=usage)], "files": files}
 

@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class ForeignModel(CustomLLM):
@@ -44,14 +44,14 @@ class ForeignModel(CustomLLM):
             told, raw = "Thought: I know. ", None
             async for deed in self._foreign.perform(messages[-1].content or "", self._ctx.task_id):
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         told += f"{text} "
                         yield ChatResponse(message=ChatMessage(told, role="assistant"), delta=text)
                     case Spent(tokens, answer_tokens):
                         raw = {"usage": {"prompt_tokens": tokens, "completion_tokens": answer_tokens}}
                     case Made(name, data):
                         self._ctx.artifact(name, data)
-                    case Answer(text):
+                    case FinalAnswer(text):
                         whole = f"{told}\nAnswer: {text or ' '}"
                         yield ChatResponse(message=ChatMessage(whole, role="assistant"), delta=whole, raw=raw)
 

@@ -17,7 +17,7 @@ from openai.types.responses.response_usage import InputTokensDetails, OutputToke
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 set_tracing_disabled(disabled=True)
 
@@ -48,14 +48,14 @@ class ForeignModel(Model):
             self._is_asked = True
             async for deed in self._foreign.perform(words, self._ctx.task_id):
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         call = ResponseFunctionToolCall(arguments="{}", call_id="c1", name="look", type="function_call")
                         output += [_message(text), call]
                     case Spent(tokens, answer_tokens):
                         pass
                     case Made(name, data):
                         self._ctx.artifact(name, data)
-                    case Answer(text) if not output:
+                    case FinalAnswer(text) if not output:
                         output.append(_message(text or ""))
         usage = ResponseUsage(
             input_tokens=tokens,

@@ -8,7 +8,7 @@ from pydantic_ai.usage import RequestUsage
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 def adopted(foreign: ForeignAgent) -> Agent:
@@ -22,13 +22,13 @@ def adopted(foreign: ForeignAgent) -> Agent:
                 return ModelResponse([TextPart("done")])
             async for deed in foreign.perform(str(messages[0].parts[0].content), messages[0].conversation_id or ""):
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         parts += [TextPart(text), ToolCallPart("look", {})]
                     case Spent(tokens, answer_tokens):
                         usage = RequestUsage(input_tokens=tokens, output_tokens=answer_tokens)
                     case Made(_, data):
                         parts.append(FilePart(BinaryContent(data, media_type="application/octet-stream")))
-                    case Answer(str(text)) if not any(isinstance(part, ToolCallPart) for part in parts):
+                    case FinalAnswer(str(text)) if not any(isinstance(part, ToolCallPart) for part in parts):
                         parts.append(TextPart(text))
             return ModelResponse(parts, usage=usage)
 

@@ -9,7 +9,7 @@ from smolagents.monitoring import TokenUsage
 
 from ioa import TaskContext, adopt
 from ioa.hosting.agent import Agent
-from ioa.testing.foreign_agent import Answer, Deed, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import Deed, FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 @tool
@@ -35,13 +35,13 @@ class ForeignModel(Model):
         usage = TokenUsage(0, 0)
         for deed in self._deeds:
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     return self._call("look", {}, text, usage)
                 case Spent(tokens, answer_tokens):
                     usage = TokenUsage(tokens, answer_tokens)
                 case Made(name, data):
                     self._ctx.artifact(name, data)
-                case Answer(text):
+                case FinalAnswer(text):
                     return self._call("final_answer", {"answer": text}, "", usage)
         raise AssertionError("a task ends with an answer")
 

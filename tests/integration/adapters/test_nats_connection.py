@@ -14,7 +14,7 @@ import pytest
 
 from ioa.adapters.nats import connection as nats_connection
 from ioa.adapters.nats.connection import NatsSettings, at_renewal, open_connection
-from ioa.adapters.nats.request_reply import Endpoint, NatsRequester, open_service
+from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, open_service
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_folder import USER, note_password
@@ -174,7 +174,7 @@ async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_p
     async with (
         open_nats_server(tmp_path, None, max_payload_bytes=64 * 1024) as server,
         open_connection(NatsSettings(server.url, "small"), any_payload=True) as client,
-        open_service(client, "talker", "Talks", "1.0.0", [Endpoint("talk", "talk", talk)]),
+        open_service(client, "talker", "Talks", "1.0.0", [ServiceEndpoint("talk", "talk", talk)]),
     ):
         with pytest.raises(PayloadTooLargeError, match="talk"):
             await NatsRequester(client).request("talk", CancelGroup(), Acknowledged)

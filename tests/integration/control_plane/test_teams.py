@@ -11,7 +11,7 @@ import pytest
 from ioa import Agent
 from ioa.agent.hooks import TurnView
 from ioa.beside import beside
-from ioa.client.seat import Reply, Seat
+from ioa.client.seat import PersonReply, PersonSeat
 from ioa.group.events import Said
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
@@ -84,12 +84,12 @@ def member(role: str) -> Agent:
     return agent
 
 
-async def answering(seat: Seat) -> None:
+async def answering(seat: PersonSeat) -> None:
     """Be a person that answers whatever it is asked."""
     while True:
         async for one in seat.awaited():
             await seat.answer(
-                one.item, Reply(f"turn {one.item}", fields={blank.name: FILLED_IN[blank.name] for blank in one.offer.form})
+                one.item, PersonReply(f"turn {one.item}", fields={blank.name: FILLED_IN[blank.name] for blank in one.offer.form})
             )
         await asyncio.sleep(0.02)
 

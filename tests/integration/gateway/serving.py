@@ -21,8 +21,8 @@ from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_api_keys import MemoryApiKeys
 from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.app import create_app
-from ioa_gateway.calls import Hooks
-from ioa_gateway.guard import Guard
+from ioa_gateway.calls import WebhookParts
+from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import Posting
@@ -90,9 +90,9 @@ async def open_gateway(plane: Plane, door: Door | None = None) -> AsyncIterator[
         networks = lambda _me: nullcontext(plane.network)  # noqa: E731
         async with open_rooms(plane.client, keyring.stands) as rooms, open_seats(networks) as seats:
             posting = Posting(httpx.AsyncClient(verify=False), inside=False, names=ThreadPoolExecutor(1))
-            hooks = Hooks(door.hooks, posting, secrets.token_bytes)
+            hooks = WebhookParts(door.hooks, posting, secrets.token_bytes)
             reach = Reach(rooms, keyring, limits, hooks, lambda _user: plane.client, seats, lambda: door.is_there)
-            app = create_app(reach, partial(Guard, hosts={host: "http"}))
+            app = create_app(reach, partial(OriginGuard, hosts={host: "http"}))
             async with (
                 beside(keyring.follow(rooms.look)),
                 open_server(app, listening),

@@ -13,7 +13,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nkey_seeds import Key, create_seed
-from ioa.client.seat import Seat
+from ioa.client.seat import PersonSeat
 from ioa.client.watching import watch
 from ioa.errors import ForbiddenError
 from ioa.group.events import Said
@@ -112,7 +112,7 @@ async def test_a_person_without_a_seat_hides_nobody(http: httpx.AsyncClient, doo
     """Whoever may answer for two is told what waits for the one whose seat this gateway can take."""
     take = Seats.of
 
-    async def of(seats: Seats, person: str) -> Seat:
+    async def of(seats: Seats, person: str) -> PersonSeat:
         if person == "bob":
             raise ForbiddenError("This gateway has no key of human-bob.")
         return await take(seats, person)

@@ -26,7 +26,7 @@ from ioa.agent.hooks import Said
 from ioa.agent.rules import RuleBrain
 from ioa.beside import beside
 from ioa.client.questions import answer_question, questions_waiting
-from ioa.client.seat import Reply, Seat
+from ioa.client.seat import PersonReply, PersonSeat
 from ioa.errors import IoaError
 from ioa.group.requests import ListMemberships, Rejected, Sync
 from ioa.protocol.goal_order import GoalOrder
@@ -138,11 +138,11 @@ async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
 
 async def signing(client: Client) -> None:
     """Be the person, and answer what it is asked."""
-    seat = Seat(NatsAgentNetwork(client), "boss", SystemClock())
+    seat = PersonSeat(NatsAgentNetwork(client), "boss", SystemClock())
     while True:
         with suppress(IoaError):
             async for one in seat.awaited():
-                await seat.answer(one.item, Reply("Signed."))
+                await seat.answer(one.item, PersonReply("Signed."))
         await asyncio.sleep(0.05)
 
 

@@ -13,7 +13,7 @@ from types import SimpleNamespace as Some
 from typing import Any
 
 from ioa.agent.definition import TaskContext
-from ioa.testing.foreign_agent import Answer, Deed, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import Deed, FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 class LangGraph:
@@ -27,14 +27,14 @@ class LangGraph:
         values: dict[str, Any] = {"messages": [Some(text=state["messages"][0][1], usage_metadata=None)]}
         async for deed in self._foreign.perform(state["messages"][0][1], config["configurable"]["thread_id"]):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield "custom", text
                 case Spent(tokens, answer_tokens):
                     usage = {"input_tokens": tokens, "output_tokens": answer_tokens}
                     values["messages"].append(Some(text="", usage_metadata=usage))
                 case Made(name, data):
                     values["files"] = {name: data}
-                case Answer(text):
+                case FinalAnswer(text):
                     values["messages"].append(Some(text=text, usage_metadata=None))
                     yield "updates", {"translate": {}}
                     yield "values", values
@@ -63,13 +63,13 @@ class _PydanticRun:
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for deed in self._deeds:
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield Some(model_response=Some(parts=[Some(content=text), Some(tool_name="look", content=None)]))
                 case Spent(tokens, answer_tokens):
                     self.usage = Some(input_tokens=tokens, output_tokens=answer_tokens)
                 case Made(_, data):
                     self.result.response.files.append(Some(media_type="application/octet-stream", data=data))
-                case Answer(text):
+                case FinalAnswer(text):
                     self.result.output = text
                     yield Some(user_prompt="")
 
@@ -89,14 +89,14 @@ class SmolAgent:
         assert stream
         for number, deed in enumerate(self._foreign.play(words, self._ctx.task_id, lambda: self._is_interrupted, in_steps=True)):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield Some(step_number=number, model_output=text, token_usage=None)
                 case Spent(tokens, answer_tokens):
                     usage = Some(input_tokens=tokens, output_tokens=answer_tokens)
                     yield Some(step_number=number, model_output=None, token_usage=usage)
                 case Made(name, data):
                     self._ctx.artifact(name, data)  # as a tool does that was made with the context
-                case Answer(text):
+                case FinalAnswer(text):
                     yield Some(output=text)
         if self._is_interrupted:
             raise RuntimeError("Agent interrupted.")
@@ -119,13 +119,13 @@ class AutoGen:
         usage = None
         async for deed in self._foreign.perform(task, self._ctx.task_id):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield message(text)
                 case Spent(tokens, answer_tokens):
                     usage = Some(prompt_tokens=tokens, completion_tokens=answer_tokens)
                 case Made(_, data):
                     images = ["an image", Some(to_base64=b64encode(data).decode)]
-                case Answer(text):
+                case FinalAnswer(text):
                     yield message(text or "", usage=usage, content=images)
         yield Some(messages=[], stop_reason=None)
 
@@ -154,7 +154,7 @@ class _AgentFrameworkStream:
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for deed in self._deeds:
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield Some(text=text, contents=[Some(type="function_call", name="look")])
                 case Spent(tokens, answer_tokens):
                     self._response.usage_details = {"input_token_count": tokens, "output_token_count": answer_tokens}
@@ -162,7 +162,7 @@ class _AgentFrameworkStream:
                     uri = f"data:application/octet-stream;base64,{b64encode(data).decode()}"
                     content = Some(type="data", uri=uri, media_type="application/octet-stream")
                     self._response.messages[0].contents.append(content)
-                case Answer(text):
+                case FinalAnswer(text):
                     self._response.text = text or ""
                     yield Some(text=text, contents=None)
 
@@ -191,13 +191,13 @@ class _OpenAiRun:
         try:
             async for deed in deeds:
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         self._tell(Some(content=[Some(text=text)]))
                     case Spent(tokens, answer_tokens):
                         self.context_wrapper.usage = Some(input_tokens=tokens, output_tokens=answer_tokens)
                     case Made(_, data):
                         self._tell(Some(type="image_generation_call", id="i1", result=b64encode(data).decode()))
-                    case Answer(text):
+                    case FinalAnswer(text):
                         self.final_output = text
         finally:
             self._events.put_nowait(None)
@@ -251,13 +251,13 @@ class AdkRunner:
         usage = None
         async for deed in self._foreign.perform(new_message.text, session_id):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     yield event(text=text)
                 case Spent(tokens, answer_tokens):
                     usage = Some(prompt_token_count=tokens, candidates_token_count=answer_tokens)
                 case Made(name, data):
                     yield event(inline_data=Some(mime_type="application/octet-stream", display_name=name, data=data))
-                case Answer(text):
+                case FinalAnswer(text):
                     yield event(text=text, usage=usage, is_final=True)
 
 
@@ -278,13 +278,13 @@ class Crew:
         raw: str | None = ""
         async for deed in self._foreign.perform(inputs["task"], inputs["task_id"]):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     self.step_callback(Some(text=text))
                 case Spent(tokens, answer_tokens):
                     self.usage_metrics = Some(prompt_tokens=tokens, completion_tokens=answer_tokens)
                 case Made(name, data):
                     self._ctx.artifact(name, data)  # as a tool does that was made with the context
-                case Answer(text):
+                case FinalAnswer(text):
                     raw = text
         return Some(raw=raw)
 
@@ -310,13 +310,13 @@ class _LlamaRun:
         try:
             async for deed in deeds:
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         self._events.put_nowait(Some(delta=text, response=Some(content=text), raw=None))
                     case Spent(tokens, answer_tokens):
                         raw = {"usage": {"prompt_tokens": tokens, "completion_tokens": answer_tokens}}
                     case Made(_, data):
                         blocks.append(Some(image=b64encode(data), image_mimetype="image/png"))
-                    case Answer(text):
+                    case FinalAnswer(text):
                         output = Some(response=Some(content=text, blocks=blocks), raw=raw, tool_calls=[])
                         self._events.put_nowait(output)
                         return output

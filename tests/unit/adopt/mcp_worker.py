@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep
 
 TOOL = {
     "name": "perform",
@@ -38,13 +38,13 @@ def call(number: object, params: dict[str, Any], stop: threading.Event) -> None:
     try:
         for deed in ForeignAgent(Path(sys.argv[1])).play(params["arguments"]["task"], meta["ioa/task_id"], stop.is_set):
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     told = {"progressToken": meta["progressToken"], "progress": 1, "total": 2, "message": text}
                     tell(method="notifications/progress", params=told)
                 case Made(name, data):
                     resource = {"uri": f"file:///{name}", "blob": base64.b64encode(data).decode()}
                     content.append({"type": "resource", "resource": resource})
-                case Answer(str(text)):
+                case FinalAnswer(str(text)):
                     content.append({"type": "text", "text": text})
         tell(id=number, result={"content": content})
     except RuntimeError as error:

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 Reply = tuple[int, object, dict[str, str]]
 Route = Callable[["Request"], Reply]
@@ -111,14 +111,14 @@ class _Job:
         try:
             for deed in self._deeds:
                 match deed:
-                    case Step(text):
+                    case ProgressStep(text):
                         self._told["progress"] = text
                         self.seen.wait(timeout=5)
                     case Spent(tokens, answer_tokens):
                         self._told["spend"] = {"tokens": tokens, "answer_tokens": answer_tokens}
                     case Made(name, data):
                         self._told["artifacts"] = [{"name": name, "data": base64.b64encode(data).decode()}]
-                    case Answer(text):
+                    case FinalAnswer(text):
                         self._told["result"] = text
         except RuntimeError as error:
             self._told["error"] = str(error)
@@ -164,11 +164,11 @@ class AgentProtocolServer:
             order["deeds"] = ForeignAgent(self._folder).play(order["input"], key, lambda: order["is_given_up"]())
         for deed in order["deeds"]:
             match deed:
-                case Step(text):
+                case ProgressStep(text):
                     return {"output": text, "is_last": False, "status": "completed"}
                 case Made():
                     self._files["a1"] = deed
-                case Answer(text):
+                case FinalAnswer(text):
                     more = {"task_cumulative_cost": 0.25}
                     return {"output": text, "is_last": True, "status": "completed", "additional_output": more}
         return {}

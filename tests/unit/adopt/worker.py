@@ -5,7 +5,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ioa.testing.foreign_agent import Answer, ForeignAgent, Made, Spent, Step
+from ioa.testing.foreign_agent import FinalAnswer, ForeignAgent, Made, ProgressStep, Spent
 
 
 def tell(**said: object) -> None:
@@ -17,14 +17,14 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 order = json.loads(sys.stdin.readline())
 for deed in ForeignAgent(Path(sys.argv[1])).play(order["task"], order["task_id"]):
     match deed:
-        case Step(text):
+        case ProgressStep(text):
             tell(progress=text, fraction=0.5)
         case Spent(tokens, answer_tokens):
             tell(spend={"tokens": tokens, "answer_tokens": answer_tokens})
         case Made(name, data):
             Path("made").write_bytes(data)
             tell(artifact={"name": name, "path": "made"})
-        case Answer(None):
+        case FinalAnswer(None):
             print("this is no JSON")
-        case Answer(text):
+        case FinalAnswer(text):
             tell(result=text)

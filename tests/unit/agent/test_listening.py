@@ -14,7 +14,7 @@ from ioa.agent import listening
 from ioa.agent.function_executor import Functions
 from ioa.agent.listening import MAX_WAITING, AgentEvent, Listeners
 from ioa.brain import Said
-from ioa.callbacks import Refused, TaskStarted, ToolCalled, ToolRefused, TurnStarted
+from ioa.callbacks import AttemptRefused, TaskStarted, ToolCalled, ToolRefused, TurnStarted
 from ioa.guards import deny, guarded
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.react import react_agent, tool
@@ -55,15 +55,15 @@ async def test_an_author_hears_what_happens_in_order(ioa_system: System) -> None
     async with ioa_system.group("Keep watch", agent=agent, members=["lead"], brain=ScriptedBrain()) as group:
         await group["lead"].says("What do you see?", to=agent)
         await group.result()
-        await eventually(lambda: isinstance(events[-1], listening.Ended))
+        await eventually(lambda: isinstance(events[-1], listening.GroupEnded))
     names = [type(one).__name__ for one in events]
     in_the_task = ["TaskStarted", "ModelCalled", "ToolRefused", "ModelCalled", "ToolCalled", "ModelCalled"]
     assert names == ["TurnStarted", "Refused", "Said", *in_the_task, "TurnStarted", "Said", "Ended"]
     assert {one.me for one in events} == {AgentId("watcher")} and len({one.comm_id for one in events}) == 1
     told: dict[type[AgentEvent], Any] = {type(one): one for one in events}
-    assert "ValueError: not yet" in told[Refused].why and told[TaskStarted].task == "watch the door"
+    assert "ValueError: not yet" in told[AttemptRefused].why and told[TaskStarted].task == "watch the door"
     assert (told[ToolRefused].arguments, told[ToolCalled].brought) == ({"command": "rm x"}, "ran ls")
-    assert (told[listening.Said].kind, told[listening.Ended].content) == ("CONCLUDE_GROUP_DISCUSSION", "All quiet.")
+    assert (told[listening.MessageTaken].kind, told[listening.GroupEnded].content) == ("CONCLUDE_GROUP_DISCUSSION", "All quiet.")
 
 
 def _event(number: int = 1) -> TurnStarted:

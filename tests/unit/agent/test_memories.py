@@ -18,7 +18,7 @@ from ioa.protocol.ids import LOCAL, CommId
 from ioa.protocol.team import TeamError, document_of, read_toml, team_of, to_toml
 from ioa.testing import ScriptedModel
 from ioa.testing.memory_store import MemoryStore
-from ioa.testing.scripted_model import Asked
+from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System, system
 
 TURNS = 12
@@ -171,7 +171,7 @@ async def test_a_model_is_told_what_its_agent_remembers(ioa_system: System) -> N
     """Between tags, and what it is not to be shown stands in no prompt of its own."""
     asked: list[str] = []
 
-    def answer(question: Asked) -> str:
+    def answer(question: ScriptedCall) -> str:
         if question.shape is None:
             return "They spoke of roses. </memory>"
         asked.append(question.prompt)

@@ -18,7 +18,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision, Discussion, Pass, PassCause
 from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
-from ioa.testing.scripted_model import Asked
+from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from ioa_testkit.finished import FinishedGoal
 from tests.rig.deadline import eventually
@@ -69,7 +69,7 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     """It answers in a form that has a way out, and what it chooses is what happens."""
     prompts: list[str] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         prompts.append(asked.prompt)
         if asked.shape is not PartSpeech or "The discussion has ended" in asked.prompt:
             return json.dumps({"decision": {"type": "CONCLUDE", "goal_reached": True, "content": "Gardens are nice."}})
@@ -106,9 +106,9 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
 
     The judge's options are the only ones that its answer can hold.
     """
-    prompts: dict[str, list[Asked]] = {"vote": [], "rule": []}
+    prompts: dict[str, list[ScriptedCall]] = {"vote": [], "rule": []}
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         if "asked to decide" in asked.prompt:
             prompts["rule"].append(asked)
             return answered(type="DECIDE", choice="end", content="Both say oak.")
@@ -140,7 +140,7 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
 async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system: System) -> None:
     """It is repaired, and then passes; the panel goes on until its turns are over, and nobody decides in its place."""
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         if "asked to decide" in asked.prompt:
             return answered(type="DECIDE", choice="perhaps")
         if "The discussion has ended" in asked.prompt:
@@ -170,9 +170,9 @@ async def test_agents_without_a_model_leave_a_ruling_and_a_form_to_the_policy(io
 
 async def test_a_model_asks_several_and_is_told_what_came_of_it(ioa_system: System) -> None:
     """In a free group: each is told what it fills in, and whoever asked has the floor again, with the votes."""
-    prompts: list[Asked] = []
+    prompts: list[ScriptedCall] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         prompts.append(asked)
         tail = asked.messages[1].content
         if "You are one of several" in tail:
@@ -213,7 +213,7 @@ async def test_a_model_asks_the_user_where_its_node_lets_it(ioa_system: System) 
     """It is told that it may, a question that cannot be asked is mended, and the answer stands in its next prompt."""
     prompts: list[str] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         prompts.append(asked.prompt)
         if "from local" not in asked.prompt:
             default = "Sunday" if len(prompts) == 1 else "Monday"
@@ -243,7 +243,7 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     """It is told in which roles, of which a person's is none; who has joined is in its next prompt, and one is enough."""
     prompts: list[str] = []
 
-    def answer(asked: Asked) -> str:
+    def answer(asked: ScriptedCall) -> str:
         prompts.append(asked.prompt)
         if "smith" not in asked.prompt:
             role = "boss" if len(prompts) == 1 else "builder"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import pytest
 
 from ioa.cli.people import read_reply
-from ioa.client.seat import Reply
+from ioa.client.seat import PersonReply
 from ioa.errors import InvalidInputError
 
 
 def test_an_answer_is_taken_as_it_is_written() -> None:
     """Words with spaces around them, and values with signs of equality."""
-    assert read_reply("  Yes: a = b\n", "end", ["why=a=b", "empty="]) == Reply("  Yes: a = b\n", "end", {"why": "a=b", "empty": ""})
+    assert read_reply("  Yes: a = b\n", "end", ["why=a=b", "empty="]) == PersonReply(
+        "  Yes: a = b\n", "end", {"why": "a=b", "empty": ""}
+    )
 
 
 @pytest.mark.parametrize("field", ["agrees", "=yes", ""])

@@ -11,7 +11,7 @@ import pytest
 from ioa import Agent, TurnView
 from ioa.cli.people import in_words_of, take_part, who_answers
 from ioa.client.documents import told
-from ioa.client.seat import Awaited, Reply, Seat, people_in
+from ioa.client.seat import Awaited, PersonReply, PersonSeat, people_in
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -49,7 +49,7 @@ def agent(name: str) -> Agent:
     return this
 
 
-async def next_of(seat: Seat) -> Awaited:
+async def next_of(seat: PersonSeat) -> Awaited:
     """What waits for a person, once something does."""
     async with asyncio.timeout(5):
         while True:
@@ -69,20 +69,20 @@ async def test_a_caller_talks_to_a_clinic(ioa_system: System) -> None:
         assert first.last is not None and isinstance(first.last.payload, Discussion)
         assert first.last.payload.content == "Welcome to the clinic. How can I help?"
         with pytest.raises(InvalidInputError, match="agrees cannot be what you say: it is true or false"):
-            await seat.answer(first.item, Reply(WORDS, fields={"agrees": "perhaps"}))
-        seq = await seat.answer(first.item, Reply(WORDS))
-        assert await seat.answer(first.item, Reply(WORDS)) == seq
+            await seat.answer(first.item, PersonReply(WORDS, fields={"agrees": "perhaps"}))
+        seq = await seat.answer(first.item, PersonReply(WORDS))
+        assert await seat.answer(first.item, PersonReply(WORDS)) == seq
         with pytest.raises(ConflictError, match="nothing that you say now counts"):
-            await seat.answer(first.item, Reply("Something else."))
+            await seat.answer(first.item, PersonReply("Something else."))
         second = await next_of(seat)
-        await seat.answer(second.item, Reply("I do.", fields={"agrees": "yes"}))
+        await seat.answer(second.item, PersonReply("I do.", fields={"agrees": "yes"}))
         third = await next_of(seat)
-        await seat.answer(third.item, Reply("Here.", fields={"phone": "12345678"}))
+        await seat.answer(third.item, PersonReply("Here.", fields={"phone": "12345678"}))
         finished = await goal
         assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Here.")
         assert [one async for one in seat.awaited()] == []
         with pytest.raises(ConflictError, match="has ended"):
-            await seat.answer(third.item, Reply("Hello?"))
+            await seat.answer(third.item, PersonReply("Hello?"))
     said = [stored.entry.event.message for stored in finished.log if isinstance(stored.entry.event, Said)]
     mine = [one.payload for one in said if one.header.sender == "human-caller"]
     assert [one.content for one in mine if isinstance(one, Discussion)] == [WORDS, "I do.", "Here."]
@@ -105,12 +105,12 @@ async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> 
         judging = await next_of(seat)
         assert (judging.kind, judging.offer.options) == ("decide", ("end", "stay"))
         with pytest.raises(InvalidInputError, match="choose one of end, stay"):
-            await seat.answer(judging.item, Reply("I think so."))
+            await seat.answer(judging.item, PersonReply("I think so."))
         with pytest.raises(InvalidInputError, match="'over' is none of the options"):
-            await seat.answer(judging.item, Reply(choose="over"))
-        await seat.answer(judging.item, Reply("Enough.", choose="end"))
+            await seat.answer(judging.item, PersonReply(choose="over"))
+        await seat.answer(judging.item, PersonReply("Enough.", choose="end"))
         ending = await next_of(seat)
-        await seat.answer(ending.item, Reply("Well done: all of it."))
+        await seat.answer(ending.item, PersonReply("Well done: all of it."))
         finished = await goal
     decided = [one.entry.event.message.payload for one in finished.log if isinstance(one.entry.event, Said)]
     assert (finished.result.reason, finished.content) == (Reason.CONCLUDED, "Well done: all of it.")
@@ -148,9 +148,9 @@ async def test_what_is_asked_of_nobody_is_said_so(ioa_system: System) -> None:
         seat = running.seat("anna")
         for item in ("here", f"room.{'1' * 5_000}"):
             with pytest.raises(InvalidInputError, match="nothing that `ioa waiting` shows"):
-                await seat.answer(item, Reply("Yes."))
+                await seat.answer(item, PersonReply("Yes."))
         with pytest.raises(NotFoundError):
-            await seat.answer("nowhere.1", Reply("Yes."))
+            await seat.answer("nowhere.1", PersonReply("Yes."))
     with pytest.raises(InvalidInputError, match="only people take part"):
         team_of({"team": "t", "roles": {"a": {"human": True}}, "nodes": [{"name": "x", "roles": ["a"]}]})
 
@@ -166,21 +166,21 @@ async def test_a_draft_is_said_again_by_its_item(ioa_system: System) -> None:
         first = await next_of(seat)
         for wrong in ("--5", "1_0", "5.0", ""):
             with pytest.raises(InvalidInputError, match="whole number"):
-                await seat.answer(first.item, Reply("Closed.", fields={"score": wrong}))
-        await seat.answer(first.item, Reply("Closed.", fields={"score": "+5"}))
+                await seat.answer(first.item, PersonReply("Closed.", fields={"score": wrong}))
+        await seat.answer(first.item, PersonReply("Closed.", fields={"score": "+5"}))
         passed = await next_of(seat)
         assert passed.offer.again
         with pytest.raises(InvalidInputError, match="said again as it is"):
-            await seat.answer(passed.item, Reply("Open."))
-        seq = await seat.answer(passed.item, Reply())
-        assert await seat.answer(passed.item, Reply()) == seq
+            await seat.answer(passed.item, PersonReply("Open."))
+        seq = await seat.answer(passed.item, PersonReply())
+        assert await seat.answer(passed.item, PersonReply()) == seq
         ending = await next_of(seat)
         with pytest.raises(InvalidInputError, match="A conclusion says something"):
-            await seat.answer(ending.item, Reply(" "))
-        await seat.answer(ending.item, Reply("Closed.", choose="failed"))
+            await seat.answer(ending.item, PersonReply(" "))
+        await seat.answer(ending.item, PersonReply("Closed.", choose="failed"))
         assert (await goal).result.reason is Reason.FAILED
         with pytest.raises(ConflictError, match="has ended"):
-            await seat.answer(ending.item, Reply("Closed."))
+            await seat.answer(ending.item, PersonReply("Closed."))
 
 
 async def test_a_person_watches(ioa_system: System) -> None:
@@ -197,14 +197,14 @@ async def test_a_person_watches(ioa_system: System) -> None:
         assert "--field members=…  to remove: some of bob, cyd, human-eve\n" in in_words_of(asked)
         for wrong in ("bbo", "bob carl", ""):
             with pytest.raises(InvalidInputError):
-                await seat.answer(asked.item, Reply(choose="remove", fields={"members": wrong}))
+                await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": wrong}))
         with pytest.raises(InvalidInputError, match="none of the options"):
-            await seat.answer(asked.item, Reply(choose="removes"))
+            await seat.answer(asked.item, PersonReply(choose="removes"))
         assert (await next_of(seat)).state.stage == asked.state.stage
-        seq = await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob, cyd"}))
-        assert await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob,cyd"})) == seq
+        seq = await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob, cyd"}))
+        assert await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob,cyd"})) == seq
         with pytest.raises(ConflictError):
-            await seat.answer(asked.item, Reply(choose="remove", fields={"members": "bob"}))
+            await seat.answer(asked.item, PersonReply(choose="remove", fields={"members": "bob"}))
         goal.cancel()
 
 
@@ -217,10 +217,10 @@ async def test_a_person_has_several_speak(ioa_system: System) -> None:
         seat = running.seat("joe")
         goal = asyncio.create_task(running.run(GoalOrder(goal="Work.", team=team)))
         first = await next_of(seat)
-        seq = await seat.answer(first.item, Reply("Both.", choose="ann, bob"))
-        assert await seat.answer(first.item, Reply("Both.", choose="ann,bob")) == seq
+        seq = await seat.answer(first.item, PersonReply("Both.", choose="ann, bob"))
+        assert await seat.answer(first.item, PersonReply("Both.", choose="ann,bob")) == seq
         second = await next_of(seat)
-        await seat.answer(second.item, Reply("Enough.", choose="end"))
+        await seat.answer(second.item, PersonReply("Enough.", choose="end"))
         said = [one.entry.event.message for one in (await goal).log if isinstance(one.entry.event, Said)]
     assert sorted(one.header.sender for one in said if one.header.turn == 2) == ["ann", "bob"]
 
@@ -246,13 +246,13 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
             "    --field score=…  a whole number",
             "    --field note=…  a text that is not empty; it may be left out",
         ]
-        await author.answer(writing.item, Reply("Closed on Mondays.", fields={"score": "5"}))
+        await author.answer(writing.item, PersonReply("Closed on Mondays.", fields={"score": "5"}))
         judging = await next_of(editor)
         [seen] = [one async for one in waiting_for_anybody(running.client)]
         assert of(seen) == of(judging)
         assert of(seen)["last"] == {"sender": "human-anna", "content": "Closed on Mondays."}
         assert "ed is to decide whether this draft is passed at write" in in_words_of(seen)
-        await editor.answer(judging.item, Reply(choose="reject"))
+        await editor.answer(judging.item, PersonReply(choose="reject"))
         assert await who_answers(running.client, judging.item) == "ed"
         assert await who_answers(running.client, writing.item) == "anna"
         goal.cancel()

@@ -17,7 +17,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.messages import InformTaskResult
 from ioa.testing import ScriptedModel, wants
-from ioa.testing.scripted_model import Asked
+from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
 from knowledge import knowledge
 from transcript_reader import transcript_reader
@@ -30,13 +30,13 @@ TOKENS = (100, 20)
 """What each answer of a model costs, read and written."""
 
 
-def _found(pattern: str, asked: Asked) -> str:
+def _found(pattern: str, asked: ScriptedCall) -> str:
     found = re.findall(pattern, asked.prompt)
     assert found, f"{pattern} is not in: {asked.prompt}"
     return str(found[-1])
 
 
-def _says(asked: Asked) -> ModelAnswer | ModelError:
+def _says(asked: ScriptedCall) -> ModelAnswer | ModelError:
     """Say what a model would that reads: the next call of the tools that it has, or the answer that they have brought."""
     step = sum(message.role == "tool" for message in asked.messages)
     [one] = {"sparql", "read", "click", "run_python"} & {tool.name for tool in asked.tools}

@@ -17,7 +17,7 @@ from ioa.guards import Call, Guard, chain, confirm, deny, guarded, once, quorum,
 from ioa.ports.chat_model import ModelAnswer, ToolCall
 from ioa.react import ReactTool, react_agent, tool
 from ioa.testing import RecordingContext, ScriptedModel, wants
-from ioa.testing.scripted_model import Asked, Line
+from ioa.testing.scripted_model import Line, ScriptedCall
 
 RAN: list[str] = []
 
@@ -143,7 +143,7 @@ async def test_a_quorum_decides_and_its_tokens_count(tmp_path: Path, votes: str,
     """No more critics are asked than it takes; the reasons of those that refuse are told."""
     left = iter(votes)
 
-    def answer(question: Asked) -> Line:
+    def answer(question: ScriptedCall) -> Line:
         assert "Would it lose data?" in question.prompt and "drop it \\u003c/call>" in question.prompt
         approved = next(left) == "y"
         text = json.dumps({"reason": "It is for ever.", "approved": approved})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from ioa.ports.connections import ConnectionHearer, ConnectionId, Roster, SentTotals
+from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.quotas import Rate
@@ -120,8 +120,8 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     sink, clock = _Lines(), ManualClock()
     audit = AuditLog(sink, clock, "registry")
 
-    async def roster() -> Roster:
-        return Roster({"UEVE": "eve", "UBOB": "bob"}, frozenset({"UGATEWAY"}))
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "bob"}, frozenset({"UGATEWAY"}))
 
     now = [0.0]
     watch = FloodWatch(server, LIMITS, roster, audit, lambda: now[0])

@@ -37,7 +37,7 @@ from ioa.adapters.nats.permissions import (
 )
 from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
-from ioa.ports.connections import Roster
+from ioa.ports.connections import KeyHolders
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
 from ioa.protocol.model import Model
@@ -207,7 +207,7 @@ def names_in(rendered: str) -> frozenset[str]:
     )
 
 
-def roster_of(rendered: str) -> Roster:
+def roster_of(rendered: str) -> KeyHolders:
     """Tell from the authorization of this version what agents and users are called, and which keys are the gateway's.
 
     Raises:
@@ -221,7 +221,7 @@ def roster_of(rendered: str) -> Roster:
             trusted.add(key)
         elif name := next((match[1] for one in may.publish for role in (_AGENT, _USER) if (match := role.fullmatch(one))), None):
             named[key] = full_name(may.tenant, name)
-    return Roster(named, frozenset(trusted))
+    return KeyHolders(named, frozenset(trusted))
 
 
 def full_name(tenant: TenantId | None, name: str) -> str:

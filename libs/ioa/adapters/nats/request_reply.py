@@ -83,7 +83,7 @@ Reply = TypeVar("Reply", bound=Model)
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class ServiceEndpoint:
     """A subject that is answered.
 
     Attributes:
@@ -184,7 +184,7 @@ async def open_service(  # noqa: PLR0913  # all that there is
     name: str,
     description: str,
     version: str,
-    endpoints: Sequence[Endpoint],
+    endpoints: Sequence[ServiceEndpoint],
     *,
     bounds: Bounds = Bounds(),
     known: Callable[[], Iterable[str]] = tuple,
@@ -265,7 +265,7 @@ async def _bound_telling(client: Client, service: MicroService) -> None:
 class _Announced(MicroEndpoint):
     """An endpoint as other programs see it (ADR-32); its requests come by a `Listener`."""
 
-    def __init__(self, service: MicroService, endpoint: Endpoint, queue: str) -> None:
+    def __init__(self, service: MicroService, endpoint: ServiceEndpoint, queue: str) -> None:
         super().__init__(service, EndpointConfig(endpoint.name, _never, queue, endpoint.subject))
 
     async def _start(self) -> None:
@@ -283,7 +283,7 @@ async def _never(request: Request) -> None:
 class _Waiting:
     """A request for which there was no room when it came."""
 
-    endpoint: Endpoint
+    endpoint: ServiceEndpoint
     caller: str
     request: Request
     until: float
@@ -335,7 +335,7 @@ class _Answering:
         """Return who has asked before."""
         return self._buckets.callers()
 
-    def take(self, endpoint: Endpoint, listener: Listener, message: Msg) -> None:
+    def take(self, endpoint: ServiceEndpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
         if self._closed:
             return
@@ -371,7 +371,7 @@ class _Answering:
         """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
         self._closed = True
 
-    def _refuse(self, endpoint: Endpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
+    def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back; one that was told often enough is not told again."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
@@ -401,7 +401,7 @@ class _Answering:
             if not kept.number:
                 del self._kept[caller]
 
-    def _lane(self, endpoint: Endpoint, caller: str, subject: str) -> _Lane:
+    def _lane(self, endpoint: ServiceEndpoint, caller: str, subject: str) -> _Lane:
         if endpoint.lane is not None:
             key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
         elif caller:
@@ -413,7 +413,7 @@ class _Answering:
             lane = self._lanes[key] = _Lane(key, most)
         return lane
 
-    def _has_room_to_wait(self, endpoint: Endpoint, lane: _Lane, request: Request) -> bool:
+    def _has_room_to_wait(self, endpoint: ServiceEndpoint, lane: _Lane, request: Request) -> bool:
         is_bounded = endpoint.lane is not None or endpoint.caller_at is not None
         most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
         return (
@@ -428,12 +428,12 @@ class _Answering:
             lane.in_turn = True
             self._turns.append(lane)
 
-    def _start(self, lane: _Lane, endpoint: Endpoint, request: Request) -> None:
+    def _start(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
         self._in_flight += 1
         lane.in_flight += 1
         self._group.create_task(self._answer(lane, endpoint, request))
 
-    async def _answer(self, lane: _Lane, endpoint: Endpoint, request: Request) -> None:
+    async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
         try:
             await _answer(endpoint, request)
         finally:
@@ -472,7 +472,7 @@ def _patience(request: Request) -> float:
         return _USUAL_PATIENCE.total_seconds()
 
 
-async def _answer(endpoint: Endpoint, request: Request) -> None:
+async def _answer(endpoint: ServiceEndpoint, request: Request) -> None:
     started = time.perf_counter()
     code = "ok"
     try:

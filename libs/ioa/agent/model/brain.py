@@ -33,7 +33,7 @@ from ioa.agent.model.answers import (
     speech_in_part,
 )
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
+from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
@@ -224,7 +224,7 @@ class ModelBrain:
                 raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
-            question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
+            question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
             shape = ruling_on(options, names=view.offer.about == "watch")
             said = await self._dialogue.decide(question, shape, lambda _: None)
         except NoUsableAnswer as failure:
@@ -249,7 +249,7 @@ class ModelBrain:
         self.tally.decisions["approach"] += 1
         try:
             text, about = self._approach_question(task), _about(task.group)
-            question = Question(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
+            question = DecisionPrompt(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
             said = await self._dialogue.decide(question, Approach, lambda _: None)
         except NoUsableAnswer as failure:
             if self._fallback is None:
@@ -282,7 +282,7 @@ class ModelBrain:
 
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
-        question = Question(told, view.meter, within=within, reader=Reader(view), about=_about(view))
+        question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view))
         asks, invites = (view.offer.asks, bool(view.offer.invites)) if view.offer is not None else (False, False)
         shape: type[Speech] = Speech if view.part is None else speech_in_part(asks=asks, invites=invites)
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))

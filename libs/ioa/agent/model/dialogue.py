@@ -50,7 +50,7 @@ class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller ha
 
 
 @dataclass(frozen=True)
-class Question:
+class DecisionPrompt:
     """What a decision is asked by.
 
     Attributes:
@@ -87,7 +87,7 @@ class Dialogue:
         self._budget = budget
         self._tally = tally
 
-    async def decide(self, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
+    async def decide(self, question: DecisionPrompt, shape: type[A], objection: Callable[[A], str | None]) -> A:
         """Return the first answer that can be used.
 
         Args:
@@ -119,7 +119,7 @@ class Dialogue:
             self._tally.missed()
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
-    async def _rounds(self, asking: _Asking, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
+    async def _rounds(self, asking: _Asking, question: DecisionPrompt, shape: type[A], objection: Callable[[A], str | None]) -> A:
         repairs = 0
         while True:
             answer = await asking.ask(shape)
@@ -157,7 +157,7 @@ class _Asking:
         self,
         model: ChatModel,
         prompts: Prompts,
-        question: Question,
+        question: DecisionPrompt,
         budget: Budget,
         tally: ModelTally,
         patience: timedelta,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import Dialogue, Question
+from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.legality import objection_to_step
 from ioa.agent.model.prompts import Prompts, cut, fenced, in_one_line
 from ioa.errors import ForbiddenError
@@ -115,7 +115,7 @@ class TeamFormation:
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
         about = (mission.me.agent_id, mission.text)
-        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
+        question = DecisionPrompt(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from ioa.agent.model import context
 from ioa.agent.model.answers import NoPolicy, PlannedExit, PlannedNode, PlannedTeam, Planning
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import Dialogue, Question
+from ioa.agent.model.dialogue import DecisionPrompt, Dialogue
 from ioa.agent.model.formation import Findings, found_lines
 from ioa.agent.model.prompts import Prompts, fenced
 from ioa.ports.brain import Mission, TeamTools
@@ -51,7 +51,7 @@ class TeamPlanning:
             )
 
         about = (mission.me.agent_id, mission.text)
-        question = Question(text, mission.meter, about=about, purpose="plan", rules="system_planning")
+        question = DecisionPrompt(text, mission.meter, about=about, purpose="plan", rules="system_planning")
         said = await self._dialogue.decide(question, Planning, lambda said: objection_to_plan(said, mission.text))
         return None if isinstance(said.decision, NoPolicy) else team_of(document_of_plan(said.decision, mission.text))
 

@@ -19,7 +19,7 @@ from ioa.group.table import TABLE
 from ioa.ports.brain import Invite, TaskView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
-from ioa.testing.scripted_model import Asked, Line, ScriptedModel
+from ioa.testing.scripted_model import Line, ScriptedCall, ScriptedModel
 from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group, WordSearch, card
 from tests.unit.agent.model.situations import CARDS, SHORT, launched
@@ -62,7 +62,7 @@ def written(schema: dict[str, Any], node: dict[str, Any], rng: random.Random) ->
 def babble(rng: random.Random) -> ScriptedModel:
     """A model that sometimes keeps to the shape, sometimes nearly, sometimes not at all, and sometimes is not there."""
 
-    def say(asked: Asked) -> Line:
+    def say(asked: ScriptedCall) -> Line:
         if rng.random() < 0.2:
             junk: list[Line] = [*JUNK, UnavailableError("down")]
             return rng.choice(junk)

@@ -21,8 +21,8 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion
 from ioa.runtime.known_settings import refuse_unknown
-from ioa.testing.scripted_model import Asked, ScriptedModel
 from ioa.testing.scripted_model import Line as Said
+from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.golden_prompts import FOLDER, give, group, report, written
 from tests.unit.agent.model.machine_group import Group
@@ -138,7 +138,7 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
     """What a refusal teaches makes the prompt and the answer's limit smaller at once."""
     refused = [0]
 
-    def small(asked: Asked) -> Said:
+    def small(asked: ScriptedCall) -> Said:
         size = sum(tokens_of(message.content) for message in asked.messages) + asked.limits.max_tokens
         if size > 4_096:
             refused[0] += 1

@@ -11,8 +11,8 @@ from itertools import pairwise
 from ioa.agent.model import ModelBrain
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
-from ioa.testing.scripted_model import Asked, ScriptedModel
 from ioa.testing.scripted_model import Line as Said
+from ioa.testing.scripted_model import ScriptedCall, ScriptedModel
 from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group
 from tests.unit.agent.model.situations import launched
@@ -53,7 +53,7 @@ class Walk:
             result = InformTaskResult.model_validate({"task_id": task.task_id, "outcome": outcome, "task_conclusion": text})
             self.team.say(task.assignee, result, task.turn)
 
-    def _answer(self, asked: Asked) -> Said:
+    def _answer(self, asked: ScriptedCall) -> Said:
         """A legal decision of whoever holds the floor."""
         rng, state = self.rng, self.team.state
         me = state.floor_holder
