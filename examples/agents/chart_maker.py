@@ -28,9 +28,7 @@ agent = Agent(
         "plot the average price per product in products.csv", "visualise the totals", "create a graph of the results",
         "chart these figures",
     ],
-    tags=["chart", "plot", "png", "visualisation"],
-    declines=True,
-    may_team_up=False,
+    tags=["chart", "plot", "png", "visualisation"], declines=True, may_team_up=False,
 )  # fmt: skip
 _WISH = re.compile(
     rf"\s*(?:(?:please|{DRAW}|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>{CHART_KIND})\s+)?(?:{CHART})\b"

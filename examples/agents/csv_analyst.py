@@ -19,17 +19,14 @@ agent = Agent(
     "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
-        "compute the total sales per region in sales.csv",
-        "total amount per category and month in 2024", "which city has the lowest average value?",
-        "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
-        "how many rows have a price above 100", "the median salary where city is Berlin",
-        "list name and price where price above 100", "number of distinct customers in this CSV file",
-        "total of price times quantity per product", "how many rows are in the table",
-        "average pages per language in this JSON file",
+        "compute the total sales per region in sales.csv", "total amount per category and month in 2024",
+        "which city has the lowest average value?", "which region had the highest total amount in data.csv",
+        "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
+        "the median salary where city is Berlin", "list name and price where price above 100",
+        "number of distinct customers in this CSV file", "total of price times quantity per product",
+        "how many rows are in the table", "average pages per language in this JSON file",
     ],
-    tags=["csv", "data", "statistics"],
-    declines=True,
-    may_team_up=False,
+    tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
 )  # fmt: skip
 
 

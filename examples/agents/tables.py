@@ -24,6 +24,7 @@ from ioa import InvalidInputError
 from request import fold, read_text
 
 _SAMPLE_ROWS = 1_000
+_ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
 _SPACED = {at: " " for at in range(128) if not chr(at).isalnum() and chr(at) != "\n"}
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
@@ -233,9 +234,9 @@ def read_table(path: Path, question: str = "") -> Table:
     """
     name, text = path.name, read_text(path)
     if name.lower().endswith(".json"):
-        return _read_records(name, text)
-    head = text[:65_536]
-    delimiter = _delimiter(head)
+        return _read_records(name, _tidy(text, '"'))
+    delimiter = _delimiter(text[:65_536])
+    head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     places = range(len(titles))
     read = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
@@ -266,14 +267,18 @@ def read_table(path: Path, question: str = "") -> Table:
     return Table(name, tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()), rows)
 
 
+def _tidy(text: str, end: str) -> str:
+    """Take blanks behind cells away, and runs of them, so that what looks the same is counted as the same."""
+    signs = ("  ", f" {end}", f' "{end}', " \n", " \r", ' "\n', ' "\r')  # of a million rows most have none
+    return re.sub(rf' +(?="?(?:[{re.escape(end)}\r\n]|$))|(?<= ) +', "", text) if any(map(text.__contains__, signs)) else text
+
+
 def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     """Parse the whole of a file: however few of its columns are kept, the length of each row is checked."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame: pd.DataFrame = pd.read_csv(
-                io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, low_memory=False, **options
-            )
+            frame: pd.DataFrame = pd.read_csv(io.BytesIO(data), **_ALWAYS, **options)
             return frame
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None

@@ -24,9 +24,7 @@ agent = Agent(
         "how often does the word 'water' occur in notes.txt", "give a summary of the page", "which lines mention 'harbour'",
         "number of words in the text", "read letter.txt and tell me how many words it has",
     ],
-    tags=["text", "summary", "words"],
-    declines=True,
-    may_team_up=False,
+    tags=["text", "summary", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)

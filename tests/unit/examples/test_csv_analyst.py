@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import re
 from collections.abc import Callable
@@ -639,3 +640,15 @@ def test_records_of_json_are_a_table(run: Run, tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(InvalidInputError, match=r"t\.json is not"):
             run(agent, "total n", [path])
+
+
+@pytest.mark.parametrize("name", ["jars.csv", "jars.tsv", "jars.json"])
+def test_what_looks_the_same_is_counted_as_the_same(tmp_path: Path, name: str) -> None:
+    """Blanks behind a word, or two between words, make no group of their own, in figures and conditions alike."""
+    rows = [("Green Grocer", 2), ("Green Grocer ", 3), ("Green  Grocer", 4), ("Farm Shop", 8)]
+    sign = "\t" if name.endswith("tsv") else ","
+    plain = "\n".join([f"buyer{sign}jars", *(f"{buyer}{sign}{jars}" for buyer, jars in rows), f'"Farm Shop "{sign}0'])
+    (tmp_path / name).write_text(json.dumps([{"buyer": b, "jars": n} for b, n in rows]) if name.endswith("json") else plain)
+    table = read_table(tmp_path / name)
+    assert "Green Grocer: 9" in _ask("which buyer has the highest total jars", table)
+    assert ": 3 (3 of" in _ask("how many rows where buyer is Green Grocer", table)
