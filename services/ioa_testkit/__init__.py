@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ioa_testkit.finished import FinishedGoal, ReportedProgress
+    from ioa_testkit.finished import FinishedGoal, Progress
     from ioa_testkit.script_error import ScriptError
     from ioa_testkit.scripted_group import Answer, GivenTask, ScriptedGroup, ScriptedMember
     from ioa_testkit.system import RunningSystem, System
@@ -20,7 +20,7 @@ __all__ = [
     "Answer",
     "FinishedGoal",
     "GivenTask",
-    "ReportedProgress",
+    "Progress",
     "RunningSystem",
     "ScriptError",
     "ScriptedGroup",
@@ -32,7 +32,7 @@ _HOMES = {
     "Answer": "ioa_testkit.scripted_group",
     "FinishedGoal": "ioa_testkit.finished",
     "GivenTask": "ioa_testkit.scripted_group",
-    "ReportedProgress": "ioa_testkit.finished",
+    "Progress": "ioa_testkit.finished",
     "RunningSystem": "ioa_testkit.system",
     "ScriptError": "ioa_testkit.script_error",
     "ScriptedGroup": "ioa_testkit.scripted_group",

@@ -17,7 +17,7 @@ News = StoredEntry | Said
 
 
 @dataclass(frozen=True)
-class ReportedProgress:
+class Progress:
     """What an agent reported while it worked on a task."""
 
     agent: AgentId
@@ -41,7 +41,7 @@ class FinishedGoal:
     result: GoalResult
     files: Mapping[str, bytes]
     log: Sequence[StoredEntry]
-    progress: Sequence[ReportedProgress]
+    progress: Sequence[Progress]
     transcript: str
 
     @property

@@ -40,7 +40,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa_testkit.finished import News, ReportedProgress, all_messages, messages_of, transcript_of
+from ioa_testkit.finished import News, Progress, all_messages, messages_of, transcript_of
 from ioa_testkit.script_error import ScriptError
 
 
@@ -58,7 +58,7 @@ class Answer:
     content: str
     succeeded: bool
     files: Mapping[str, bytes]
-    progress: Sequence[ReportedProgress]
+    progress: Sequence[Progress]
 
 
 class GivenTask:
@@ -174,7 +174,7 @@ class ScriptedGroup:
         goal_id: GoalId,
         agent_id: AgentId,
         members: Sequence[AgentId],
-        progress: Sequence[ReportedProgress],
+        progress: Sequence[Progress],
         within: timedelta,
     ) -> None:
         self.agent_id = agent_id
@@ -201,7 +201,7 @@ class ScriptedGroup:
         return [one for one in self._news if isinstance(one, StoredEntry)]
 
     @property
-    def progress(self) -> list[ReportedProgress]:
+    def progress(self) -> list[Progress]:
         """What the agent under test reported on its tasks so far. Of several reports in a second the group hears the newest."""
         return list(self._progress)
 

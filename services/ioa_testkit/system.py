@@ -36,7 +36,7 @@ from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.finished import FinishedGoal, News, ReportedProgress, transcript_of
+from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
 from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.observed_agent import observed
 from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
@@ -60,9 +60,7 @@ class RunningSystem:
         client: The system as its users see it, for whatever else a test wants to ask.
     """
 
-    def __init__(
-        self, client: SystemClient, network: AgentNetwork, progress: Sequence[ReportedProgress], within: timedelta
-    ) -> None:
+    def __init__(self, client: SystemClient, network: AgentNetwork, progress: Sequence[Progress], within: timedelta) -> None:
         self.client = client
         self._network = network
         self._progress = progress
@@ -155,7 +153,7 @@ class System:
         self, *agents: AgentDefinition, brain: Brain | None = None, model: ChatModel | None = None
     ) -> AsyncIterator[RunningSystem]:
         """Serve agents for as long as the block, for tests that run several goals or look at the system itself."""
-        progress: list[ReportedProgress] = []
+        progress: list[Progress] = []
         async with self._open_plane() as plane, self._serving(plane, agents, _mind(brain, model), progress):
             await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
             yield RunningSystem(plane.client, plane.network, progress, self.within)
@@ -188,7 +186,7 @@ class System:
         scripted = [parse_agent_id(member) for member in members]
         under_test = AgentId(agent.agent_id)
         _refuse_twice([*scripted, under_test])
-        order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[ReportedProgress]()
+        order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[Progress]()
         async with self._open_plane() as plane, self._serving(plane, [agent], _mind(brain, model), progress):
             for member in scripted:
                 does = "A member that a test speaks for."
@@ -231,7 +229,7 @@ class System:
 
     @asynccontextmanager
     async def _serving(
-        self, plane: Plane, agents: Sequence[AgentDefinition], shared: Mind, progress: list[ReportedProgress]
+        self, plane: Plane, agents: Sequence[AgentDefinition], shared: Mind, progress: list[Progress]
     ) -> AsyncIterator[None]:
         _refuse_twice([agent.agent_id for agent in agents])
         for agent in agents:

@@ -355,7 +355,8 @@ async def test_any_nats_client_can_publish_a_goal(system: Running, command: Comm
         dead = await js.subscribe("ioa.v1.dead.*")
         result = json.loads((await results.next_msg(timeout=30)).data)
         same = msgpack.unpackb((await others.next_msg(timeout=30)).data)
-        letter = await dead.next_msg(timeout=30)
+        while b"Greet nobody" not in (letter := await dead.next_msg(timeout=30)).data:
+            pass  # what other tests of this system were refused
     assert (result["reason"], "bob.txt" in result["content"]) == ("concluded", True)
     assert (same["reason"], same["content"]) == (result["reason"], result["content"])
     assert (letter.subject, letter.data) == ("ioa.v1.dead.unreadable", b'{"gaol": "Greet nobody"}')

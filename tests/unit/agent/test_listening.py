@@ -58,7 +58,7 @@ async def test_an_author_hears_what_happens_in_order(ioa_system: System) -> None
         await eventually(lambda: isinstance(events[-1], listening.GroupEnded))
     names = [type(one).__name__ for one in events]
     in_the_task = ["TaskStarted", "ModelCalled", "ToolRefused", "ModelCalled", "ToolCalled", "ModelCalled"]
-    assert names == ["TurnStarted", "Refused", "Said", *in_the_task, "TurnStarted", "Said", "Ended"]
+    assert names == ["TurnStarted", "AttemptRefused", "MessageTaken", *in_the_task, "TurnStarted", "MessageTaken", "GroupEnded"]
     assert {one.me for one in events} == {AgentId("watcher")} and len({one.comm_id for one in events}) == 1
     told: dict[type[AgentEvent], Any] = {type(one): one for one in events}
     assert "ValueError: not yet" in told[AttemptRefused].why and told[TaskStarted].task == "watch the door"
