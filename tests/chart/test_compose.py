@@ -41,8 +41,8 @@ def _credentials(folder: Path) -> Path:
 
 
 def _part_of_credentials(service: dict[str, Any]) -> str:
-    mounted = [one for one in service["volumes"] if isinstance(one, dict) and one["source"] == "credentials"]
-    return str(mounted[0]["volume"]["subpath"])
+    mounted = {one["target"]: one for one in service["volumes"] if isinstance(one, dict) and one["source"] == "credentials"}
+    return str(mounted["/credentials"]["volume"]["subpath"])
 
 
 @pytest.mark.parametrize("name", [name for name in _SERVICES if name != "volumes"])
