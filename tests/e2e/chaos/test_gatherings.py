@@ -30,12 +30,17 @@ _TRIES = 12
 
 
 async def _are_killed_in(fleet: Fleet, kind: str, is_there: Callable[[GroupState], bool], *others: str) -> bool:
-    """Kill all routers when a group is somewhere, and others with them, and start them again; whether it was there without them."""
+    """Kill all routers when a group is somewhere, and others with them, and start them again; whether it was there without them.
+
+    They are stopped first, all at once: while one is waited for to be dead, another one leads the group on.
+    """
     goal = GoalName(LOCAL, GoalId(f"{kind}-{len(fleet.goals)}"))
     reached = asyncio.Event()
 
     async def hear(message: Msg) -> None:
-        if is_there(decode(Entry, message.data).state):
+        if not reached.is_set() and is_there(decode(Entry, message.data).state):
+            for name in (*ROUTERS, *others):
+                fleet.freeze(name)
             reached.set()
 
     subscription = await fleet.client.subscribe(subjects.log(goal.comm_id), cb=hear)
