@@ -20,7 +20,7 @@ from starlette.types import Message as AsgiMessage
 from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
-from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
+from ioa_gateway.a2a.asking import ASKED, AdmittedRequest, is_old
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_params import WrongParamsError, check_params
@@ -68,8 +68,8 @@ def create_application(reach: Reach) -> ASGIApp:
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
                 places.enter_context(call.limits.large_body(call.caller.key_id))
             try:
-                is_old = path == "/" and not request.headers.get("a2a-version", "").startswith("1")
-                again = await replayed(request, _MAX_BYTES, _check_old if is_old else check_body)
+                check = _check_old if path == "/" and is_old(request.headers) else check_body
+                again = await replayed(request, _MAX_BYTES, check)
             except WrongParamsError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return

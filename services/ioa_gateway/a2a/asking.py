@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from ioa.protocol.ids import PoolId
@@ -25,3 +25,8 @@ class AdmittedRequest:
     pool: PoolId | None
     base_url: str
     left: Callable[[], Awaitable[None]]
+
+
+def is_old(headers: Mapping[str, str]) -> bool:
+    """Whether a client speaks A2A 0.3, which has no header for it: it names no version 1."""
+    return headers.get("a2a-version", "").partition(".")[0] != "1"

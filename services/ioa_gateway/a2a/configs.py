@@ -15,10 +15,8 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
-from ioa_gateway.a2a.asking import AdmittedRequest
+from ioa_gateway.a2a.asking import AdmittedRequest, is_old
 from ioa_gateway.routes.webhooks import WebhookOrder, check_room, is_seen, make_webhook
-
-_VERSION = "a2a-version"
 
 
 async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
@@ -31,7 +29,7 @@ async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNo
         UnavailableError: The name of the URL is not known now.
     """
     asked.call.caller.check(Scope.WEBHOOKS_WRITE)
-    await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id)))
+    await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id).config_id))
     await asked.call.hooks.posting.find(config.url)
 
 
@@ -43,13 +41,19 @@ async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificatio
     """
     push = _target(asked, config, goal.goal_id)
     order = validate(WebhookOrder, {"url": config.url, "goal_id": goal.goal_id, "events": tuple(HookEvent)})
-    return await make_webhook(asked.call, order, _webhook_id(asked, goal.goal_id, push), push)
+    return await make_webhook(asked.call, order, _webhook_id(asked, goal.goal_id, push.config_id), push)
 
 
 async def pushes_of(asked: AdmittedRequest, goal: Goal) -> Sequence[Webhook]:
     """Return where a task is pushed to, as far as the caller may see it."""
     found = await asked.call.hooks.store.all()
     return [one for one in found if one.push is not None and one.goal_id == goal.goal_id and is_seen(asked.call, one)]
+
+
+async def push_of(asked: AdmittedRequest, goal: Goal, config_id: str) -> Webhook | None:
+    """Return one of them by the id of its configuration."""
+    found = await asked.call.hooks.store.find(_webhook_id(asked, goal.goal_id, config_id))
+    return found if found is not None and is_seen(asked.call, found) else None
 
 
 def config_of(hook: Webhook) -> TaskPushNotificationConfig:
@@ -65,8 +69,8 @@ def config_of(hook: Webhook) -> TaskPushNotificationConfig:
     )
 
 
-def _webhook_id(asked: AdmittedRequest, goal_id: GoalId, push: PushTarget) -> WebhookId:
-    named = json.dumps([asked.call.caller.user, goal_id, push.config_id])
+def _webhook_id(asked: AdmittedRequest, goal_id: GoalId, config_id: str) -> WebhookId:
+    named = json.dumps([asked.call.caller.user, goal_id, config_id])
     return WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
 
 
@@ -74,7 +78,7 @@ def _target(asked: AdmittedRequest, config: TaskPushNotificationConfig, task_id:
     if not config.url:
         raise InvalidInputError("A push configuration needs a URL.")
     shown = config.authentication
-    version: Literal["1.0", "0.3"] = "1.0" if asked.call.headers.get(_VERSION, "").startswith("1.") else "0.3"
+    version: Literal["1.0", "0.3"] = "0.3" if is_old(asked.call.headers) else "1.0"
     said = {
         "config_id": config.id or task_id,
         "version": version,

@@ -36,19 +36,17 @@ from a2a.utils.errors import (
 from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
-from ioa.client.client import END
-from ioa.client.documents import EntryDocument, told
 from ioa.client.seat import people_in
 from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, UnauthenticatedError, row_of
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.ids import GoalId
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
-from ioa_gateway.a2a.configs import check_push, config_of, pushed, pushes_of
+from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, pushes_of
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
-from ioa_gateway.a2a.tasks import HISTORY, TERMINAL, Document, Telling, context_of, state_of
+from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, entries_of, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
 
 _PAGE = 50
@@ -142,10 +140,9 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         with _told():
             goal = (await _status(asked, params.task_id)).record.goal
-            found = [hook for hook in await pushes_of(asked, goal) if hook.push and hook.push.config_id == params.id]
-            if not found:
+            if (found := await push_of(asked, goal, params.id)) is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
-            return config_of(found[0])
+            return config_of(found)
 
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
@@ -162,9 +159,9 @@ class Tasks(RequestHandler):
         """Push a task to a URL no more; where it was not, nothing happens."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         with _told():
-            for hook in await pushes_of(asked, (await _status(asked, params.task_id)).record.goal):
-                if hook.push is not None and hook.push.config_id == params.id:
-                    await asked.call.hooks.store.remove(hook.webhook_id)
+            found = await push_of(asked, (await _status(asked, params.task_id)).record.goal, params.id)
+            if found is not None:
+                await asked.call.hooks.store.remove(found.webhook_id)
 
     async def on_get_extended_agent_card(self, params: GetExtendedAgentCardRequest, context: ServerCallContext) -> AgentCard:
         """Refuse: who has a key is told no more than the card says."""
@@ -259,10 +256,6 @@ async def _status(asked: AdmittedRequest, task_id: str) -> GoalStatus:
     return await asked.call.client.goal(await asked.call.goal(None, task_id))
 
 
-async def _entries(asked: AdmittedRequest, name: GoalName) -> list[Document]:
-    return [told(EntryDocument.of(one)) for one in await asked.call.client.entries(name, before=END, limit=HISTORY)]
-
-
 async def _task(asked: AdmittedRequest, goal: Goal) -> Task:
     return (await _standing(asked, Telling(goal, asked.base_url, asked.call.caller)))[0]
 
@@ -273,7 +266,7 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
         status = await asked.call.client.goal(telling.goal.name)
     except NotFoundError:
         return telling.submitted(), 0  # others of its user have to end first
-    entries = await _entries(asked, telling.goal.name)
+    entries = await entries_of(asked.call.client, telling.goal.name)
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
 
 

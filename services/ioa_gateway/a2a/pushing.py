@@ -8,12 +8,11 @@ from a2a.compat.v0_3.conversions import to_compat_task
 from a2a.types.a2a_pb2 import StreamResponse, Task, TaskState
 from google.protobuf.json_format import MessageToDict
 
-from ioa.client.client import END, Client
-from ioa.client.documents import EntryDocument, told
+from ioa.client.client import Client
 from ioa.errors import NotYetError
 from ioa.protocol.ids import GoalName
 from ioa.protocol.webhooks import HookEvent, Notice, PushTarget
-from ioa_gateway.a2a.tasks import HISTORY, Document, Telling
+from ioa_gateway.a2a.tasks import Telling, entries_of
 from ioa_gateway.callers import Caller
 
 
@@ -29,7 +28,7 @@ async def notification(client: Client, push: PushTarget, notice: Notice, caller:
     status = await client.goal(name)
     if notice.event is HookEvent.ENDED and status.result is None:
         raise NotYetError("The result is not known here yet.")
-    entries: list[Document] = [told(EntryDocument.of(one)) for one in await client.entries(name, before=END, limit=HISTORY)]
+    entries = await entries_of(client, name)
     task = Telling(status.record.goal, push.base_url, caller).task(status, entries)
     if notice.event is HookEvent.TURN and task.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
         return None

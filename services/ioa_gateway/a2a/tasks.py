@@ -23,18 +23,19 @@ from google.protobuf.json_format import ParseDict
 from google.protobuf.struct_pb2 import Value
 from pydantic import BaseModel
 
-from ioa.client.documents import told
+from ioa.client.client import END, Client
+from ioa.client.documents import EntryDocument, told
 from ioa.client.questions import QuestionDocument, question_in_words
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalResult, Reason
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT
 from ioa_gateway.asked import asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
 from ioa_gateway.words import text_of
 
-HISTORY = 500
+_HISTORY = 500
 """How many entries a task tells of, the last ones; who wants all follows it from 0."""
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
@@ -54,6 +55,11 @@ Document = Mapping[str, Any]
 def context_of(goal: Goal) -> str:
     """Return the conversation of a goal; one that came by another way is alone in its own."""
     return goal.labels.get(CONTEXT, goal.goal_id)
+
+
+async def entries_of(client: Client, name: GoalName) -> list[Document]:
+    """Read the last entries of a goal, as many as a task tells of."""
+    return [told(EntryDocument.of(one)) for one in await client.entries(name, before=END, limit=_HISTORY)]
 
 
 def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
