@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -167,7 +167,9 @@ class Forks:
         root, logs, due = name.comm_id, dict[CommId, Sequence[Past]](), [name.comm_id]
         while due:
             comm_id = due.pop()
-            logs[comm_id] = past = await self._past(comm_id, fork.at)
+            # Without the states, which are the most of a log.
+            past = [Past(comm_id, one.seq, one.entry.event) async for one in self._stored(comm_id, fork.at)]
+            logs[comm_id] = past
             due += [one.event.subgroup for one in past if isinstance(one.event, SubgroupClosed)]
         if not logs[root]:
             raise NotFoundError(f"{name} had no group yet at {fork.at}.", hint="Give the sequence of an entry.")
@@ -176,12 +178,15 @@ class Forks:
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
         return original_of(root, logs)
 
-    async def _past(self, comm_id: CommId, up_to: int) -> Sequence[Past]:
-        past, after = list[Past](), 0
-        while after < up_to and (page := await self._ports.log.read(comm_id, after=after, limit=_PAGE)):
-            past += [Past(comm_id, stored.seq, stored.entry.event) for stored in page if stored.seq <= up_to]
+    async def _stored(self, comm_id: CommId, up_to: int | None = None) -> AsyncIterator[StoredEntry]:
+        """Read a log, a page at a time, up to a sequence if one is given."""
+        after = 0
+        while page := await self._ports.log.read(comm_id, after=after, limit=_PAGE):
+            for one in page:
+                if up_to is not None and one.seq > up_to:
+                    return
+                yield one
             after = page[-1].seq
-        return past
 
     async def _known_cards(self, original: Original, fork: Fork) -> Mapping[AgentId, AgentCard]:
         names = {*original.cards, *(one.new for one in fork.replace)}
@@ -237,7 +242,7 @@ class Forks:
         written = dict[CommId, _Written]()
         for number, copied in enumerate(forking.steps()):
             if copied.comm_id not in written:
-                written[copied.comm_id] = _Written(there=await self._entries(copied.comm_id))
+                written[copied.comm_id] = _Written(there=[one async for one in self._stored(copied.comm_id)])
             group = written[copied.comm_id]
             done = len(group.placed[0])
             if done < len(group.there):
@@ -261,13 +266,6 @@ class Forks:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
         reach("groups.after_copied_entry")
         return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
-
-    async def _entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
-        found, after = list[StoredEntry](), 0
-        while page := await self._ports.log.read(comm_id, after=after, limit=_PAGE):
-            found += page
-            after = page[-1].seq
-        return found
 
     async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:
         """Put its members into the group and have it go on."""

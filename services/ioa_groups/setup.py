@@ -64,7 +64,7 @@ _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 _EXAMPLES_SHOWN = 3
 CARDS_BYTES = 500_000
 """What all cards of a charter may hold; members of large teams are shown less of each other."""
-LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
+_LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
 """What a launch may hold, so that its entry, which carries a state besides, fits."""
 _LARGEST_NAMED = 3
 
@@ -639,7 +639,7 @@ def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[Age
 def check_launch_size(launched: GroupLaunched) -> None:
     """Refuse a launch whose entry would not fit, and say what takes the room."""
     try:
-        encode(launched, max_payload_bytes=LAUNCH_BYTES)
+        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
     except PayloadTooLargeError as error:
         charter = launched.charter
         largest = sorted(charter.team_members, key=card_bytes, reverse=True)[:_LARGEST_NAMED]

@@ -154,14 +154,19 @@ async def test_what_was_said_behind_an_entry_is_said_behind_its_copy() -> None:
     assert isinstance(said, Said) and said.message.header.after == copied[3].seq
 
 
+async def half_copied(plane: Plane, at: int) -> None:
+    """Fork the conversation at an entry and leave the copy with its first one, as an intake does that loses the log."""
+    plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.goal_of(LOCAL), order(at), "1")
+    plane.log.on_append = lambda: None
+
+
 async def test_nobody_gets_in_between() -> None:
     """While it is copied a member is told nothing, may say nothing, and no timer moves it; a cancellation ends it."""
     plane = Plane()
     entries = await a_conversation(plane)
-    plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
-    with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
-    plane.log.on_append = lambda: None
+    await half_copied(plane, entries[-1].seq)
     assert (await plane.state(COPY)).copying
     refused = await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-9:bob",))), comm_id=COPY)
     assert isinstance(refused, Rejected)
@@ -178,10 +183,7 @@ async def test_a_copy_that_nobody_finishes_ends_at_its_deadline() -> None:
     """No goal is left hanging, not even half a one."""
     plane = Plane()
     entries = await a_conversation(plane)
-    plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
-    with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
-    plane.log.on_append = lambda: None
+    await half_copied(plane, entries[-1].seq)
     await plane.run_timers()
     assert await plane.reason(AGAIN) is Reason.DEADLINE
 
@@ -290,10 +292,7 @@ async def test_a_fork_that_is_cancelled_while_the_original_is_read_stays_cancell
     plane = Plane()
     entries = await a_conversation(plane)
     if begun:
-        plane.log.on_append = lambda: plane.log.fail_next_append(Mishap.NOT_STORED) if len(plane.log.stored()) > 1 else None
-        with pytest.raises(UnavailableError):
-            await plane.intake.accept(subjects.goal_of(LOCAL), order(entries[-1].seq), "1")
-        plane.log.on_append = lambda: None
+        await half_copied(plane, entries[-1].seq)
     read = plane.log.read
 
     async def cancelled_meanwhile(
