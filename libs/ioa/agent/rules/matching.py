@@ -8,9 +8,9 @@ Who asks makes no difference, so that a goal comes out the same whoever leads it
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from ioa.agent.rules.listed_parts import coordinates
 from ioa.agent.rules.text.goal_splitting import GoalNeed
@@ -52,14 +52,16 @@ class Matcher:
         Args:
             found: What was found for it, by each way that it was asked for in; the best of each take turns.
         """
-        of_pool: dict[PoolId, Hit] = {}
         if not any(hit.similarity >= self.threshold for hits in found for hit in hits.hits):
             return []
-        for least in (self.threshold, self.threshold - NEAR):
-            near = [[hit for hit in hits.hits if hit.similarity >= least] for hits in found]
-            for hit in filter(None, chain.from_iterable(zip_longest(*near))):
-                of_pool.setdefault(hit.card.pool, hit)
-        fitting = list(of_pool.values())
+        near = [
+            hit
+            for least in (self.threshold, self.threshold - NEAR)
+            for at_once in zip_longest(*([hit for hit in hits.hits if hit.similarity >= least] for hits in found))
+            for hit in at_once
+            if hit is not None
+        ]
+        fitting = _one_of_each_pool(near)
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
         fitting = others if self.aside and others else fitting
         # Who brings others together has nothing to do where no parts are listed; see `coordinator`.
@@ -81,10 +83,7 @@ class Matcher:
         least = self.threshold - NEAR
         near = [tuple(hit for hit in hits if hit.similarity >= least) for hits in asked]
         others = [NeedHits(need=found.need, hits=hits) for found, hits in zip((alone, *with_files), near, strict=True)]
-        of_pool: dict[PoolId, Hit] = {}
-        for hit in (*nearest, *replace(self, threshold=least).fitting(*others)):
-            of_pool.setdefault(hit.card.pool, hit)
-        return [*of_pool.values()][: 1 + MAX_OTHERS]
+        return _one_of_each_pool((*nearest, *replace(self, threshold=least).fitting(*others)))[: 1 + MAX_OTHERS]
 
     def coordinator(self, *found: NeedHits) -> Hit | None:
         """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""
@@ -100,6 +99,13 @@ class Matcher:
         does = hit.matched_example or hit.card.description
         how_near = f"{hit.similarity:.2f} where {self.threshold:.2f} is needed"
         return f"Nearest to “{need.text}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
+
+
+def _one_of_each_pool(hits: Iterable[Hit]) -> list[Hit]:
+    of_pool: dict[PoolId, Hit] = {}
+    for hit in hits:
+        of_pool.setdefault(hit.card.pool, hit)
+    return list(of_pool.values())
 
 
 def need_for(need: GoalNeed, attached: str = "") -> Need:
