@@ -35,6 +35,8 @@ ANY_HOOK = f"{ROOT}.hook.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
+SERVER_CONNECTIONS = f"{ROOT}.server.connections"
+"""Where the control plane asks each server who is connected, and what each connection has sent."""
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"

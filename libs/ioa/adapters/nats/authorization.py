@@ -15,7 +15,6 @@ from ioa.adapters.nats.accounts import AGENTS, CALLOUT, CONTROL_PLANE, USERS
 from ioa.adapters.nats.keys import subject_of
 from ioa.adapters.nats.permissions import (
     CONNECTED,
-    CONNECTIONS,
     DISCONNECTED,
     LISTS_CONNECTIONS,
     SYSTEM,
@@ -137,7 +136,7 @@ def _of_the_server() -> dict[str, Any]:
 
 def _imports_of_the_server() -> list[dict[str, Any]]:
     return [
-        {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": CONNECTIONS},
+        {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": subjects.SERVER_CONNECTIONS},
         {"service": {"account": SYSTEM, "subject": disconnecting("*")}},
         *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED)),
     ]

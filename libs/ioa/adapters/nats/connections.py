@@ -16,9 +16,10 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
-from ioa.adapters.nats.permissions import CONNECTED, CONNECTIONS, DISCONNECTED, disconnecting, is_outside
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, disconnecting, is_outside
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
+from ioa.protocol import subjects
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
@@ -108,7 +109,8 @@ class NatsConnections:
     async def count(self) -> None:
         """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
         with suppress(nats.errors.Error, OSError):
-            await self._client.publish(CONNECTIONS, to_json({"auth": True, "sort": "last", "limit": _MOST}), reply=self._inbox)
+            wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
+            await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
     async def end(self, connection: ConnectionId) -> None:
         """Tell its server, which heeds only who wants an answer. None is waited for: while one is ended, the next one sends."""

@@ -67,10 +67,8 @@ WHO_IS_THIS = "$SYS.REQ.USER.AUTH"
 
 SYSTEM = "$SYS"
 """The account of the server itself."""
-CONNECTIONS = "ioa.v1.server.connections"
-"""Where the control plane asks each server who is connected, and what each connection has sent."""
 LISTS_CONNECTIONS = "$SYS.REQ.SERVER.PING.CONNZ"
-"""Where that is answered in the server's own account. In another one this very subject tells of that account alone."""
+"""Where a list of all connections is asked for, in the server's own account: in another one it tells of that account alone."""
 CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 """Where a server tells who has come and gone."""
 
@@ -439,7 +437,7 @@ _NEEDED = {
         f"{_API}.STREAM.INFO.{LOG}",
         _MAKING_POOL_QUEUES,
         *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
-        CONNECTIONS,
+        subjects.SERVER_CONNECTIONS,
         disconnecting(_ANY),
     ),
     Service.GROUPS: (
