@@ -270,7 +270,7 @@ def read_table(path: Path, question: str = "") -> Table:
 def _tidy(text: str, end: str) -> str:
     """Take blanks behind cells away, and runs of them, so that what looks the same is counted as the same."""
     signs = ("  ", f" {end}", f' "{end}', " \n", " \r", ' "\n', ' "\r')  # of a million rows most have none
-    return re.sub(rf' +(?="?(?:[{re.escape(end)}\r\n]|$))|(?<= ) +', "", text) if any(map(text.__contains__, signs)) else text
+    return re.sub(rf' +(?="?(?:[{re.escape(end)}\r\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 
 
 def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
