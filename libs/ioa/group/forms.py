@@ -21,7 +21,7 @@ class Blank(NamedTuple):
     """A field that is to be filled in now.
 
     Attributes:
-        values: What it is chosen from: the options, or the members. Empty of other kinds.
+        values: What it is chosen from: the options, or the members. Empty of other kinds, and where nobody is left to be named.
         lowest: The least number; None is no bound.
         highest: The greatest number; None is no bound.
     """
@@ -111,7 +111,8 @@ def _blank(field: FormField, state: GroupState, policy: Policy | None) -> Blank:
     if field.kind == "member":
         role = None if field.role is None or policy is None else policy.role_numbers[field.role]
         values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
-    return Blank(field.name, field.kind, values, field.lowest, field.highest, field.required)
+    nobody = field.kind == "member" and not values  # all who could be named are removed, and something has to be said
+    return Blank(field.name, field.kind, values, field.lowest, field.highest, field.required and not nobody)
 
 
 def _fits(blank: Blank, value: FieldValue) -> bool:

@@ -63,5 +63,8 @@ INVITES = 7
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 
-LEVEL = 7
+TASKS_UNDER_POLICIES = 8
+"""Under a policy who has the floor may give out tasks where a node lets it, and wait for them."""
+
+LEVEL = 8
 """The level of this release."""

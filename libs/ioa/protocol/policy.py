@@ -29,6 +29,7 @@ from ioa.protocol.levels import (
     POLICIES,
     QUESTIONS,
     REVIEWS,
+    TASKS_UNDER_POLICIES,
     VISIBILITY,
     WATCHERS,
 )
@@ -347,6 +348,7 @@ class Node(PolicyPart):
             without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
         invites: Whether who has the floor here may have others join the group, in one of its roles, and keep the floor.
+        tasks: Whether who has the floor here may give out tasks to any members, or wait for tasks, and has the floor again then.
     """
 
     name: Name
@@ -368,6 +370,7 @@ class Node(PolicyPart):
     join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
     invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    tasks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
     @property
     def sits_apart(self) -> bool:
@@ -386,6 +389,10 @@ class Node(PolicyPart):
             way.remove.field for way in self.exits if way.remove
         }
         return tuple(one for one in self.form if one.name in named)
+
+
+_LET: Mapping[str, int] = {"tasks": TASKS_UNDER_POLICIES, "writes": BOARDS, "invites": INVITES, "asks": QUESTIONS}
+"""What a node may let its speakers do, with the level that a group needs for it: of forks, or above."""
 
 
 WatchVerb = Literal["remove", "hint", "end", "go"]
@@ -464,14 +471,10 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        if let := [level for name, level in _LET.items() if any(getattr(node, name) for node in self.nodes)]:
+            return max(let)
         if self.forks:
             return FORKS
-        if any(node.writes for node in self.nodes):
-            return BOARDS
-        if any(node.invites for node in self.nodes):
-            return INVITES
-        if any(node.asks for node in self.nodes):
-            return QUESTIONS
         if any(node.guards or node.review for node in self.nodes):
             return REVIEWS
         if any(role.memory for role in self.roles):
