@@ -183,7 +183,9 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     """Give out tasks where the node lets it, which is no turn of the node; of them is told who hears it, and who does one."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
-    _check_tasks_offered(state, said, policy, (payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract))))
+    _check_tasks_offered(
+        state, said, policy, (payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract)))
+    )
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
     scoped = {*told} != {*state.hearing}
