@@ -208,19 +208,20 @@ All hear the launch, timers, who is lost or returns, and the conclusion; a decis
 hears all; whether a draft is passed who has heard the draft, and a hint whom it
 names. The entry that removes a member reaches it, and nothing after it.
 
-**Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends, is
-shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is `elsewhere`,
-without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks the holders
-and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no more.
+**Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
+is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is
+`elsewhere`, without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks
+the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
+more.
 
 **Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes`, `asks` and `invites` of level {FORKS}, `tasks` of level {TASKS_UNDER_POLICIES}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`,
-`human`, `take`, `join`, `writes`, `asks`, `invites` or `tasks` is cast with no others. A group with older members whose policy has none of them
-tells all to all, and leaves `peers = "after"` to its clients."""
+`writes`, `asks` and `invites` of level {FORKS}, `tasks` of level {TASKS_UNDER_POLICIES}; a policy with `heard_by`, `secret`, `peers
+= "never"`, `guards`, `review`, `watchers`, `human`, `take`, `join`, `writes`, `asks`, `invites` or `tasks` is cast with no others.
+A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:
