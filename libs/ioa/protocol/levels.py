@@ -63,5 +63,8 @@ INVITES = 7
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 
-LEVEL = 7
+COPIES = 8
+"""A group may begin with what was copied from that of another goal."""
+
+LEVEL = 8
 """The level of this release."""

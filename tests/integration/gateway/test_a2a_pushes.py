@@ -123,7 +123,7 @@ async def test_configurations_are_made_shown_and_removed(http: httpx.AsyncClient
 
 
 async def test_keys_of_other_labels_replace_nothing(http: httpx.AsyncClient, members: Members, door: Door) -> None:
-    """A key with labels neither sees nor replaces the configurations of its user's other keys, and has its own under the same id."""
+    """A key with labels neither sees nor replaces configurations of its user's other keys, and has its own under the same ids."""
     await door.keys.put(key("acme").model_copy(update={"labels": {"team": "acme"}}))
     authorization = http.headers["Authorization"]
     http.headers.update(bearer("acme"))
