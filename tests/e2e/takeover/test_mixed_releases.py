@@ -137,9 +137,8 @@ async def test_routers_and_agents_of_two_releases_work_side_by_side(
 
 async def test_a_fork_is_left_to_routers_that_know_what_a_copy_is(nats_server: NatsServer, tmp_path: Path) -> None:
     """An older router alone leaves the group as it was copied; a newer one brings it to a result that says where it comes from."""
-    with tarfile.open(_ARCHIVES / "ioa-ce2d69bb.tar.xz") as code:
-        await asyncio.to_thread(code.extractall, tmp_path / "code", filter="data")
-    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    code = await asyncio.to_thread(unpack_release, "ce2d69bb", tmp_path)
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
     base, fork = GoalId("base"), GoalId("fork")
     async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet, older.running("ioa_router"):
         await fleet.start("registry-0", "groups-0", "router-0", *WORKERS)
