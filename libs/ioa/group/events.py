@@ -302,7 +302,8 @@ class Entry(Model):
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
     3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
-    groups of level 7 know, and of version 7 with what only policies of level 8 hold.
+    groups of level 7 know, and of version 7 with what only policies of level 8 hold. All of a group that is a copy, or was one, are
+    of version 7: who knows of none would drop what it is.
 
     Attributes:
         audience: Who is told what happened.
@@ -340,7 +341,7 @@ class Entry(Model):
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:
-    if state.course is not None and state.course.level >= TASKS_UNDER_POLICIES:
+    if state.forked_from is not None or (state.course is not None and state.course.level >= TASKS_UNDER_POLICIES):
         return 7
     if state.limits.level >= QUESTIONS and _asks(state):
         return 6

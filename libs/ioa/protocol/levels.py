@@ -66,5 +66,8 @@ QUESTIONS = 7
 TASKS_UNDER_POLICIES = 8
 """Under a policy who has the floor may give out tasks where a node lets it, and wait for them."""
 
+COPIES = 8
+"""A group may begin with what was copied from that of another goal."""
+
 LEVEL = 8
 """The level of this release."""
