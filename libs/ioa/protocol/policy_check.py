@@ -33,8 +33,10 @@ MAX_POLICY_BYTES = 150_000
 MAX_FORKS = 16
 """How many nodes may fork, and how many join: what they mean together is looked at on the loop of whoever takes a team in."""
 MAX_TOLD_BYTES = 16_000
-"""What members may have filled in of what an exit depends on: each entry of the group carries it."""
+"""What members may have filled in of what an exit depends on, with what is on the board: each entry of the group carries it."""
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
+_VERSION_BYTES = 7
+"""What the state holds of a thing on the board besides its name."""
 
 
 class PolicyFinding(NamedTuple):
@@ -101,16 +103,17 @@ def faults_of(form: Iterable[FormField]) -> Iterator[str]:
 
 
 def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
-    """Return what the state may have to hold of the forms, of the node where that is most.
+    """Return what the state may have to hold of the forms, of the node where that is most, and of the board.
 
     Args:
         policy: The policy.
         holders: How many members hold each role.
     """
-    return max(
+    filled_in = max(
         sum(holders[role] for role in node.roles) * sum(2 + _VALUE_BYTES[field.kind] for field in node.tested)
         for node in policy.nodes
     )
+    return filled_in + sum(len(name) + _VERSION_BYTES for name in {name for node in policy.nodes for name in node.writes})
 
 
 def _error(where: str, what: str) -> PolicyFinding:

@@ -199,7 +199,8 @@ def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
     size = told_bytes(team.policy, holders)
     if size <= MAX_TOLD_BYTES:
         return ()
-    what = f"what members fill in may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most: test fewer texts"
+    bound = f"may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most"
+    what = f"what members fill in and write {bound}: test fewer texts, or write fewer things"
     return (PolicyFinding("error", "", what),)
 
 

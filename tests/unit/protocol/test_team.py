@@ -178,7 +178,7 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         (
             HEAD.replace('"bob"', '{ agent = "bob", count = 30 }') + X + 'form = { why = "text" }\nmax = 9\n'
             'exits = [ { to = "end", when = { field = "why", like = "*no*" } } ]',
-            "what members fill in may take 24,862 bytes of the state, and 16,000 are the most: test fewer texts",
+            "what members fill in and write may take 24,862 bytes of the state, and 16,000 are the most: test fewer texts",
         ),
         (HEAD + X.replace('"x"', '"X y"'), "node X y: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"),
         (HEAD + 'c = { prompt = "Play." }\n' + X, "role c: say who fills it: `agent`, `agents` or `need`"),
@@ -384,6 +384,25 @@ def test_a_policy_that_is_too_large_is_refused() -> None:
     )
     [found] = _findings(HEAD + nodes + '[[nodes]]\nname = "n20"\nroles = ["b"]\n')
     assert found.startswith("the policy has 16")
+
+
+def test_a_board_that_is_too_large_is_refused() -> None:
+    """Each entry of the group names all that stands on it."""
+    nodes = [
+        {
+            "name": f"n{one}",
+            "roles": ["a"],
+            "writes": [f"{'w' * 29}-{one % 10}{thing:x}" for thing in range(16)],
+            "then": f"n{one + 1}",
+        }
+        for one in range(40)
+    ]
+    document = {"team": "t", "roles": {"a": "ada"}, "nodes": [*nodes, {"name": "n40", "roles": ["a"]}]}
+    assert len(team_of(document).policy.nodes) == 41  # each thing counts once, wherever it is written
+    for number, node in enumerate(nodes):
+        node["writes"] = [f"{'w' * 28}-{number:02}{thing:x}" for thing in range(16)]
+    with pytest.raises(TeamError, match="what members fill in and write may take 24,960 bytes of the state"):
+        team_of(document)
 
 
 @pytest.mark.parametrize("text", ["team = ", 'a = "\ud800"'.encode("utf-8", "replace").decode() + " ="], ids=["cut", "broken"])
