@@ -142,9 +142,7 @@ _TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silen
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "role": frozenset({"silent"}),
     "node": frozenset({"tasks"}),
-    "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""
 
