@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -26,11 +25,11 @@ from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.evidence import without_result
 from tests.rig.fleet import ROSTER, WORKERS, agents_of, open_fleet
+from tests.rig.older_releases import unpack_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_ARCHIVES = Path(__file__).parents[2] / "data" / "takeover"
-_BEFORE_POLICIES = _ARCHIVES / "ioa-c14225c.tar.xz"
+_BEFORE_POLICIES = "c14225c"
 _OLD, _NEW = WORKERS
 _WITHIN = timedelta(seconds=40)
 
@@ -66,11 +65,10 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
     An older leader at an older group setup opens no free group in its place, and neither ends the goal; beside an older router the
     group comes to its result once the others are upgraded.
     """
-    with tarfile.open(_BEFORE_POLICIES) as archive:
-        await asyncio.to_thread(archive.extractall, tmp_path / "code", filter="data")
+    code = await asyncio.to_thread(unpack_release, _BEFORE_POLICIES, tmp_path)
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), agents_of(_OLD), folder / "agents", folder / f"{_OLD}.jsonl")
-    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
     told, waits = GoalId("told"), GoalId("waits")
     async with open_fleet(nats_server.url, folder, QUICK) as fleet, older.running("ioa_router"):
         await fleet.start("registry-0", "groups-0", "router-0")
@@ -96,22 +94,21 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
 
 
 @pytest.mark.parametrize(
-    ("archive", "newer"),
-    [("ioa-02809590.tar.xz", "reviewed"), ("ioa-ce2d69bb.tar.xz", "forked")],
+    ("version", "newer"),
+    [("02809590", "reviewed"), ("ce2d69bb", "forked")],
     ids=["before reviews", "before forks"],
 )
 async def test_routers_and_agents_of_two_releases_work_side_by_side(
-    nats_server: NatsServer, tmp_path: Path, archive: str, newer: str
+    nats_server: NatsServer, tmp_path: Path, version: str, newer: str
 ) -> None:
     """Beside an older router and older agents goals come to their answers, those with a newer policy by the newer ones.
 
     An older router takes part in what it knows, also alone, and leaves alone what it does not, until a newer one is back.
     """
-    with tarfile.open(_ARCHIVES / archive) as code:
-        await asyncio.to_thread(code.extractall, tmp_path / "code", filter="data")
+    code = await asyncio.to_thread(unpack_release, version, tmp_path)
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), ROSTER, folder / "agents", folder / f"{_OLD}.jsonl")
-    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
     kinds = ("led", newer, "talk", "mixed")
     async with (
         open_fleet(nats_server.url, folder, QUICK) as fleet,
