@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import FORKS, REVIEWS, TASKS_UNDER_POLICIES, VISIBILITY
+from ioa.protocol.levels import FORKS, REVIEWS, TASKS_UNDER_POLICIES, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -32,7 +32,7 @@ from ioa.protocol.policy import (
     Watcher,
 )
 from ioa.protocol.policy_check import MAX_POLICY_BYTES
-from ioa.protocol.team import MAX_TURNS, later_parts
+from ioa.protocol.team import MAX_TURNS
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of
 
@@ -219,18 +219,16 @@ which nodes, forms and exits the policy has. Whoever opens the group, its `leade
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes`, `asks` and `invites` of level {FORKS}, `tasks` of level {TASKS_UNDER_POLICIES}; a policy with `heard_by`, `secret`, `peers
-= "never"`, `guards`, `review`, `watchers`, `human`, `take`, `join`, `writes`, `asks`, `invites` or `tasks` is cast with no others.
-A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+`writes`, `asks` and `invites` of level {FORKS}, `says` and a role's `silent` of level {WORDS}, `tasks` of level
+{TASKS_UNDER_POLICIES}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
+`join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no others. A group with older members whose
+policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:
     """Write the page."""
     parts = [_INTRO, _RULES, "## Who speaks next", _modes()]
     parts += ["\n\n".join(filter(None, (f"## {title}", about, _fields(kind)))) for title, (kind, about) in _PARTS.items()]
-    later = "; ".join(f"{where}: {', '.join(f'`{name}`' for name in names)}" for where, names in later_parts().items())
-    refused = "These parts are designed and not run by this release. A file that holds one is refused, by name:"
-    parts.append(f"## What is not yet known\n\n{refused} {later}.")
     return "\n\n".join(parts) + "\n"
 
 

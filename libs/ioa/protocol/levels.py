@@ -69,5 +69,8 @@ TASKS_UNDER_POLICIES = 8
 COPIES = 8
 """A group may begin with what was copied from that of another goal."""
 
+WORDS = 8
+"""A policy may wait for what is said, and say what is shown in place of silence."""
+
 LEVEL = 8
 """The level of this release."""
