@@ -301,7 +301,9 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
+    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
+    groups of level 7 know, and of version 7 with what only policies of level 8 hold. All of a group that is a copy, or was one, are
+    of version 7: who knows of none would drop what it is.
 
     Attributes:
         audience: Who is told what happened.

@@ -63,6 +63,9 @@ INVITES = 7
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 
+TASKS_UNDER_POLICIES = 8
+"""Under a policy who has the floor may give out tasks where a node lets it, and wait for them."""
+
 COPIES = 8
 """A group may begin with what was copied from that of another goal."""
 

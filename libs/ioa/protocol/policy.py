@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
@@ -30,6 +29,7 @@ from ioa.protocol.levels import (
     POLICIES,
     QUESTIONS,
     REVIEWS,
+    TASKS_UNDER_POLICIES,
     VISIBILITY,
     WATCHERS,
     WORDS,
@@ -368,6 +368,7 @@ class Node(PolicyPart):
             without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
         invites: Whether who has the floor here may have others join the group, in one of its roles, and keep the floor.
+        tasks: Whether who has the floor here may give out tasks to any members, or wait for tasks, and has the floor again then.
     """
 
     name: Name
@@ -389,6 +390,7 @@ class Node(PolicyPart):
     join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
     invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    tasks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
     @property
     def sits_apart(self) -> bool:
@@ -413,6 +415,10 @@ class Node(PolicyPart):
         """What an exit waits for to be said, each once."""
         said = [Words(way.when.says, way.when.of) for way in self.exits if way.when is not None and way.when.says is not None]
         return tuple(dict.fromkeys(said))
+
+
+_LET: Mapping[str, int] = {"tasks": TASKS_UNDER_POLICIES, "writes": BOARDS, "invites": INVITES, "asks": QUESTIONS}
+"""What a node may let its speakers do, with the level that a group needs for it: of forks, or above."""
 
 
 WatchVerb = Literal["remove", "hint", "end", "go"]
@@ -495,9 +501,7 @@ class Policy(PolicyPart):
         needed = (
             (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
             (FORKS, self.forks),
-            (BOARDS, any(node.writes for node in nodes)),
-            (INVITES, any(node.invites for node in nodes)),
-            (QUESTIONS, any(node.asks for node in nodes)),
+            *((level, any(getattr(node, name) for node in nodes)) for name, level in _LET.items()),
             (REVIEWS, any(node.guards or node.review for node in nodes)),
             (MEMORIES, any(role.memory for role in self.roles)),
             (WATCHERS, bool(self.watchers)),
@@ -638,24 +642,3 @@ class Casting(PolicyPart):
 
     role: Name
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)]
-
-
-def looks_like(text: str, pattern: str) -> bool:
-    """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
-
-    It takes no more steps than there are pairs of a character and a sign: what was found between two stars stays.
-    """
-    return _form_of(pattern).fullmatch(text.casefold()) is not None
-
-
-@lru_cache(maxsize=1_024)
-def _form_of(pattern: str) -> re.Pattern[str]:
-    first, *others = ["".join(map(_sign, part)) for part in pattern.casefold().split("*")]
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *between, last = others
-    return re.compile(f"{first}{''.join(f'(?>.*?{one})' for one in between)}.*{last}", re.DOTALL)
-
-
-def _sign(sign: str) -> str:
-    return {"?": ".", "#": r"\d"}.get(sign) or re.escape(sign)

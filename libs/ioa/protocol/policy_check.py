@@ -24,9 +24,9 @@ from ioa.protocol.policy import (
     Policy,
     Watcher,
     WatchVerb,
-    looks_like,
     reached_from,
 )
+from ioa.protocol.word_forms import looks_like
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -161,6 +161,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
         yield from _of_asking(node)
+        yield from _of_tasks(node)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -263,6 +264,13 @@ def _of_asking(node: Node) -> Iterator[PolicyFinding]:
         yield _error(_at(node), "`asks` needs one speaker at a time, and here all speak side by side")
     if node.asks and node.review is not None:
         yield _error(_at(node), "`asks` lets words out of the group that `review` has not passed: ask in a node of its own")
+
+
+def _of_tasks(node: Node) -> Iterator[PolicyFinding]:
+    if node.tasks and node.turns.mode == "together":
+        yield _error(_at(node), "`tasks` needs one speaker at a time; give them out in the node before")
+    if node.tasks and node.review is not None:
+        yield _error(_at(node), "`tasks` gives out words that `review` has not passed: give them out in a node of its own")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:

@@ -74,29 +74,29 @@ EXPECTED = """
                           nothing   talking      tasked      gathered    asked       handing   assigned  paused    concluding
 DISCUSSION                no_group  discussing   discussing  gathering   wrong_phase not_floor not_floor not_floor wrong_phase
 DECISION                  no_group  wrong_phase  wrong_phase wrong_phase discussing  not_floor not_floor not_floor wrong_phase
-TaskDecision              no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+TaskDecision              no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
 ASK_USER                  no_group  paused       paused      wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
-TASK_QUESTION             no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+TASK_QUESTION             no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
 SYNC_TASK_ASSIGNMENT      no_group  assigned     assigned    wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 ASYNC_TASK_ASSIGNMENT     no_group  handing      handing     wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
-INFORM_TASK_PROGRESS      no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
-INFORM_TASK_RESULT        no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
+INFORM_TASK_PROGRESS      no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
+INFORM_TASK_RESULT        no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
 PAUSE                     no_group  bad_trigger  paused      wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 CONCLUDE_GROUP_DISCUSSION no_group  concluding   tasks_open  wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 CONCLUSION                no_group  wrong_phase  wrong_phase wrong_phase wrong_phase not_floor not_floor not_floor concluded
 PASS                      no_group  discussing   discussing  gathering   discussing  not_floor not_floor not_floor concluding
 THINKING                  no_group  discussing   discussing  gathering   deciding    not_floor not_floor not_floor concluding
-timer_fired               no_group  discussing   discussing  gathering   discussing  handing   assigned paused    concluding
+timer_fired               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_lost               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_returned           no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_joined             no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 cancel_requested          no_group  cancelled    cancelled   cancelled   cancelled   cancelled cancelled cancelled cancelled
 repetition_refused        no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 message_refused           no_group  wrong_phase  wrong_phase wrong_phase deciding    wrong_phase wrong_phase wrong_phase wrong_phase
-subgroup_opened           no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
-subgroup_closed           no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    concluding
-subgroup_asked            no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
-question_answered         no_group  too_late     discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+subgroup_opened           no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
+subgroup_closed           no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    concluding
+subgroup_asked            no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
+question_answered         no_group  too_late     discussing  gathering   deciding    handing   assigned paused    wrong_phase
 group_launched            discussing exists exists exists exists exists exists exists exists
 launch_abandoned          failed    exists exists exists exists exists exists exists exists
 """
@@ -123,12 +123,14 @@ def _gathered() -> Scenario:
 
 
 def _asked() -> Scenario:
-    """Ada is asked who of the others speaks."""
+    """Ada is asked who of the others speaks, while Bob does what she has given him."""
+    plan = Node(name="plan", roles=("chair",), max=1, tasks=True, exits=(Exit(to="talk"),))
     turns = Turns(mode="ask", by="chair")
-    node = Node(name="talk", roles=("chair", "guest"), turns=turns, max=9, exits=(Exit(to="end"),))
-    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(node,))
+    talk = Node(name="talk", roles=("chair", "guest"), turns=turns, max=9, exits=(Exit(to="end"),))
+    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(plan, talk))
     cast = {"chair": ["ada"], "guest": ["bob", "eve"]}
-    return launched_under(policy, cast, "ada", "bob", "eve", patient=["ada"]).loses("eve")
+    story = launched_under(policy, cast, "ada", "bob", "eve", patient=["ada"]).loses("eve").assigns("ada", "t1-1:bob", "t1-2:bob")
+    return story.nests("t1-2").team_asks("t1-2").progresses("t1-1").speaks("ada", Discussion(content="On."))
 
 
 SITUATIONS: dict[str, Callable[[], Scenario]] = {

@@ -303,9 +303,9 @@ class Step(Decide):
 
 
 @lru_cache
-def speech_in_part(*, asks: bool, invites: bool) -> type[PartSpeech]:
-    """Return the shape of what is said under a policy, where its node may let the speaker ask the user, or invite."""
-    more = (*((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
+def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech]:
+    """Return the shape of what is said under a policy, where a node may let its speaker do more than talk."""
+    more = (*((Assign, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
     if not more:
         return PartSpeech
     either: Any = Annotated[Union[DiscussInPart, *more, Read, Conclude, PassOn], Field(discriminator="type")]

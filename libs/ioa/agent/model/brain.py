@@ -45,6 +45,7 @@ from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules.team_plan import team_of_needs
 from ioa.group.events import name_of
+from ioa.group.policy.offer import Offer
 from ioa.ports.brain import (
     Alone,
     Brain,
@@ -283,8 +284,9 @@ class ModelBrain:
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
         question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view))
-        asks, invites = (view.offer.asks, bool(view.offer.invites)) if view.offer is not None else (False, False)
-        shape: type[Speech] = Speech if view.part is None else speech_in_part(asks=asks, invites=invites)
+        let = view.offer or Offer()
+        in_part = speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
+        shape: type[Speech] = Speech if view.part is None else in_part
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said

@@ -217,13 +217,13 @@ def _why_closed(word: str, view: GroupView) -> str:
         return "the discussion has ended"
     if isinstance(view.state.stage, Gathering):
         return "you are one of several who speak side by side"
-    if view.offer is not None:
+    still_open = [task.task_id for task in view.state.unfinished_tasks]
+    if view.offer is not None and not (view.offer.tasks and (word == "PAUSE" or (word == "CONCLUDE" and still_open))):
         return "the policy of this group does not offer it now"
     match word:
         case "PAUSE":
             return "no task is open"
         case "CONCLUDE":
-            still_open = [task.task_id for task in view.state.unfinished_tasks]
             return f"{_listed(still_open)} still open" if still_open else "not your turn"
         case "PASS":
             return "a member's software is too old for it"
@@ -285,7 +285,8 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
         return "`tasks` is empty; give out a task, or decide something else."
     if len(said.tasks) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(said.tasks)} tasks are too many for one message; {MAX_TASKS_PER_ASSIGNMENT} may be given out at once."
-    assignees = list(dict.fromkeys((*view.reachable, view.me)))
+    people = {member.agent_id for member in view.state.members if member.human}
+    assignees = [one for one in dict.fromkeys((*view.reachable, view.me)) if one not in people]
     names = [task.name for task in said.tasks if task.name]
     problems = (
         _of_member(task.assignee, assignees, view)
