@@ -46,6 +46,9 @@ class ConnectionHearer(Protocol):
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""
 
+    def reading(self, key: str, messages: int) -> None:
+        """Hear that somebody asks for as many messages of a stream by one request."""
+
 
 class Connections(Protocol):
     """The connections of all servers of a system."""

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import LOG
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import UnavailableError
 from ioa.ports.inspection import FLOOD
@@ -63,7 +66,12 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
-async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("subject", "request_"),
+    [(subjects.goal_of(EVE), bytes(10)), (f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":1000}')],
+    ids=["many messages", "few that read much"],
+)
+async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path, subject: str, request_: bytes) -> None:
     """Where nats-server has a gate, who floods it is refused until an admin readmits him; nobody else loses his connection."""
     async with (
         open_secured(tmp_path, (BOB,), gate=True) as secured,
@@ -73,7 +81,7 @@ async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
     ):
         usual, client = await town.lead_some(), town.agents[BOB].client
         renewed = client.stats["reconnects"]
-        async with flooding(secured, EVE, "seed", subjects.goal_of(EVE), bytes(10), again_after=0):
+        async with flooding(secured, EVE, "seed", subject, request_, again_after=0):
             await eventually(lambda: _is_refused(secured), within=SOON)
             await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
             took = await town.lead_some()

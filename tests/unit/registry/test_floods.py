@@ -176,6 +176,13 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     ]
 
 
+def test_who_reads_much_by_few_requests_floods_too() -> None:
+    """Pages of a thousand messages count, though they are few; one who reads ten thousand in all does not flood."""
+    judge = FloodJudge(LIMITS)
+    assert [judge.read("bob", 250, 0.0) for _ in range(40)] == [frozenset()] * 40
+    assert [number for number in range(20) if judge.read("eve", 1_000, 0.01 * number)] == [10]
+
+
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
     """The old and the new key make no room for more; a guest by a token bears his name already."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
