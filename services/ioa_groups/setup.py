@@ -211,7 +211,7 @@ class GroupSetup:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
-        if card.level < head.entry.state.limits.level:
+        if card.level < head.entry.state.level_of_members:
             raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
         joined = MemberJoined(

@@ -19,7 +19,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -301,8 +301,7 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, and of version 6 with what only
-    groups of level 7 know.
+    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
 
     Attributes:
         audience: Who is told what happened.
@@ -310,7 +309,7 @@ class Entry(Model):
         chain: For each member the sequence of the entry before this one that it may see; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5, 6], known_up_to(6)] = 1
+    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7], known_up_to(7)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
@@ -327,7 +326,9 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = 6 if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined) else _version_of(state)
+        version = _version_of(state)
+        if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
+            version = max(version, 6)
         if chain:
             return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=version, event=event, audience=audience, state=state)
@@ -337,7 +338,9 @@ class Entry(Model):
         return agent_id in self.audience or agent_id in self.noticed
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6]:
+def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:
+    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
+        return 7
     if state.limits.level >= QUESTIONS and _asks(state):
         return 6
     if state.course is not None:

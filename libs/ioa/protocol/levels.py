@@ -63,5 +63,11 @@ INVITES = 7
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 
-LEVEL = 7
+COPIES = 8
+"""A group may begin with what was copied from that of another goal."""
+
+WORDS = 8
+"""A policy may wait for what is said, and say what is shown in place of silence."""
+
+LEVEL = 8
 """The level of this release."""

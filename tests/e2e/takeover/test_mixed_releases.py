@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import tarfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,11 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from nats.aio.client import Client
+from nats.aio.client import Client as NatsConnection
 
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.protocol.goals import Reason
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
+from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.testing.log_checker import check
 from ioa_testkit.load_worker import environment_of
@@ -26,11 +27,11 @@ from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.evidence import without_result
 from tests.rig.fleet import ROSTER, WORKERS, agents_of, open_fleet
+from tests.rig.older_releases import unpack_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_ARCHIVES = Path(__file__).parents[2] / "data" / "takeover"
-_BEFORE_POLICIES = _ARCHIVES / "ioa-c14225c.tar.xz"
+_BEFORE_POLICIES = "c14225c"
 _OLD, _NEW = WORKERS
 _WITHIN = timedelta(seconds=40)
 
@@ -66,11 +67,10 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
     An older leader at an older group setup opens no free group in its place, and neither ends the goal; beside an older router the
     group comes to its result once the others are upgraded.
     """
-    with tarfile.open(_BEFORE_POLICIES) as archive:
-        await asyncio.to_thread(archive.extractall, tmp_path / "code", filter="data")
+    code = await asyncio.to_thread(unpack_release, _BEFORE_POLICIES, tmp_path)
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), agents_of(_OLD), folder / "agents", folder / f"{_OLD}.jsonl")
-    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
     told, waits = GoalId("told"), GoalId("waits")
     async with open_fleet(nats_server.url, folder, QUICK) as fleet, older.running("ioa_router"):
         await fleet.start("registry-0", "groups-0", "router-0")
@@ -96,22 +96,21 @@ async def test_a_goal_with_a_team_waits_for_those_who_know_policies(nats_server:
 
 
 @pytest.mark.parametrize(
-    ("archive", "newer"),
-    [("ioa-02809590.tar.xz", "reviewed"), ("ioa-ce2d69bb.tar.xz", "forked")],
+    ("version", "newer"),
+    [("02809590", "reviewed"), ("ce2d69bb", "forked")],
     ids=["before reviews", "before forks"],
 )
 async def test_routers_and_agents_of_two_releases_work_side_by_side(
-    nats_server: NatsServer, tmp_path: Path, archive: str, newer: str
+    nats_server: NatsServer, tmp_path: Path, version: str, newer: str
 ) -> None:
     """Beside an older router and older agents goals come to their answers, those with a newer policy by the newer ones.
 
     An older router takes part in what it knows, also alone, and leaves alone what it does not, until a newer one is back.
     """
-    with tarfile.open(_ARCHIVES / archive) as code:
-        await asyncio.to_thread(code.extractall, tmp_path / "code", filter="data")
+    code = await asyncio.to_thread(unpack_release, version, tmp_path)
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), ROSTER, folder / "agents", folder / f"{_OLD}.jsonl")
-    older = Older(tmp_path / "code", tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
     kinds = ("led", newer, "talk", "mixed")
     async with (
         open_fleet(nats_server.url, folder, QUICK) as fleet,
@@ -136,6 +135,32 @@ async def test_routers_and_agents_of_two_releases_work_side_by_side(
     assert check(evidence) == []
 
 
-async def _all_open(client: Client, goals: Sequence[GoalId]) -> bool:
+async def test_a_fork_is_left_to_routers_that_know_what_a_copy_is(nats_server: NatsServer, tmp_path: Path) -> None:
+    """An older router alone leaves the group as it was copied; a newer one brings it to a result that says where it comes from."""
+    code = await asyncio.to_thread(unpack_release, "ce2d69bb", tmp_path)
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    base, fork = GoalId("base"), GoalId("fork")
+    async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet, older.running("ioa_router"):
+        await fleet.start("registry-0", "groups-0", "router-0", *WORKERS)
+        await fleet.until_online()
+        await fleet.publish(base, "talk")
+        before = await fleet.evidence()
+        await fleet.stop("router-0")
+        at = before.logs[GoalName(LOCAL, base).comm_id][0].seq
+        await Client(NatsSystemClient(fleet.client)).fork(base, at=at, goal_id=fork)
+        fleet.goals.append(fork)
+        await eventually(older.log, lambda log: "This is of version 7" in log, within=_WITHIN)
+        log, room = NatsGroupLog(fleet.client), GoalName(LOCAL, fork).comm_id
+        head = await eventually(lambda: log.last(room), lambda last: last is not None and not last.entry.state.copying)
+        await fleet.start("router-0")
+        after = await fleet.evidence()
+    copy = after.logs[GoalName(LOCAL, fork).comm_id]
+    assert head is not None and head.entry == copy[1].entry
+    assert {one.entry.state.forked_from for one in copy} == {Origin(goal_id=base, at=at)}
+    [result] = [one for one in after.results if one.goal_id == fork]
+    assert (result.reason, result.forked_from) == (Reason.CONCLUDED, Origin(goal_id=base, at=at))
+
+
+async def _all_open(client: NatsConnection, goals: Sequence[GoalId]) -> bool:
     log = NatsGroupLog(client)
     return all([await log.last(GoalName(LOCAL, goal_id).comm_id) is not None for goal_id in goals])

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,11 +28,11 @@ from ioa.testing.log_checker import check
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
+from tests.rig.older_releases import OLDER_RELEASES, unpack_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_DATA = Path(__file__).parents[2] / "data" / "takeover"
-_WRITER = _DATA / "write_folder.py"
+_WRITER = OLDER_RELEASES / "write_folder.py"
 _NAMED = ("--pool=calculator:2", "--user=anna", "--observer=grafana", "--admin=root")
 _AGENT = """
 from ioa.agent.sdk import Agent
@@ -68,14 +67,13 @@ def _install_as_ioa(path: Path) -> None:
 
 def _write(version: str, folder: Path) -> Left:
     """Run the older version's own code, which writes the folder and ends in the middle of its work."""
-    with tarfile.open(_DATA / f"ioa-{version}.tar.xz") as archive:
-        archive.extractall(folder / "code", filter="data")
-    _install_as_ioa(folder / "code" / "libs")
-    written = _run(folder / "code", str(_WRITER), str(folder / "data"))
+    code = unpack_release(version, folder)
+    _install_as_ioa(code / "libs")
+    written = _run(code, str(_WRITER), str(folder / "data"))
     assert written.returncode == 0, written.stderr
     left = json.loads((folder / "data" / "left.json").read_text())
     return Left(
-        folder / "code",
+        code,
         folder / "data",
         tuple(GoalResult.model_validate(result) for result in left["ended"]),
         tuple(GoalId(goal_id) for goal_id in left["open"]),

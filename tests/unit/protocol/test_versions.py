@@ -32,8 +32,8 @@ def _changed(data: bytes, *path: str, version: object) -> bytes:
 
 
 CASES: list[tuple[type[Model], bytes, tuple[str, ...], int]] = [
-    (Entry, ENTRY.data, (), 7),
-    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 7),
+    (Entry, ENTRY.data, (), 8),
+    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 8),
     (Message, encode(MESSAGE), ("header",), 4),
 ]
 
