@@ -17,6 +17,7 @@ from itertools import islice
 import structlog
 from prometheus_client import Counter
 
+from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import Deed
@@ -212,6 +213,7 @@ class FloodWatch:
         self._now = now
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
+        self._may_all = True
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -219,11 +221,21 @@ class FloodWatch:
             while True:
                 self._roster = await self._read_roster()
                 self._changed.clear()
-                await self._connections.keep_out(self._judge.kept_out(self._now()))
-                await self._connections.count()
+                may_tell = await self._may(self._connections.keep_out(self._judge.kept_out(self._now())))
+                self._may_all = await self._may(self._connections.count()) and may_tell
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_EVERY_SECONDS):
                         await self._changed.wait()
+
+    async def _may(self, asking: Awaitable[None]) -> bool:
+        """Ask; whether that is allowed. That it is not is said once, and not with each time that it is tried again."""
+        try:
+            await asking
+        except ForbiddenError as error:
+            if self._may_all:
+                _log.error("floods_not_watched", why=error.message, hint=error.hint)
+            return False
+        return True
 
     async def readmit(self, asked: Readmit) -> Acknowledged:
         """Let somebody in again before his time is over."""

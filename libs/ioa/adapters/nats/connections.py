@@ -18,8 +18,10 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
+from ioa.adapters.nats.connection import may_not_publish
 from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_outside
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import MOST_NAMED, KeptOut
@@ -143,6 +145,7 @@ class NatsConnections:
 
     async def count(self) -> None:
         """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
+        self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
             if self._reads_left <= _MOST_READS // 2:
                 self._reads_left = _MOST_READS
@@ -150,6 +153,13 @@ class NatsConnections:
                 await reads.unsubscribe(limit=_MOST_READS)
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
+
+    def _check_may(self, subject: str) -> None:
+        if may_not_publish(self._client, subject):
+            raise ForbiddenError(
+                f"The authorization of nats-server is older than this registry, which may not use {subject}.",
+                hint="Run `ioa credentials upgrade`, and restart nats-server.",
+            )
 
     def _hear_read(self, message: Msg) -> None:
         self._reads_left -= 1
@@ -160,6 +170,7 @@ class NatsConnections:
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""
+        self._check_may(subjects.KEPT_OUT)
         with suppress(nats.errors.Error, OSError):
             told = KeptOut(by=self._inbox.rpartition(".")[2], names=tuple(islice(names, MOST_NAMED)))
             await self._client.publish(subjects.KEPT_OUT, to_json(told))
