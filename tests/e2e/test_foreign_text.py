@@ -145,7 +145,17 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"waiting", "goal state", "team list", "keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {
+    "waiting",
+    "goal state",
+    "team list",
+    "keys create",
+    "prune",
+    "goal cancel",
+    "dead retry",
+    "audit",
+    "credentials readmit",
+}
 
 
 def test_no_command_is_left_out() -> None:
