@@ -80,7 +80,8 @@ async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Pat
     for there, place in here.items():
         config = config.replace(there, place)
     await asyncio.to_thread(_lay_out, folder, config, secrets)
-    await (await asyncio.to_thread(Gate, folder / "authorization" / AUTHORIZATION, folder / "let-in" / "let-in.conf")).write(frozenset())
+    gate = await asyncio.to_thread(Gate, folder / "authorization" / AUTHORIZATION, folder / "let-in" / "let-in.conf")
+    await gate.write(frozenset())
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             str(find_nats_server()), "--config", str(folder / "nats.conf"), stdout=log, stderr=log,
