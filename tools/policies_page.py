@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY
+from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -209,9 +209,10 @@ which nodes, forms and exits the policy has. Whoever opens the group, its `leade
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes` and `invites` of level {FORKS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`,
-`human`, `take`, `join`, `writes` or `invites` is cast with no others. A group with older members whose policy has none of them
-tells all to all, and leaves `peers = "after"` to its clients."""
+`writes` and `invites` of level {FORKS}, `says` and a role's `silent` of level {WORDS}; a policy with `heard_by`, `secret`,
+`peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`, `join`, `writes`, `invites`, `says` or a role's `silent` is cast
+with no others. A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its
+clients."""
 
 
 def render() -> str:

@@ -12,22 +12,25 @@ from ioa.group.events import Event, GroupLaunched, MemberJoined, QuestionAnswere
 from ioa.group.forms import blanks_of, no_votes
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import Offer, offer
-from ioa.group.policy.part import part_of
+from ioa.group.policy.part import part_of, silence_of
 from ioa.group.policy.review import digest_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.resuming import is_resumed
-from ioa.group.state import Awaiting, Charter, ClosedTask, Gathering, GroupState, OpenTask
+from ioa.group.state import Awaiting, Charter, ClosedTask, Discussing, Gathering, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, PoolId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Header,
     InformTaskResult,
     Message,
     Pass,
+    PassCause,
+    Phase,
     SyncTaskAssignment,
     TaskOutcome,
     TaskQuestion,
@@ -264,7 +267,10 @@ class GroupHistory:
     def _record_in_order(self, event: Event, closed: Sequence[TaskId]) -> None:
         """Keep what was said, and what ended without a message, in the order of the log and as it was then."""
         reported = None
-        if isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
+        shown = _shown_for_silence(None if self.charter is None else self.charter.policy, self.state, event)
+        if shown is not None:
+            self._log.append(shown)
+        elif isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
             self._log.append(event.message)
             if isinstance(event.message.payload, InformTaskResult):
                 reported = event.message.payload.task_id
@@ -342,6 +348,33 @@ def _unanswered(state: GroupState) -> GroupState:
         stage = stage.model_copy(update={"votes": no_votes(stage.votes.turn, stage.votes.by, stage.form)})
     told = None if course is None else course.model_copy(update={"told": ()})
     return state.model_copy(update={"stage": stage, "course": told})
+
+
+def _shown_for_silence(policy: Policy | None, before: GroupState | None, event: Event) -> Message | None:
+    """Return what stands for a turn that a member has passed, or let run out; None if it is shown as it was."""
+    if policy is None or before is None or not policy.voices_silence:
+        return None
+    stage = before.stage
+    match event:
+        case Said(message=message) if isinstance(message.payload, Pass) and isinstance(stage, Discussing | Gathering):
+            words = silence_of(policy, before, message.header.sender)
+            if not words or message.payload.cause is PassCause.MODEL_UNAVAILABLE:  # it may be asked again in the same turn
+                return None
+            return message.model_copy(update={"payload": message.payload.model_copy(update={"content": words})})
+        case TimerFired(at=at) if isinstance(stage, Discussing) and stage.until <= at < before.limits.deadline:
+            words = silence_of(policy, before, stage.holder)
+            header = Header(
+                message_id=MessageId(f"silent-{before.turn}"),
+                comm_id=before.comm_id,
+                sender=stage.holder,
+                state=Phase.DISCUSSING,
+                turn=before.turn,
+                after=0,
+                sent_at=at,
+            )
+            return Message(header=header, payload=Pass(cause=PassCause.NOTHING_TO_ADD, content=words)) if words else None
+        case _:
+            return None
 
 
 def asked_beside(state: GroupState, me: AgentId) -> Offer | None:

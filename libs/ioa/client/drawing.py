@@ -114,6 +114,8 @@ def _conditions(when: Condition) -> Iterator[str]:
         yield f"{who} {when.field}{of} {is_so}"
     if when.left is not None:
         yield f"{when.at_most} of {when.left} left at most"
+    if when.says is not None:
+        yield f"{when.of or 'somebody'} says {when.says}"
 
 
 def _value(value: object) -> str:

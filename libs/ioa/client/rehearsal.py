@@ -21,6 +21,7 @@ from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, S
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits
@@ -160,7 +161,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         assert offered is not None
         line = ScriptLine() if offered.again else _line(left, team, state, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
-        words, refused = _FALLS_SILENT[line.does] if line.does else _words(line, speaker, offered), ""
+        words, refused = _falls_silent(team, state, speaker, line.does) if line.does else _words(line, speaker, offered), ""
         heard_by: Sequence[AgentId] | None = None
         try:
             event = _event(state, speaker, line, offered) if not offered.again else _said(state, speaker, drafts[speaker])
@@ -179,14 +180,20 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             if offered.options:
                 state = step(state, _refused(state, speaker, refusals), team.policy).state
             elif not line.number:  # nothing that it could say is legal
-                words, refused = _FALLS_SILENT["silent"], ""
+                words, refused = _falls_silent(team, state, speaker, "silent"), ""
                 state = step(state, _said(state, speaker, _SILENCE), team.policy).state
         yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by)
     yield _end(state, team, sorted(chain.from_iterable(left.values()), key=lambda line: line.number))
 
 
 _SILENCE = Pass(cause=PassCause.NOTHING_TO_ADD)
-_FALLS_SILENT = {"silent": "(says nothing)", "lost": "(is lost)"}
+
+
+def _falls_silent(team: TeamSpec, state: GroupState, speaker: AgentId, how: Literal["silent", "lost"]) -> str:
+    if how == "lost":
+        return "(is lost)"
+    shown = silence_of(team.policy, state, speaker)
+    return f"(says nothing; others are shown: {shown})" if shown else "(says nothing)"
 
 
 def _check_names(script: Script, known: Iterable[str]) -> None:

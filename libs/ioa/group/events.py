@@ -19,7 +19,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -301,8 +301,7 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, and of version 6 with what only
-    groups of level 7 know. All of a group that is a copy, or was one, are of version 7: who knows of none would drop what it is.
+    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
 
     Attributes:
         audience: Who is told what happened.
@@ -340,7 +339,7 @@ class Entry(Model):
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:
-    if state.forked_from is not None:
+    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
         return 7
     if state.limits.level >= QUESTIONS and _asks(state):
         return 6

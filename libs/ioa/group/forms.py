@@ -107,11 +107,12 @@ def with_answer(votes: Votes, form: Iterable[FormField], given: Mapping[str, Fie
 
 
 def _blank(field: FormField, state: GroupState, policy: Policy | None) -> Blank:
-    values = field.options
+    values, required = field.options, field.required
     if field.kind == "member":
         role = None if field.role is None or policy is None else policy.role_numbers[field.role]
         values = tuple([one.agent_id for one in state.members if not one.removed and (role is None or role in one.roles)])
-    return Blank(field.name, field.kind, values, field.lowest, field.highest, field.required)
+        required = required and bool(values)  # of whom none is left nobody can name one
+    return Blank(field.name, field.kind, values, field.lowest, field.highest, required)
 
 
 def _fits(blank: Blank, value: FieldValue) -> bool:

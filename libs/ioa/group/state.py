@@ -34,7 +34,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.levels import COPIES
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
-from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
+from ioa.protocol.policy import MAX_EXITS, MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -610,6 +610,7 @@ class Course(Model):
         agenda: The nodes that are entered later, since all ways out of a node are taken, in their order.
         done: The nodes that were left, and neither entered nor forked to since; kept where a node waits for others.
         board: What members have written, in the order in which each thing was written first.
+        said: What of the words that an exit of the node waits for was said last, by the places of these words in the node.
         level: That of the policy, if routers need more than that of visibility to know what it means.
     """
 
@@ -633,6 +634,7 @@ class Course(Model):
     agenda: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     done: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
     board: Annotated[tuple[Version, ...], Field(exclude_if=operator.not_)] = ()
+    said: Annotated[tuple[Count, ...], Field(max_length=MAX_EXITS, exclude_if=operator.not_)] = ()
     level: Annotated[Count, Field(exclude_if=operator.not_)] = 0
 
 

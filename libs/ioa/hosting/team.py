@@ -47,6 +47,7 @@ class RoleFields(TypedDict, total=False):
     hears_all: bool
     memory: Mapping[str, Any]
     human: bool | str
+    silent: str
 
 
 class NodeFields(TypedDict, total=False):

@@ -66,5 +66,8 @@ QUESTIONS = 7
 COPIES = 8
 """A group may begin with what was copied from that of another goal."""
 
+WORDS = 8
+"""A policy may wait for what is said, and say what is shown in place of silence."""
+
 LEVEL = 8
 """The level of this release."""

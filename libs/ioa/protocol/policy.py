@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
@@ -31,6 +32,7 @@ from ioa.protocol.levels import (
     REVIEWS,
     VISIBILITY,
     WATCHERS,
+    WORDS,
 )
 from ioa.protocol.model import Version
 
@@ -38,6 +40,7 @@ MAX_ROLES = 64
 MAX_NODES = 128
 MAX_EXITS = 32
 MAX_PROMPT_CHARS = 8_000
+MAX_SILENCE_CHARS = 500
 MAX_FIELDS = 16
 MAX_WRITES = 16
 """How many things a node may write."""
@@ -124,6 +127,8 @@ class Role(PolicyPart):
         hears_all: Whether its holders hear all that is said in the group, and see all that comes of it.
         memory: What its holders are shown of what they have heard; None: all of it.
         human: Whether a person holds it: no model is asked, and it is waited for and never lost.
+        silent: What others are shown in the place of a turn in which a holder says nothing. It is no message: nothing follows from
+            it, and it stands in no log.
     """
 
     name: Name
@@ -134,6 +139,7 @@ class Role(PolicyPart):
     hears_all: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
     memory: Annotated[Memory | None, Field(exclude_if=_is_none)] = None
     human: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    silent: Annotated[str, Field(max_length=MAX_SILENCE_CHARS, exclude_if=operator.not_)] = ""
 
 
 Hearing = Literal["all", "node", "leader"]
@@ -217,11 +223,13 @@ class Condition(PolicyPart):
         field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
         by: Who has filled it in so, in this visit: the last one who has filled it in, any member, all who are present, or more than
             half of the cast.
-        of: Only holders of this role count.
+        of: Only holders of this role count, of a field and of what was said.
         equals: What it holds exactly.
         like: What it looks like: `*` is anything, `?` any character, `#` a digit; case does not count.
         left: A role of which no more than `at_most` holders are left; removed ones are not, lost ones are.
         at_most: How many are left at most.
+        says: What was said last in this visit looks like this, as with `like`. What several say side by side is not looked at. The
+            last resort: words are for people, and a field of a form says the same without a doubt.
     """
 
     turns: Whole | None = None
@@ -234,6 +242,19 @@ class Condition(PolicyPart):
     like: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
     left: Annotated[Name | None, Field(exclude_if=_is_none)] = None
     at_most: Annotated[int | None, Field(strict=True, ge=0, le=MAX_ROLES, exclude_if=_is_none)] = None
+    says: Annotated[str | None, Field(min_length=1, max_length=MAX_FIELD_CHARS, exclude_if=_is_none)] = None
+
+
+class Words(NamedTuple):
+    """What an exit waits for to be said.
+
+    Attributes:
+        like: The form of the words.
+        of: By which role; None is anybody.
+    """
+
+    like: str
+    of: Name | None
 
 
 class Removal(PolicyPart):
@@ -387,6 +408,12 @@ class Node(PolicyPart):
         }
         return tuple(one for one in self.form if one.name in named)
 
+    @cached_property
+    def awaited_words(self) -> tuple[Words, ...]:
+        """What an exit waits for to be said, each once."""
+        said = [Words(way.when.says, way.when.of) for way in self.exits if way.when is not None and way.when.says is not None]
+        return tuple(dict.fromkeys(said))
+
 
 WatchVerb = Literal["remove", "hint", "end", "go"]
 """What a watcher may do: take members out, tell some of them something, end the discussion, or begin a node anew."""
@@ -464,32 +491,26 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
-        if self.forks:
-            return FORKS
-        if any(node.writes for node in self.nodes):
-            return BOARDS
-        if any(node.invites for node in self.nodes):
-            return INVITES
-        if any(node.asks for node in self.nodes):
-            return QUESTIONS
-        if any(node.guards or node.review for node in self.nodes):
-            return REVIEWS
-        if any(role.memory for role in self.roles):
-            return MEMORIES
-        if self.watchers:
-            return WATCHERS
-        if any(role.human for role in self.roles):
-            return PEOPLE
-        if self.hides:
-            return VISIBILITY
-        asks = any(
-            node.turns.mode in ("together", "ask")
-            or node.form
-            or node.judge
-            or any(way.remove or _counts_left(way.when) for way in node.exits)
-            for node in self.nodes
+        nodes = self.nodes
+        needed = (
+            (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
+            (FORKS, self.forks),
+            (BOARDS, any(node.writes for node in nodes)),
+            (INVITES, any(node.invites for node in nodes)),
+            (QUESTIONS, any(node.asks for node in nodes)),
+            (REVIEWS, any(node.guards or node.review for node in nodes)),
+            (MEMORIES, any(role.memory for role in self.roles)),
+            (WATCHERS, bool(self.watchers)),
+            (PEOPLE, any(role.human for role in self.roles)),
+            (VISIBILITY, self.hides),
+            (ASKS_AND_GATHERINGS, any(map(_asks_or_gathers, nodes))),
         )
-        return ASKS_AND_GATHERINGS if asks else POLICIES
+        return max((level for level, is_needed in needed if is_needed), default=POLICIES)
+
+    @cached_property
+    def voices_silence(self) -> bool:
+        """Whether something is shown in the place of turns in which nothing is said."""
+        return any(role.silent for role in self.roles)
 
     @cached_property
     def forks(self) -> bool:
@@ -607,8 +628,9 @@ def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:
     return None if "all" in names else frozenset([policy.role_numbers[name] for name in names])
 
 
-def _counts_left(when: Condition | None) -> bool:
-    return when is not None and when.left is not None
+def _asks_or_gathers(node: Node) -> bool:
+    ways = any(way.remove or (way.when is not None and way.when.left is not None) for way in node.exits)
+    return node.turns.mode in ("together", "ask") or bool(node.form) or node.judge is not None or ways
 
 
 class Casting(PolicyPart):
@@ -621,23 +643,19 @@ class Casting(PolicyPart):
 def looks_like(text: str, pattern: str) -> bool:
     """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
 
-    It takes no more steps than there are pairs of a character and a sign.
+    It takes no more steps than there are pairs of a character and a sign: what was found between two stars stays.
     """
-    text, pattern = text.casefold(), pattern.casefold()
-    here = sign = 0
-    star, behind = -1, 0
-    while here < len(text):
-        if sign < len(pattern) and pattern[sign] == "*":
-            star, behind, sign = sign, here, sign + 1
-        elif sign < len(pattern) and _is_of(text[here], pattern[sign]):
-            here, sign = here + 1, sign + 1
-        elif star >= 0:
-            behind += 1
-            here, sign = behind, star + 1
-        else:
-            return False
-    return not pattern[sign:].strip("*")
+    return _form_of(pattern).fullmatch(text.casefold()) is not None
 
 
-def _is_of(character: str, sign: str) -> bool:
-    return sign == "?" or character == sign or (sign == "#" and character.isdecimal())
+@lru_cache(maxsize=1_024)
+def _form_of(pattern: str) -> re.Pattern[str]:
+    first, *others = ["".join(map(_sign, part)) for part in pattern.casefold().split("*")]
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *between, last = others
+    return re.compile(f"{first}{''.join(f'(?>.*?{one})' for one in between)}.*{last}", re.DOTALL)
+
+
+def _sign(sign: str) -> str:
+    return {"?": ".", "#": r"\d"}.get(sign) or re.escape(sign)

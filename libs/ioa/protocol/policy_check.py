@@ -33,8 +33,10 @@ MAX_POLICY_BYTES = 150_000
 MAX_FORKS = 16
 """How many nodes may fork, and how many join: what they mean together is looked at on the loop of whoever takes a team in."""
 MAX_TOLD_BYTES = 16_000
-"""What members may have filled in of what an exit depends on: each entry of the group carries it."""
+"""What members may have filled in of what an exit depends on, with what is on the board: each entry of the group carries it."""
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
+_VERSION_BYTES = 7
+"""What the state holds of a thing on the board besides its name."""
 
 
 class PolicyFinding(NamedTuple):
@@ -101,16 +103,17 @@ def faults_of(form: Iterable[FormField]) -> Iterator[str]:
 
 
 def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
-    """Return what the state may have to hold of the forms, of the node where that is most.
+    """Return what the state may have to hold of the forms, of the node where that is most, and of the board.
 
     Args:
         policy: The policy.
         holders: How many members hold each role.
     """
-    return max(
+    filled_in = max(
         sum(holders[role] for role in node.roles) * sum(2 + _VALUE_BYTES[field.kind] for field in node.tested)
         for node in policy.nodes
     )
+    return filled_in + sum(len(name) + _VERSION_BYTES for name in {name for node in policy.nodes for name in node.writes})
 
 
 def _error(where: str, what: str) -> PolicyFinding:
@@ -305,8 +308,12 @@ def _of_condition(node: Node, when: Condition) -> Iterator[str]:
         yield "has an empty `when`; leave it out, or say when"
     if (when.left is None) != (when.at_most is None):
         yield "says `left` or `at_most` alone: which role, and how many of it at most"
+    if when.of is not None and when.of not in node.roles and (when.field or when.says):
+        yield f"asks what {when.of} has {'filled in' if when.field else 'said'}, which is not in it"
+    if when.says is not None and node.turns.mode == "together":
+        yield "waits for words, and where all speak side by side nobody's are the last: let it test a field"
     if when.field is None:
-        lone = [name for name in ("by", "of", "equals", "like") if name in given]
+        lone = [name for name in ("by", "of", "equals", "like") if name in given and not (name == "of" and when.says)]
         if lone:
             yield f"has `{lone[0]}` without the `field` that it tests"
         return
@@ -314,8 +321,6 @@ def _of_condition(node: Node, when: Condition) -> Iterator[str]:
     if field is None:
         yield f"tests the field {when.field!r}, which its form lacks{nearest(when.field, _names(node))}"
         return
-    if when.of is not None and when.of not in node.roles:
-        yield f"asks what {when.of} has filled in, which is not in it"
     if when.like is not None and (when.equals is not None or field.kind not in ("text", "option")):
         yield f"has `like`, which goes with texts and options, and not with `equals`: {field.name!r} is of kind {field.kind}"
     elif when.equals is not None and not _fits(field, when.equals):
@@ -492,7 +497,7 @@ def _ends_surely(node: Node) -> bool:
     """Whether its turns come to an end however its members choose: they are counted, or everybody has one in time."""
     everybody_speaks = node.turns.mode in ("order", "random", "together")
     by_rules = [way.when for way in node.exits if way.by == "rule" and way.when is not None]
-    counted = [when for when in by_rules if when.visits is None and when.field is None and when.left is None]
+    counted = [when for when in by_rules if when.visits is None and when.field is None and when.left is None and when.says is None]
     return (
         node.max is not None
         or any(everybody_speaks or when.rounds is None for when in counted)
@@ -602,6 +607,8 @@ def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
             taken = number
         if way.when is not None and (why := _why_never(node, way.when)):
             yield f"{called(node.exits, number)} never has its `when` hold: {why}"
+        if way.when is not None and way.when.says is not None:
+            yield f"{called(node.exits, number)} reads prose, which nobody is held to: let a field of a `form` say it"
     first = node.exits[0] if node.exits else None
     if node.max is None or first is None or first.when is None or first.to == END or any(way.is_bare for way in node.exits):
         return

@@ -142,9 +142,7 @@ _TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silen
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
 _LATER: Mapping[str, frozenset[str]] = {
-    "role": frozenset({"silent"}),
     "node": frozenset({"tasks"}),
-    "when": frozenset({"says"}),
 }
 """Parts of policies that are designed and that this release does not know yet."""
 
@@ -199,7 +197,8 @@ def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
     size = told_bytes(team.policy, holders)
     if size <= MAX_TOLD_BYTES:
         return ()
-    what = f"what members fill in may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most: test fewer texts"
+    bound = f"may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most"
+    what = f"what members fill in and write {bound}: test fewer texts, or write fewer things"
     return (PolicyFinding("error", "", what),)
 
 

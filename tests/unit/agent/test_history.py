@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from ioa.agent.conversation import heard
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
@@ -16,7 +17,7 @@ from ioa.group.state import Gathering
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
@@ -91,6 +92,19 @@ def seen(story: Scenario, agent: str) -> GroupView:
             view = view_for(story.policy, entry, AgentId(agent))
             history.apply(SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view))
     return history.view(AgentId(agent), START, Meter())
+
+
+def test_silence_is_shown_as_its_role_has_it() -> None:
+    """To who hears its holder, whether it has passed or let its time run out; what it is asked to decide is another thing."""
+    nodes = {"name": "x", "roles": ["a", "b"], "heard_by": "node", "asked": "turn", "exits": [{"to": "y", "by": "b"}], "max": 6}
+    story = Told(group(nodes, {"name": "y", "roles": ["c"]}, roles={"a": {"silent": "(shrugs)"}}))
+    for word in "passes silent says passes silent silent away".split():
+        story = story.word(word)
+    shown = [(one.sender, one.content) for one in heard(seen(story.story, "bob"))]
+    assert shown == [("ada", "(shrugs)"), ("bob", "Point 3."), ("ada", "(shrugs)")]
+    assert heard(seen(story.story, "eve")) == ()
+    said = [message.payload for message in seen(story.story, "ada").messages if isinstance(message.payload, Pass)]
+    assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
 
 
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:

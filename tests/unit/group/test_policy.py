@@ -65,11 +65,11 @@ def group(*nodes: Mapping[str, Any], max_turns: int = 100, **top: Any) -> Scenar
 class Told:
     """A story: each word is an event.
 
-    `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `writes:x` writes x; `invites:joe/b` has Joe join; `goes:x` leads to x; `again` says a draft once more; `opens:Go.`
-    says the given words; `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what is no option; `silent` lets the
-    floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob`
-    is Bob's, else it is of the first who may speak.
+    `says` the holder says something; `talks:b` says "b"; `says:bob` names Bob, `says:bob,eve` both side by side;
+    `says{vote=bob,done=yes}` fills a form in; `writes:x` writes x; `invites:joe/b` has Joe join; `goes:x` leads to x; `again` says
+    a draft once more; `opens:Go.` says the given words; `decides:x`, or with members `decides:remove/bob+eve`; `errs` chooses what
+    is no option; `silent` lets the floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is
+    lost; `+bob` is back. `says@bob` is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario
@@ -109,7 +109,7 @@ class Told:
                 assert story.refusal(said(who, Decision(choice="nowhere"), story.state.turn, story.now)).code == "bad_decision"
                 about = {"by": who, "turn": story.state.turn, "message_id": f"m{len(story.log)}", "code": "bad_decision"}
                 return Told(story.happens(MessageRefused.model_validate({"at": story.now, **about})))
-            case "opens":
+            case "opens" | "talks":
                 payload = Discussion(content=what)
             case "passes":
                 payload = Pass(cause=PassCause.NOTHING_TO_ADD)
@@ -450,6 +450,54 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
     ("who joins counts for a round", [{**X, "invites": True, "turns": "nominate", "max": 9, "exits": [
         {"to": "y", "when": {"rounds": 1}}]}, Y], {"roles": {"a": {"at_most": 3}}},
      "invites:joe/a says:joe says:bob says:eve says", "x:ada x:ada x:joe x:bob x:eve y:eve"),
+    ("an opening fills no form in", [{**X, "form": {"done": "yes/no"}, "opens": {"role": "b", "say": "Go."}}], {},
+     "opens:Go. says{done=yes}", "x:bob x:eve x:ada"),
+    ("the first holder who is present opens", [{**X, "max": 1, "then": "y"}, {**Y, "roles": ["a", "bc"], "opens": {"role": "bc"}}],
+     {"roles": {"bc": {}}}, "-bob says", "x:ada x:ada y:eve"),
+    ("with repeat one may name oneself", [{**X, "turns": {"mode": "nominate", "repeat": True}, "max": 9}], {},
+     "says:ada says:eve says", "x:ada x:ada x:eve x:ada"),
+    ("with repeat a role may follow itself", [{**X, "turns": {"mode": "follow", "follow": {"a": "a"}, "repeat": True}, "max": 9}],
+     {}, "says says", "x:ada x:ada x:ada"),
+    ("without it, the next in order", [{**X, "turns": {"mode": "follow", "follow": {"a": "a"}}, "max": 9}], {},
+     "says says", "x:ada x:bob x:eve"),
+    ("with repeat the last speaker may be chosen", [{**X, "turns": {"mode": "ask", "by": "b", "repeat": True}, "max": 9}], {},
+     "decides:ada says decides:ada", "x?bob x:ada x?bob x:ada"),
+    ("of several judges the first who is there is asked", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "bc"}]},
+      Y], {"roles": {"bc": {}}}, "says decides:stay -bob says", "x:ada x?bob x:bob x:eve x?eve"),
+    ("fewer turns than seats: the leader concludes", [{**X, "turns": "together", "max": 9}], {"max_turns": 2}, "",
+     "concluding:ada"),
+    ("an ask uses up none of the group's turns", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "c"}]}, Y],
+     {"max_turns": 3}, "says decides:stay says decides:stay says", "x:ada x?eve x:bob x?eve x:eve concluding:ada"),
+    ("of who is left, lost ones are", [{**X, "max": 9, "exits": [{"to": "y", "when": {"left": "b", "at_most": 0}}]}, Y], {},
+     "-bob says", "x:ada x:ada x:eve"),
+    ("most of the cast, lost ones counted", [{**FORM, "exits": [
+        {"to": "y", "when": {"field": "done", "by": "most", "equals": True}}]}, Y], {},
+     "-bob -eve says{done=yes} says{done=yes}", "x:ada x:ada x:ada x:ada x:ada"),
+    ("a field of members of whom none is left may lack", [VOTE, {**Z, "form": {"suspect": "c"}, "max": 2}], {},
+     "says{vote=eve} says{vote=eve} says{vote=eve} says", "x:ada+bob+eve x:bob+eve x:eve z:bob z:bob"),
+    ("words lead on, whatever their case", [{**X, "max": 9, "exits": [{"to": "y", "when": {"says": "*done.*"}}]}, Y], {},
+     "says talks:Done! talks:We.are.DONE.So.", "x:ada x:bob x:eve y:eve"),
+    ("words of a role, until it says something else", [{**X, "max": 9, "exits": [
+        {"to": "y", "when": {"says": "done", "of": "b", "turns": 4}}]}, Y], {},
+     "talks:done talks:done says talks:no", "x:ada x:bob x:eve x:ada y:eve"),
+    ("the last words count", [{**X, "max": 9, "exits": [{"to": "y", "when": {"says": "done", "turns": 3}}]}, Y], {},
+     "talks:done says says talks:done", "x:ada x:bob x:eve x:ada y:eve"),
+    ("who is silent says nothing else", [{**X, "max": 9, "exits": [{"to": "y", "when": {"says": "done", "turns": 3}}]}, Y], {},
+     "talks:done silent passes", "x:ada x:bob x:eve y:eve"),
+    ("words of an earlier visit are forgotten", [{**X, "max": 1, "visits": 2, "exits": [
+        {"to": "z", "when": {"says": "done", "visits": 2}}, {"to": "y"}]}, {**Y, "then": ["x", "end"]}, Z], {},
+     "talks:done says says", "x:ada y:eve x:ada y:eve"),
+    ("words open a way that the speaker may choose", [{**X, "max": 9, "exits": [
+        {"to": "y", "by": "speaker", "when": {"says": "go?on"}}]}, Y], {}, "talks:go-on goes:y", "x:ada x:bob y:eve"),
+    ("and one that the judge may", [{**X, "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "c", "when": {"says": "*##*"}}]},
+     Y], {}, "talks:1 talks:12 decides:y", "x:ada x:bob x?eve y:eve"),
+    ("words of an opening lead on", [{**X, "max": 9, "opens": {"role": "a", "say": "Go."}, "exits": [
+        {"to": "y", "when": {"says": "go."}}]}, Y], {}, "opens:Go.", "x:ada y:eve"),
+    ("what several say side by side is not looked at", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9, "exits": [
+        {"to": "y", "when": {"says": "point*", "of": "b"}}]}, Y], {}, "says:bob,eve says says says:bob says",
+     "x:ada x:bob+eve x:eve x:ada x:bob y:eve"),
+    ("a draft leads nowhere before it is passed", [{**REVIEWED, "max": 9, "exits": [{"to": "y", "when": {"says": "*"}}]}, Y], {},
+     "says decides:pass again", "x:ada x?eve x:ada y:eve"),
     ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
      "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
 ]  # fmt: skip

@@ -25,7 +25,7 @@ from tests.unit.group.scenario import Scenario, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy
 
-GROUPS = 40
+GROUPS = 160
 
 
 def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:

@@ -107,6 +107,7 @@ def _any(choose: Choose) -> Policy:
                     "at_most": choose((None, None, 3)),
                     "timeout": choose((None, 20)),
                     "human": choose((False, False, False, True)),
+                    "silent": choose(("", "", "…")),
                     "memory": choose((None, None, {"window": 3}, {"last": {name: 2}, "relevant": 1})),
                 }
                 for name in roles
@@ -148,7 +149,10 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "opens": choose((None, {"role": choose(some)}, {"role": choose(some), "say": f"Welcome to {name}."})),
         "prompt": choose(("", "Be brief.")),
         "max": choose((None, 2, 5, 9)),
-        "exits": [_any_exit((*names, "end", "end"), choose(roles), some, form, choose) for _ in range(choose((0, 1, 2, 3)))],
+        "exits": [
+            _any_exit((*names, "end", "end"), choose(roles), some, form, choose, alone=mode != "together")
+            for _ in range(choose((0, 1, 2, 3)))
+        ],
         "form": form,
         "asked": choose(("round", "turn")),
         "again": choose(("anew", "continue")),
@@ -177,10 +181,12 @@ def _any_form(roles: Sequence[str], choose: Choose) -> list[dict[str, Any]]:
 
 
 def _any_exit(
-    targets: Sequence[str], judge: str, roles: Sequence[str], form: Sequence[dict[str, Any]], choose: Choose
+    targets: Sequence[str], judge: str, roles: Sequence[str], form: Sequence[dict[str, Any]], choose: Choose, *, alone: bool
 ) -> dict[str, Any]:
     whens: list[dict[str, Any] | None] = [None, None, {"turns": 2}, {"rounds": 1}, {"visits": 2}, {"turns": 1, "visits": 2}]
     whens += [{"left": choose(roles), "at_most": 1}, *(_any_test(field, roles, choose) for field in form)]
+    if alone:
+        whens.append({"says": choose(("*#*", "*#?*1*")), "of": choose((None, *roles))})
     votes = [field["name"] for field in form if field["kind"] == "member"]
     remove = {"field": "vote", "by": choose(("most", "last")), "ties": choose(("none", "first"))} if votes else None
     by = choose(("rule", "rule", "speaker", judge))

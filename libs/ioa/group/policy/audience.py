@@ -197,7 +197,7 @@ def charter_for(charter: Charter, agent_id: AgentId) -> Charter:
         return charter
     hidden = policy.secrets.difference(held)
     roles = [
-        role.model_copy(update={"prompt": "", "memory": None}) if number in hidden else role
+        role.model_copy(update={"prompt": "", "memory": None, "silent": ""}) if number in hidden else role
         for number, role in enumerate(policy.roles)
     ]
     nodes = [_node_for(policy, node, number, held) for number, node in enumerate(policy.nodes)]
@@ -309,6 +309,7 @@ def _course_for(policy: Policy, state: GroupState, course: Course, me: Member) -
         "entered": (),
         "agenda": (),
         "board": (),
+        "said": (),
         "done": (),
         "draft": course.draft if course.draft is not None and (course.draft.by == number or reviews) else None,
     }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Condition, FieldValue, Removal, looks_like
+from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words, looks_like
 
 Told = Sequence[tuple[int, FieldValue]]
 
@@ -20,6 +20,7 @@ def holds(when: Condition, scene: Scene) -> bool:
         and (when.visits is None or course.visits[course.node] >= when.visits)
         and (when.field is None or _is_told(when, when.field, scene))
         and (when.left is None or when.at_most is None or _left(scene, when.left) <= when.at_most)
+        and (when.says is None or scene.node.awaited_words.index(Words(when.says, when.of)) in course.said)
     )
 
 
@@ -38,6 +39,24 @@ def removed_by(removal: Removal, scene: Scene) -> int | None:
     most = max(counts.values())
     first = [number for number, count in counts.items() if count == most]
     return None if len(first) > 1 and removal.ties == "none" else first[0]
+
+
+def said(node: Node, before: Sequence[int], held: Collection[str], words: str) -> tuple[int, ...]:
+    """Return what of the words that a node waits for was said last, by their places.
+
+    Args:
+        node: The node.
+        before: The same before the last message.
+        held: The roles of who has said it. What others are waited for to say stays as it was.
+        words: What was said.
+    """
+    return tuple(
+        [
+            place
+            for place, one in enumerate(node.awaited_words)
+            if (looks_like(words, one.like) if one.of is None or one.of in held else place in before)
+        ]
+    )
 
 
 def _told(field: str, scene: Scene) -> Told:

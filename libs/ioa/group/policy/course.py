@@ -9,7 +9,7 @@ from typing import Any
 from ioa.group import floor, gathering, lacks
 from ioa.group.policy.agenda import left_by
 from ioa.group.policy.casting import Scene, scene_of
-from ioa.group.policy.conditions import removed_by
+from ioa.group.policy.conditions import removed_by, said
 from ioa.group.policy.turns import choices, next_speaker, opener, seats
 from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
@@ -204,8 +204,9 @@ def counted(
     agent_id: AgentId,
     fields: Mapping[str, FieldValue] | None = None,
     writes: Iterable[str] = (),
+    words: str | None = None,
 ) -> Course:
-    """Count a turn of a member, spoken or silent, and note what it has filled in and written."""
+    """Count a turn of a member, spoken or silent, and note what it has filled in and written, and said if it spoke alone."""
     course = state.course
     assert course is not None
     number = state.number_of(agent_id)
@@ -222,6 +223,9 @@ def counted(
     if fields and (tested := policy.nodes[course.node].tested):
         told = course.told or ((),) * len(tested)
         changed["told"] = tuple([_told(state, one, before, number, fields) for one, before in zip(tested, told, strict=True)])
+    if words is not None and (node := policy.nodes[course.node]).awaited_words:
+        held = [policy.roles[role].name for role in state.members[number].roles]
+        changed["said"] = said(node, course.said, held, words)
     for name in writes:
         known = {one.name: one for one in changed.get("board", course.board)}
         version = known[name].version + 1 if name in known else 1
@@ -314,6 +318,7 @@ def _entered(policy: Policy, course: Course, to: str, members: int, turn: int) -
             "opening": False,
             "kept": tuple(sorted(kept.items())),
             "told": (),
+            "said": (),
             "nominated": None,
             "watch": None,
             **(_begun(course, number) if policy.forks else {}),

@@ -65,7 +65,7 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     is_free = offered.say is None and node.turns.mode != "hub" and not node.form and not node.writes and node.review is None
     remarks = monologue.check_remark(state, said) if is_free else None
     changed = {**floor.turn_taken(state), "monologue": remarks}
-    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes))
+    after = scene.after(state, counted(state, policy, sender, payload.fields, payload.writes, payload.content))
     if not policy.watchers and payload.next_speaker is None and not payload.next_speakers:  # nearly all, and worth a microsecond
         return proceed(state, after, said.at, changed, go=payload.go, words=payload.content)
     names = payload.next_speakers or (() if payload.next_speaker is None else (payload.next_speaker,))

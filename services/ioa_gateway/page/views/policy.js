@@ -107,6 +107,7 @@ function conditions(when) {
     told.push(`${who} ${when.field}${when.of ? ` of ${when.of}` : ""} ${when.equals != null ? `= ${value}` : when.like ? `like ${when.like}` : "is given"}`);
   }
   if (when.left != null) told.push(`${when.at_most} of ${when.left} left at most`);
+  if (when.says != null) told.push(`${when.of ?? "somebody"} says ${when.says}`);
   return told;
 }
 

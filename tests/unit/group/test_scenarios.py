@@ -1,0 +1,244 @@
+"""Whole discussions under a policy, as their authors would write them: counts, orders, audiences and ends, on the pure machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ioa.group.events import Said, TimerFired, encode_entry
+from ioa.group.policy.audience import view_for
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import Concluding, Ended, Gathering
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Decision, Discussion
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_check import check
+from ioa.protocol.team import team_of
+from ioa.protocol.usage import MICROS, Usage
+from tests.unit.group.scenario import Scenario, launched_under, said
+from tests.unit.group.test_policy import Told, floors
+from tests.unit.group.test_visibility import entries
+
+RED, BLUE, JUDGE = ("ada", "bob"), ("eve", "joe"), "zoe"
+CAST: Mapping[str, Sequence[str]] = {"red": RED, "blue": BLUE, "judge": [JUDGE]}
+
+
+def policy_of(**document: Any) -> Policy:
+    """A policy of the roles red, blue and judge."""
+    given = {name: document.get("roles", {}).get(name, {}) for name in CAST}
+    roles = {name: role if "human" in role else {"agent": "any", **role} for name, role in given.items()}
+    return team_of({"team": "t", **document, "roles": roles}).policy
+
+
+def play(policy: Policy, words: str, **more: Any) -> Scenario:
+    """Tell a story of two teams and a judge; Zoe, the judge, opened the group."""
+    told = Told(launched_under(policy, CAST, JUDGE, *RED, *BLUE, **more))
+    for word in words.split():
+        told = told.word(word)
+    return told.story
+
+
+def told_to(story: Scenario) -> list[tuple[str, str]]:
+    """Who said something, and who was told it, in order."""
+    assert story.policy is not None
+    return [
+        (entry.event.message.header.sender, " ".join(entry.audience))
+        for entry in entries(story.log, story.policy)
+        if isinstance(entry.event, Said)
+    ]
+
+
+BOTH = ["red", "blue"]
+TWO_TEAMS: Sequence[Mapping[str, Any]] = (
+    {"name": "red-plans", "roles": ["red"], "heard_by": "node", "then": "blue-plans"},
+    {"name": "blue-plans", "roles": ["blue"], "heard_by": "node", "then": "debate"},
+    {"name": "debate", "roles": BOTH, "max": 4, "then": "ruled"},
+    {"name": "ruled", "roles": BOTH, "turns": {"mode": "ask", "by": "judge"}, "max": 3, "asked": "turn",
+     "exits": [{"to": "verdict", "by": "judge"}]},
+    {"name": "verdict", "roles": ["judge"]},
+)  # fmt: skip
+PLANS = "says says says says"
+IN_ORDER = "red-plans:ada red-plans:bob blue-plans:eve blue-plans:joe debate:ada debate:bob debate:eve debate:joe ruled?zoe"
+
+
+@pytest.mark.parametrize(
+    ("judge", "expected"),
+    [
+        ("decides:ada says decides:stay decides:joe says decides:stay decides:bob says",
+         "ruled:ada ruled?zoe ruled?zoe ruled:joe ruled?zoe ruled?zoe ruled:bob verdict:zoe"),
+        ("decides:eve says decides:verdict", "ruled:eve ruled?zoe verdict:zoe"),
+        ("errs errs says errs errs silent says silent passes says",
+         "ruled?zoe ruled:ada ruled?zoe ruled?zoe ruled?zoe ruled:bob ruled?zoe ruled?zoe ruled:eve verdict:zoe"),
+    ],
+    ids=["always stays", "goes at once", "a stranger, no edge, nothing"],
+)  # fmt: skip
+def test_two_teams_plan_apart_debate_and_are_judged(judge: str, expected: str) -> None:
+    """Whatever the judge answers, caps bring the group to the verdict, and the same log does so twice."""
+    policy = policy_of(nodes=TWO_TEAMS, leader="judge")
+    story = launched_under(policy, CAST, JUDGE, *RED, *BLUE)
+    words = f"{PLANS} says says says says {judge} says"
+    assert floors(story, words) == f"{IN_ORDER} {expected} concluding:zoe"
+    played = [play(policy, words).state for _ in range(2)]
+    assert played[0] == played[1]
+
+
+def test_the_last_speaker_is_no_choice() -> None:
+    """Who chooses it is told whom there is."""
+    policy = policy_of(nodes=TWO_TEAMS, leader="judge")
+    story = play(policy, f"{PLANS} says says says says decides:ada says decides:stay")
+    refused = story.refusal(said(JUDGE, Decision(choice="ada"), story.state.turn))
+    assert (refused.code, "bob, eve, joe" in refused.message) == (RejectionCode.BAD_DECISION, True)
+
+
+@pytest.mark.parametrize(
+    ("heard_by", "apart"),
+    [("node", True), (["red", "blue"], False), (None, False)],
+    ids=["the team alone", "both teams", "all"],
+)
+def test_plans_are_told_to_whom_the_file_says(heard_by: object, apart: bool) -> None:
+    """No member of a team is shown the other's planning, or each is; a judge from outside hears it only if it is told."""
+    nodes = [{**one, "heard_by": heard_by} if heard_by and "plans" in one["name"] else one for one in TWO_TEAMS]
+    if heard_by is None:
+        nodes = [{name: it for name, it in one.items() if name != "heard_by"} for one in TWO_TEAMS]
+    story = play(policy_of(nodes=nodes, leader="judge"), f"{PLANS} says")
+    teams, everybody = " ".join((*RED, *BLUE)), " ".join((JUDGE, *RED, *BLUE))
+    planning = [" ".join(RED)] * 2 + [" ".join(BLUE)] * 2 if apart else [everybody if heard_by is None else teams] * 4
+    assert told_to(story) == list(zip((*RED, *BLUE, "ada"), (*planning, everybody), strict=True))
+    assert story.policy is not None
+    for agent in map(AgentId, (JUDGE, *RED, *BLUE)):
+        shown = b"".join(
+            encode_entry(view_for(story.policy, one, agent)).data
+            for one in entries(story.log, story.policy)
+            if one.is_shown_to(agent)
+        )
+        for number, audience in enumerate(planning, 1):
+            assert (f"Point {number}.".encode() in shown) is (agent in audience.split())
+
+
+@pytest.mark.parametrize(("judge", "warned"), [({}, True), ({"hears_all": True}, False)], ids=["hears nothing", "hears all"])
+def test_a_judge_of_what_it_does_not_hear_is_warned_of(judge: Mapping[str, Any], warned: bool) -> None:
+    """By `ioa team check`, before anything is run."""
+    plans = {"name": "plans", "roles": ["red"], "heard_by": "node", "max": 4, "exits": [{"to": "verdict", "by": "judge"}]}
+    policy = policy_of(nodes=[plans, {**TWO_TEAMS[4]}], roles={"judge": judge}, leader="judge")
+    wanting = [one.where for one in check(policy) if one.what == "judge decides here and hears nothing of it: add it to heard_by"]
+    assert wanting == (["node plans"] if warned else [])
+
+
+CLINIC = (
+    {"name": "history", "roles": ["blue", "red"], "max": 6, "asked": "turn", "exits": [{"to": "advice", "by": "judge"}]},
+    {"name": "advice", "roles": ["blue", "red"], "max": 4, "form": {"clear": "yes/no?"},
+     "exits": [{"to": "end", "when": {"field": "clear", "of": "red", "equals": True}}]},
+)  # fmt: skip
+
+
+def test_a_consultation_leads_on_by_a_judge_and_ends_by_a_field() -> None:
+    """Nobody reads words to know: first a judge says when, then what the caller fills in. Silence of a person is a turn."""
+    policy = policy_of(nodes=CLINIC, leader="blue", roles={"red": {"human": True}})
+    cast = {"red": ["human-red"], "blue": ["eve"], "judge": [JUDGE]}
+    story = launched_under(policy, cast, "eve", "human-red", JUDGE)
+    words = "says decides:stay says decides:stay says decides:advice says{clear=yes} says{clear=no} silent silent"
+    assert floors(story, words) == (
+        "history:eve history?zoe history:human-red history?zoe history:eve history?zoe advice:eve advice:human-red "
+        "advice:eve advice:human-red concluding:eve"
+    )
+    assert floors(story, "says decides:advice says says{clear=yes}").split()[-1] == "concluding:eve"
+
+
+PAPER = (
+    {"name": "outline", "roles": ["red"], "max": 1, "exits": [{"to": "write", "by": "speaker"}, {"to": "edit", "by": "speaker"}]},
+    {"name": "write", "roles": ["red", "blue"], "max": 2, "visits": 3, "then": ["outline", "edit"]},
+    {"name": "edit", "roles": ["judge"], "max": 3, "exits": [{"to": "end", "by": "speaker"}]},
+)
+
+
+def test_a_paper_by_two_who_alternate_is_ended_by_the_last_role_alone() -> None:
+    """Who is not offered the end is refused it in each turn before, and nothing has changed by that."""
+    policy = policy_of(nodes=PAPER, leader="judge")
+    told = Told(launched_under(policy, {**CAST, "red": ["ada"], "blue": ["eve"]}, JUDGE, "ada", "eve"))
+    where = [told.where()]
+    for word in "goes:write says says goes:write says says goes:edit".split():
+        state, holder = told.story.state, told.story.state.floor[0]
+        for payload in (ConcludeGroupDiscussion(), Discussion(content="Enough.", go="end")):
+            refused = told.story.refusal(said(holder, payload, state.turn, told.story.now))
+            assert refused.code in (RejectionCode.OFF_COURSE, RejectionCode.BAD_EXIT)
+        told = told.word(word)
+        where.append(told.where())
+    assert " ".join(where) == "outline:ada write:ada write:eve outline:ada write:ada write:eve outline:ada edit:zoe"
+    assert told.word("ends").where() == "concluding:zoe"
+
+
+SIDE_BY_SIDE = ({"name": "votes", "roles": ["red", "blue"], "turns": "together", "max": 8},)
+
+
+@pytest.mark.parametrize(
+    ("usage", "times", "phase"),
+    [
+        (Usage(tokens_in=100), 4, "gathering"),
+        (Usage(tokens_in=125), 4, "gathering"),
+        (Usage(tokens_in=126), 4, "concluding"),
+        (Usage(cost_micros=3 * MICROS), 4, "concluding"),
+        (Usage(cost_micros=2 * MICROS), 4, "gathering"),
+    ],
+    ids=["enough is left", "just enough", "one token too few", "too dear", "not too dear"],
+)
+def test_a_round_that_cannot_be_paid_is_not_started(usage: Usage, times: int, phase: str) -> None:
+    """Of a thousand tokens what four seats may take is kept for four; money is spent to the last message, and not beyond."""
+    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "")
+    for _ in range(times):
+        story = story.speaks(story.state.floor[0], Discussion(content=f"Vote {len(story.log)}."), usage=usage)
+    assert story.state.phase == phase
+    if isinstance(story.state.stage, Concluding):
+        assert story.state.stage.forced is Reason.BUDGET
+
+
+def test_turns_of_a_round_are_met_exactly() -> None:
+    """Seven turns are one round of four, and no second one that only three could speak in."""
+    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=7)
+    assert (story.state.turns_taken, story.state.phase, story.state.forced) == (4, "concluding", Reason.MAX_TURNS)
+    assert play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says " * 4, max_turns=8).state.phase == "gathering"
+
+
+@pytest.mark.parametrize("how", ["deadline", "cancelled"])
+def test_an_end_while_others_still_owe_an_answer_is_the_end(how: str) -> None:
+    """Two have voted, two have not: what comes later is refused, and what was said stands in the log."""
+    story = play(policy_of(nodes=SIDE_BY_SIDE, leader="judge"), "says says")
+    assert isinstance(story.state.stage, Gathering) and len(story.state.stage.seats) == 2
+    owing, turn = story.state.floor, story.state.turn
+    ended = story.happens(TimerFired(at=story.state.limits.deadline)) if how == "deadline" else story.cancelled()
+    assert isinstance(ended.state.stage, Ended)
+    for agent in owing:
+        assert ended.refusal(said(agent, Discussion(content="Late."), turn)).code is RejectionCode.GROUP_ENDED
+    assert len([one for one in ended.log if isinstance(one, Said)]) == ended.state.turns_taken == 2
+
+
+def test_an_answer_behind_its_time_is_refused_and_changes_nothing() -> None:
+    """Of a person as well: whose turn it is then is told, and nothing of what it had filled in counts."""
+    policy = policy_of(nodes=CLINIC, leader="blue", roles={"red": {"human": True, "timeout": 60}})
+    cast = {"red": ["human-red"], "blue": ["eve"], "judge": [JUDGE]}
+    told = Told(launched_under(policy, cast, "eve", "human-red", JUDGE))
+    for word in "says decides:advice says".split():
+        told = told.word(word)
+    assert told.where() == "advice:human-red"
+    late = said("human-red", Discussion(content="Yes!", fields={"clear": True}), told.story.state.turn)
+    told = told.word("silent")
+    assert told.story.refusal(late).code is RejectionCode.STALE_TURN
+    assert told.where() == "advice:eve"
+
+
+def test_timers_are_no_later_than_the_roles_time() -> None:
+    """Of who speaks, of each seat and of who is asked."""
+    policy = policy_of(nodes=TWO_TEAMS, leader="judge", roles={"judge": {"timeout": 7}, "red": {"timeout": 5}})
+    story = play(policy, "")
+    seconds = []
+    for word in f"{PLANS} says says says says".split():
+        due = story.state.next_deadline()
+        assert due is not None
+        seconds.append((due - story.now) / timedelta(seconds=1))
+        story = Told(story).word(word).story
+    due = story.state.next_deadline()
+    assert due is not None
+    assert [*seconds, (due - story.now) / timedelta(seconds=1)] == [5, 5, 60, 60, 5, 5, 60, 60, 7]
