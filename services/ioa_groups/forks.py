@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -82,12 +83,14 @@ class _Written:
     Attributes:
         head: Its last entry.
         placed: The sequences of what was copied, and those that it has now, both in order.
-        there: How many entries an earlier attempt has left, that are not written again.
+        there: What comes next of what an earlier attempt has left, which is not written again.
+        is_searched: Whether nothing more can be there.
     """
 
     head: StoredEntry | None = None
     placed: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
-    there: Sequence[StoredEntry] = ()
+    there: deque[StoredEntry] = field(default_factory=deque)
+    is_searched: bool = False
 
     def place_of(self, seq: int) -> int:
         """Return where a member of the copy was that had applied the original so far."""
@@ -106,6 +109,7 @@ class Forks:
 
     def __init__(self, ports: ForkPorts) -> None:
         self._ports = ports
+        self._is_reading = False
 
     async def check(self, goal: Goal) -> None:
         """Refuse a fork that cannot be.
@@ -115,20 +119,22 @@ class Forks:
             InvalidInputError: What was changed cannot be said there, or it is another goal in more than that.
             ConflictError: What came after does not follow from it any more, or nothing goes on from there.
             PayloadTooLargeError: Its first entry would be too large.
+            UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here.
         """
         fork = _fork_of(goal)
         if fork.at > await self._ports.log.newest():  # a copy is the same whenever it is made
             raise NotFoundError(f"There is no entry {fork.at} yet.", hint="Give the sequence of one.")
-        original = await self._original(goal, fork)
-        cards = await self._known_cards(original, fork)
-        await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
+        with self._reading():
+            original = await self._original(goal, fork)
+            cards = await self._known_cards(original, fork)
+            await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
 
     async def carry_out(self, record: GoalRecord) -> None:
         """Copy what a goal goes on from, and have it go on. What was begun before is finished.
 
         Raises:
             NoAgentError: Who is needed to go on is not there, or of an older release.
-            UnavailableError: It has to come back; a `NotYetError`, if somebody else copies as well.
+            UnavailableError: It has to come back; a `NotYetError`, if another fork is under way here, or somebody else copies.
             IoaError: It cannot be copied any more, as in `check`.
         """
         goal = record.goal
@@ -138,12 +144,13 @@ class Forks:
             await self._take_back(head)
             return
         fork = _fork_of(goal)
-        original = await self._original(goal, fork)
-        charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
-        state, counts = await self._rehearse(original, goal, charter)
-        if head is None:
-            self._check_there(state, charter, fork)
-        await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
+        with self._reading():
+            original = await self._original(goal, fork)
+            charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
+            state, counts = await self._rehearse(original, goal, charter)
+            if head is None:
+                self._check_there(state, charter, fork)
+            await self._copy(Forking(original, fork, goal, charter, sketches_of, counts))
         await self._go_on(goal.comm_id, original.past[-1].event.at)
         _log.info("goal_forked", goal_id=goal.goal_id, of=fork.goal_id, at=fork.at, entries=sum(counts.values()))
 
@@ -155,6 +162,21 @@ class Forks:
         if not head.entry.state.phase.is_terminal:
             await self._record_if_legal(goal.comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
         return True
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Hold the log of one original at a time, since it may be large, and keep no place in a queue while another one is held.
+
+        Raises:
+            NotYetError: Another one is held.
+        """
+        if self._is_reading:
+            raise NotYetError("Another fork is under way here.", retry_after=_AGAIN)
+        self._is_reading = True
+        try:
+            yield
+        finally:
+            self._is_reading = False
 
     async def _original(self, goal: Goal, fork: Fork) -> Original:
         """Read what is forked, of the same user's."""
@@ -178,12 +200,12 @@ class Forks:
                 raise NotFoundError(f"There is no goal {name} to fork any more: it is being removed.")
         return original_of(root, logs)
 
-    async def _stored(self, comm_id: CommId, up_to: int | None = None) -> AsyncIterator[StoredEntry]:
-        """Read a log, a page at a time, up to a sequence if one is given."""
+    async def _stored(self, comm_id: CommId, up_to: int) -> AsyncIterator[StoredEntry]:
+        """Read a log, a page at a time, up to a sequence."""
         after = 0
         while page := await self._ports.log.read(comm_id, after=after, limit=_PAGE):
             for one in page:
-                if up_to is not None and one.seq > up_to:
+                if one.seq > up_to:
                     return
                 yield one
             after = page[-1].seq
@@ -230,7 +252,7 @@ class Forks:
                 raise NoAgentError(f"{agent_id} cannot go on: it is not registered.", hint="Replace it by another one.")
             if not registry.is_online(agent_id):
                 raise absence(registry, agent_id)
-            if record.card.level < charter.limits.level:
+            if record.card.level < state.level_of_members:
                 raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
             if agent_id in stand_ins and not may_draft(pool, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
@@ -241,12 +263,9 @@ class Forks:
         """Write what is missing of the copy, in the order of the original."""
         written = dict[CommId, _Written]()
         for number, copied in enumerate(forking.steps()):
-            if copied.comm_id not in written:
-                written[copied.comm_id] = _Written(there=[one async for one in self._stored(copied.comm_id)])
-            group = written[copied.comm_id]
-            done = len(group.placed[0])
-            if done < len(group.there):
-                found = group.there[done]
+            group = written.setdefault(copied.comm_id, _Written())
+            found = await self._left(copied.comm_id, group)
+            if found is not None:
                 if found.entry.state.copying != copied.transition.state.copying:
                     raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
                 group.note(copied.source_seq, found)
@@ -254,6 +273,13 @@ class Forks:
                 group.note(copied.source_seq, await self._append(group, copied))
             if number % _BREATH == 0:
                 await asyncio.sleep(0)
+
+    async def _left(self, comm_id: CommId, group: _Written) -> StoredEntry | None:
+        """Return the next entry that an earlier attempt has left of a group of the copy."""
+        if not (group.there or group.is_searched):
+            group.there.extend(await self._ports.log.read(comm_id, after=group.head.seq if group.head else 0, limit=_PAGE))
+            group.is_searched = not group.there
+        return group.there.popleft() if group.there else None
 
     async def _append(self, group: _Written, copied: Copied) -> StoredEntry:
         head, event = group.head, _said_behind(copied.event, group)

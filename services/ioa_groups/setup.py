@@ -211,7 +211,7 @@ class GroupSetup:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
-        if card.level < head.entry.state.limits.level:
+        if card.level < head.entry.state.level_of_members:
             raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
         joined = MemberJoined(
@@ -395,16 +395,17 @@ class GroupSetup:
         entries: list[SequencedEntry] = []
         size, up_to = 0, request.after
         number = head.entry.state.number_of(agent_id)
+        roles = head.entry.state.members[number].roles
         for stored in found:
-            if before is not None and before.entry.state.members[number].removed:
+            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
                 if not entries:
                     await self._ports.memberships.remove(agent_id, request.comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
             if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
                 return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
             if stored.entry.is_shown_to(agent_id):
-                view = view_for(policy, stored.entry, agent_id)
-                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.chain[number], entry=view)
+                view = view_for(policy, stored.entry, agent_id, roles)
+                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
                 size += len(encode(sequenced))
                 if entries and size > _PAGE_BYTES:
                     break

@@ -400,7 +400,7 @@ class AgentClient:
     def _load(self) -> Load:
         """How busy the agent is, so that discovery can name the replica that is least so."""
         following = [session for session, running in self._sessions.values() if not running.done()]
-        tasks = sum(len(session.working()) for session in following)
+        tasks = max(0, sum(len(session.working()) for session in following) - self._functions.aside)
         return Load.counted(tasks=tasks, groups=len(following), slots=self._options.tasks_at_once)
 
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:

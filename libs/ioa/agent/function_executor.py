@@ -13,7 +13,7 @@ import contextvars
 import inspect
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -26,6 +26,8 @@ from ioa.errors import TaskError
 
 _HANGS_AFTER = 3
 """A run that takes so many times as long as the longest that has ended is taken to hang."""
+
+_slots: contextvars.ContextVar[Sequence[Slot]] = contextvars.ContextVar("slots", default=())
 
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +53,10 @@ class Patience:
     left: Callable[[], timedelta]
 
 
+class OutOfTimeError(TaskError):
+    """A function was not done within its timeout."""
+
+
 class Functions:
     """The runs of one agent's function: so many at once, first come first served.
 
@@ -65,6 +71,7 @@ class Functions:
         self._slots = slots
         self._free = slots
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._returning: deque[asyncio.Future[None]] = deque()
         self._freed_at = 0.0
         self._longest: float | None = None
         self._grace = grace.total_seconds()
@@ -74,6 +81,11 @@ class Functions:
     def abandoned(self) -> int:
         """How many functions were told to stop, and left behind, and still run."""
         return sum(run.is_abandoned for run in self._runs)
+
+    @property
+    def aside(self) -> int:
+        """How many functions wait for what may take days, and have left their slots to others."""
+        return sum(run.waits > 0 for run in self._runs)
 
     @asynccontextmanager
     async def slot(self, patience: Patience) -> AsyncIterator[Slot]:
@@ -90,21 +102,22 @@ class Functions:
             if not slot.is_used:
                 self._free_slot()
 
-    async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None) -> Any:
+    async def call(self, run: _Run, timeout: timedelta | None) -> Any:
         """Call a function in a slot that was taken for it; see `Slot`."""
-        run = _Run(function, arguments)
         self._runs.add(run)
         run.ended.add_done_callback(lambda _: self._settle(run))
         run.start()
         try:
-            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()) as run.limit:
                 outcome = await asyncio.shield(run.ended)
         except TimeoutError:
             self._stop(run)
-            raise TaskError(f"The function of {self._owner} was not done within {_seconds(timeout)}.") from None
+            raise OutOfTimeError(f"The function of {self._owner} was not done within {_seconds(timeout)}.") from None
         except asyncio.CancelledError:
             self._stop(run)
             raise
+        finally:
+            run.limit = None
         if outcome.error is not None:
             raise outcome.error
         return outcome.answer
@@ -114,8 +127,44 @@ class Functions:
         if stopping := [run.ended for run in self._runs if run.is_stopping]:
             await asyncio.wait(stopping, timeout=within.total_seconds())
 
+    @asynccontextmanager
+    async def leave(self, run: _Run) -> AsyncIterator[None]:
+        """Leave the slot of a run to others for as long as the block; see `Slot`."""
+        run.step_aside()
+        if run.waits == 1:
+            self._let_go(run)
+        try:
+            yield
+            if run.waits == 1 and not run.is_stopping:
+                await self._take_again()
+                run.has_slot = True
+        finally:
+            run.come_back()
+            if not (run.waits or run.has_slot or run.is_stopping):  # it has given up waiting, and goes on at once
+                self._free -= 1
+                run.has_slot = True
+
+    async def _take_again(self) -> None:
+        """Wait for a slot before all that have none yet, for as long as it takes."""
+        if self._free > 0:
+            self._free -= 1
+            return
+        slot: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._returning.append(slot)
+        try:
+            await slot
+        except asyncio.CancelledError:
+            if not slot.cancel():
+                self._free_slot()
+            raise
+
+    def _let_go(self, run: _Run) -> None:
+        if run.has_slot:
+            run.has_slot = False
+            self._free_slot()
+
     async def _take_slot(self, patience: Patience) -> None:
-        if self._free:
+        if self._free > 0:
             self._free -= 1
             return
         loop = asyncio.get_running_loop()
@@ -143,7 +192,7 @@ class Functions:
 
     def _hopeless(self, waited: float) -> TaskError:
         now = asyncio.get_running_loop().time()
-        running = [now - run.began_at for run in self._runs if not run.is_abandoned] or [0.0]
+        running = [now - run.began_at for run in self._runs if run.has_slot] or [0.0]
         return TaskError(
             f"All {self._slots} slots of {self._owner} are taken by tasks that have run for {min(running):.0f} to"
             f" {max(running):.0f} s, and none has ended for {waited:.0f} s.",
@@ -152,11 +201,12 @@ class Functions:
 
     def _free_slot(self) -> None:
         self._freed_at = asyncio.get_running_loop().time()
-        while self._waiting:
-            slot = self._waiting.popleft()
-            if not slot.done():
-                slot.set_result(None)
-                return
+        for waiting in (self._returning, self._waiting) if self._free >= 0 else ():
+            while waiting:
+                slot = waiting.popleft()
+                if not slot.done():
+                    slot.set_result(None)
+                    return
         self._free += 1
 
     def _stop(self, run: _Run) -> None:
@@ -172,7 +222,7 @@ class Functions:
         _log.error(
             "function_abandoned", agent_id=self._owner, function=run.name, seconds=round(run.seconds), abandoned=self.abandoned
         )
-        self._free_slot()
+        self._let_go(run)
 
     def _settle(self, run: _Run) -> None:
         self._runs.discard(run)
@@ -182,7 +232,12 @@ class Functions:
             return
         if not run.is_stopping:
             self._longest = max(self._longest or 0.0, run.seconds)
-        self._free_slot()
+        self._let_go(run)
+
+
+def slots_here() -> Sequence[Slot]:
+    """Return the slots in which whoever asks runs, the outermost first."""
+    return _slots.get()
 
 
 class Slot:
@@ -190,7 +245,22 @@ class Slot:
 
     def __init__(self, functions: Functions) -> None:
         self._functions = functions
-        self.is_used = False
+        self._run: _Run | None = None
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a function was called."""
+        return self._run is not None
+
+    @asynccontextmanager
+    async def aside(self) -> AsyncIterator[None]:
+        """Leave the slot to others for as long as the block, in which the function waits for what may take days.
+
+        That time is none of its timeout. It goes on behind the block once a slot is free, before all that wait for their first.
+        """
+        assert self._run is not None, "only a function that was called waits"
+        async with self._functions.leave(self._run):
+            yield
 
     async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None = None) -> Any:
         """Call a function and wait for what it returns or raises. Cancelling tells it to stop, and waits for nothing.
@@ -201,31 +271,58 @@ class Slot:
             timeout: How long it may run; for ever by default.
 
         Raises:
-            TaskError: The function was not done within the timeout.
+            OutOfTimeError: The function was not done within the timeout.
         """
-        self.is_used = True
-        return await self._functions.call(function, arguments, timeout)
+        self._run = _Run(function, arguments, (*_slots.get(), self))
+        return await self._functions.call(self._run, timeout)
 
 
 class _Run:
     """One run of a function. `ended` is set when it really has ended, whoever waits for it."""
 
-    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], slots: Sequence[Slot]) -> None:
         self._function = function
         self._arguments = arguments
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
+        self._context.run(_slots.set, slots)
         self._task: asyncio.Task[None] | None = None
         self.name = getattr(function, "__name__", "task")
         self.began_at = self._loop.time()
         self.ended: asyncio.Future[_Outcome] = self._loop.create_future()
         self.is_stopping = False
         self.is_abandoned = False
+        self.has_slot = True
+        self.limit: asyncio.Timeout | None = None
+        self.waits = 0
+        self._aside_since = 0.0
+        self._was_aside = 0.0
+        self._due: float | None = None
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
-        return self._loop.time() - self.began_at
+        """How long it has run, without what it has waited aside."""
+        now = self._loop.time()
+        return now - self.began_at - self._was_aside - (now - self._aside_since if self.waits else 0.0)
+
+    def step_aside(self) -> None:
+        """Wait for something that may take days; some may be waited for at a time."""
+        self.waits += 1
+        if self.waits == 1:
+            self._aside_since = self._loop.time()
+            if self.limit is not None and not self.limit.expired():
+                self._due = self.limit.when()
+                self.limit.reschedule(None)
+
+    def come_back(self) -> None:
+        """Wait for one thing less."""
+        self.waits -= 1
+        if self.waits:
+            return
+        waited = self._loop.time() - self._aside_since
+        self._was_aside += waited
+        if self.limit is not None and not self.limit.expired():
+            self.limit.reschedule(None if self._due is None else self._due + waited)
 
     def start(self) -> None:
         """Begin, in a daemon thread if the function is sync: such a thread keeps no process from ending."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from ioa.agent.function_executor import Slot, slots_here
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox
 from ioa.agent.under_way import UnderWay
@@ -93,9 +95,42 @@ class AskedOfMe:
 AnswerFunction = Callable[[AskedOfMe], str | Awaitable[str | None] | None]
 
 
+ASK = "ctx.ask(…)"
+
 Inquiring = UnderWay[str]
 """A question that waits for its answer."""
-ASK = "ctx.ask(…)"
+
+
+class InquiringAside(Inquiring):
+    """One whose answer may take days: the function that waits for it leaves its slot to others meanwhile.
+
+    Args:
+        asked: Brings the answer.
+        loop: Where it runs.
+    """
+
+    def __init__(self, asked: Coroutine[Any, Any, str], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(asyncio.run_coroutine_threadsafe(asked, loop), ASK)
+        self._loop = loop
+
+    def __await__(self) -> Generator[Any, None, str]:
+        return self._waited(slots_here()).__await__()
+
+    def _wait(self) -> str:
+        return asyncio.run_coroutine_threadsafe(self._waited(slots_here()), self._loop).result()
+
+    async def _waited(self, slots: Sequence[Slot]) -> str:
+        answer = asyncio.wrap_future(self._future)
+        async with AsyncExitStack() as stack:
+            for slot in slots:
+                await stack.enter_async_context(slot.aside())
+            try:
+                await asyncio.wait([answer])
+            except asyncio.CancelledError:
+                answer.cancel()
+                raise
+        return answer.result()
+
 
 Inquire = Callable[[Inquiry], Inquiring]
 

@@ -22,7 +22,7 @@ from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
-from ioa.agent.inquiring import ASK, Inquire, Inquirer, Inquiring, Inquiry
+from ioa.agent.inquiring import Inquire, Inquirer, InquiringAside, Inquiry
 from ioa.agent.lease import TaskLease
 from ioa.agent.listening import ModelCalled, TaskEvent, TaskStarted
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
@@ -268,7 +268,7 @@ class TaskRunner:
     def _inquire(self, history: GroupHistory, task_id: TaskId) -> Inquire:
         """How a task asks people and other agents, whichever thread it runs in."""
         loop, inquirer = asyncio.get_running_loop(), Inquirer(self.outbox, history, task_id)
-        return lambda inquiry: Inquiring.start(inquirer.ask(inquiry), loop, ASK)
+        return lambda inquiry: InquiringAside(inquirer.ask(inquiry), loop)
 
     def _tell(self, history: GroupHistory, task_id: TaskId) -> Callable[[type[TaskEvent], Mapping[str, Any]], None]:
         """How a task tells its agent's listeners of an event, whichever thread it runs in."""

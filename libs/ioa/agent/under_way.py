@@ -43,8 +43,11 @@ class UnderWay(Generic[T]):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._future.result()
+            return self._wait()
         raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await {self._call}")
+
+    def _wait(self) -> T:
+        return self._future.result()
 
     def cancel(self) -> None:
         """Give it up; whoever waits for it is told."""

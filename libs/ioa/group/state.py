@@ -31,6 +31,7 @@ from ioa.protocol.ids import (
     turn_of_task_id,
 )
 from ioa.protocol.labels import Labels
+from ioa.protocol.levels import COPIES
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.policy import MAX_EXITS, MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
@@ -783,6 +784,11 @@ class GroupState(Model):
     def number_of(self, agent_id: AgentId) -> int:
         """Return the place of a member in the order of joining."""
         return [member.agent_id for member in self.members].index(agent_id)
+
+    @property
+    def level_of_members(self) -> int:
+        """The least level of who may be a member."""
+        return self.limits.level if self.forked_from is None else max(self.limits.level, COPIES)
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members whose lease stands and who are not removed, in the order they joined."""

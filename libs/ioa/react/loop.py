@@ -18,7 +18,7 @@ from typing import Any
 
 from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
-from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.function_executor import Functions, OutOfTimeError, Patience
 from ioa.agent.listening import ToolCalled, ToolRefused
 from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
@@ -184,11 +184,8 @@ class Run:
         timeout = self._options.tool_timeout
         async with self._functions.slot(Patience(timeout, lambda: timeout)) as slot:
             try:
-                async with asyncio.timeout(timeout.total_seconds()) as limit:
-                    return await slot.call(function, ())
-            except TimeoutError:
-                if not limit.expired():
-                    raise
+                return await slot.call(function, (), timeout)
+            except OutOfTimeError:  # which ends the call, and not the task
                 raise TimeoutError(f"it was not done within {timeout.total_seconds():g} s") from None
 
     def _trace_answer(self, answer: ChatAnswer) -> None:

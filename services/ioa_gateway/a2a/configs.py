@@ -16,7 +16,7 @@ from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.asking import AdmittedRequest, is_old
-from ioa_gateway.routes.webhooks import WebhookOrder, check_room, is_seen, make_webhook
+from ioa_gateway.routes.webhooks import WebhookOrder, check_room, make_webhook
 
 
 async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
@@ -26,11 +26,10 @@ async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNo
         ForbiddenError: The key is not for that.
         InvalidInputError: The URL leads to nowhere that may be posted to, or what is to be shown there fits into no header.
         OverQuotaError: The caller's user has as many webhooks as he may have.
-        UnavailableError: The name of the URL is not known now.
     """
     asked.call.caller.check(Scope.WEBHOOKS_WRITE)
     await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id).config_id))
-    await asked.call.hooks.posting.find(config.url)
+    await asked.call.hooks.posting.check(config.url)
 
 
 async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificationConfig) -> Webhook:
@@ -45,15 +44,17 @@ async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificatio
 
 
 async def pushes_of(asked: AdmittedRequest, goal: Goal) -> Sequence[Webhook]:
-    """Return where a task is pushed to, as far as the caller may see it."""
-    found = await asked.call.hooks.store.all()
-    return [one for one in found if one.push is not None and one.goal_id == goal.goal_id and is_seen(asked.call, one)]
+    """Return where a task is pushed to. Keys of other labels have configurations of their own, under whatever ids."""
+    mine = (asked.call.caller.user, goal.goal_id, asked.call.caller.labels)
+    return [
+        one for one in await asked.call.hooks.store.all() if one.push is not None and (one.user, one.goal_id, one.labels) == mine
+    ]
 
 
 async def push_of(asked: AdmittedRequest, goal: Goal, config_id: str) -> Webhook | None:
     """Return one of them by the id of its configuration."""
-    found = await asked.call.hooks.store.find(_webhook_id(asked, goal.goal_id, config_id))
-    return found if found is not None and is_seen(asked.call, found) else None
+    wanted = config_id or goal.goal_id
+    return next((one for one in await pushes_of(asked, goal) if one.push is not None and one.push.config_id == wanted), None)
 
 
 def config_of(hook: Webhook) -> TaskPushNotificationConfig:
@@ -70,7 +71,8 @@ def config_of(hook: Webhook) -> TaskPushNotificationConfig:
 
 
 def _webhook_id(asked: AdmittedRequest, goal_id: GoalId, config_id: str) -> WebhookId:
-    named = json.dumps([asked.call.caller.user, goal_id, config_id])
+    caller = asked.call.caller
+    named = json.dumps([caller.user, goal_id, config_id, *sorted(caller.labels.items())])
     return WebhookId("p" + hashlib.sha256(named.encode()).hexdigest()[:31])
 
 

@@ -83,6 +83,10 @@ def _is_own(address: str) -> bool:
     return False
 
 
+_NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
+"""What a look-up says of a name that does not exist, or has no address; whatever else it says is no fault of the name."""
+
+
 class Posting:
     """Posts, each over a connection of its own.
 
@@ -102,7 +106,7 @@ class Posting:
 
         Raises:
             InvalidInputError: To nowhere that may be posted to.
-            UnavailableError: The name is not known now.
+            UnavailableError: No name server tells now.
         """
         parts = check_url(url)
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
@@ -110,14 +114,25 @@ class Posting:
             async with asyncio.timeout(WITHIN.total_seconds()):
                 look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
                 found = await asyncio.get_running_loop().run_in_executor(self._names, look)
-        except (OSError, UnicodeError, TimeoutError):
-            raise UnavailableError(f"The name {host} of the URL is not known.") from None
+        except (UnicodeError, OSError) as error:
+            if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
+                raise InvalidInputError(f"The name {host} of the URL leads nowhere.", hint="See how it is spelt.") from None
+            raise UnavailableError(f"The name {host} of the URL cannot be looked up now.") from None
         addresses = [str(one[4][0]) for one in found]
         if not addresses or not (self._inside or all(is_public(one) and not _is_own(one) for one in addresses)):
             hint = "IOA_WEBHOOKS_INSIDE=true lets webhooks lead there."
             raise InvalidInputError(f"{host} lies in a private network or on this machine.", hint=hint)
         address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
         return Destination(parts._replace(netloc=f"{address}:{port}").geturl(), host, parts.netloc)
+
+    async def check(self, url: str) -> None:
+        """See that a URL may be posted to. A name that nobody tells now is looked up when there is something to post.
+
+        Raises:
+            InvalidInputError: It may not, or its name does not exist.
+        """
+        with suppress(UnavailableError):
+            await self.find(url)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         """Post JSON, and return the status; nothing of the answer is read, and no redirect followed.

@@ -92,25 +92,35 @@ class Webhooks:
         began, is_taken = self._now(), None
         if after := self._pacing.enter(hook, began):
             if age >= TRIED_FOR and self._pacing.is_failing(hook.webhook_id):
-                await self._give_up(delivery, hook, "what was sent lately was not taken either.")
+                await self._give_up(delivery, hook, notice, "what was sent lately was not taken either.")
                 return
             raise NotYetError("This webhook is being told other things, or is left alone for a while.", retry_after=after)
         try:
             why = await self._tell(hook, notice, age)
             is_taken = not why
+        except NotYetError as error:
+            if age < TRIED_FOR:
+                raise
+            why = error.message
         finally:
             self._pacing.leave(hook, began, self._now(), is_taken=is_taken)
         if why and age >= TRIED_FOR:
-            await self._give_up(delivery, hook, why)
+            await self._give_up(delivery, hook, notice, why)
         elif why:
             raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
-        if hook.push is not None and notice.event is HookEvent.ENDED:  # it was of this task alone, and there is nothing to come
+        else:
+            await self._end(hook, notice)
+
+    async def _end(self, hook: Webhook, notice: Notice) -> None:
+        """Remove a webhook that is of one task alone, once there is nothing to come."""
+        if hook.push is not None and notice.event is HookEvent.ENDED:
             await self._store.remove(hook.webhook_id)
 
-    async def _give_up(self, delivery: Delivery, hook: Webhook, why: str) -> None:
+    async def _give_up(self, delivery: Delivery, hook: Webhook, notice: Notice, why: str) -> None:
         told_of = f"The webhook {hook.webhook_id} did not take it for {TRIED_FOR.days} day: {why}"
         await self._dead.put(DeadReason.WEBHOOK, told_of, subject=delivery.subject, data=delivery.data, key=delivery.identity)
         posts.labels("dead").inc()
+        await self._end(hook, notice)
 
     async def _tell(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
         """Post, and return why it failed; empty if it did not."""

@@ -79,7 +79,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
         raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
     name = None if order.goal_id is None else await call.goal(None, order.goal_id)
-    await hooks.posting.find(order.url)
+    await hooks.posting.check(order.url)
     made = {
         "webhook_id": webhook_id,
         "user": caller.user,

@@ -12,11 +12,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from nats.aio.client import Client
+from nats.aio.client import Client as NatsConnection
 
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.protocol.goals import Reason
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.client.client import Client
+from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.testing.log_checker import check
 from ioa_testkit.load_worker import environment_of
@@ -133,6 +135,32 @@ async def test_routers_and_agents_of_two_releases_work_side_by_side(
     assert check(evidence) == []
 
 
-async def _all_open(client: Client, goals: Sequence[GoalId]) -> bool:
+async def test_a_fork_is_left_to_routers_that_know_what_a_copy_is(nats_server: NatsServer, tmp_path: Path) -> None:
+    """An older router alone leaves the group as it was copied; a newer one brings it to a result that says where it comes from."""
+    code = await asyncio.to_thread(unpack_release, "ce2d69bb", tmp_path)
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    base, fork = GoalId("base"), GoalId("fork")
+    async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet, older.running("ioa_router"):
+        await fleet.start("registry-0", "groups-0", "router-0", *WORKERS)
+        await fleet.until_online()
+        await fleet.publish(base, "talk")
+        before = await fleet.evidence()
+        await fleet.stop("router-0")
+        at = before.logs[GoalName(LOCAL, base).comm_id][0].seq
+        await Client(NatsSystemClient(fleet.client)).fork(base, at=at, goal_id=fork)
+        fleet.goals.append(fork)
+        await eventually(older.log, lambda log: "This is of version 7" in log, within=_WITHIN)
+        log, room = NatsGroupLog(fleet.client), GoalName(LOCAL, fork).comm_id
+        head = await eventually(lambda: log.last(room), lambda last: last is not None and not last.entry.state.copying)
+        await fleet.start("router-0")
+        after = await fleet.evidence()
+    copy = after.logs[GoalName(LOCAL, fork).comm_id]
+    assert head is not None and head.entry == copy[1].entry
+    assert {one.entry.state.forked_from for one in copy} == {Origin(goal_id=base, at=at)}
+    [result] = [one for one in after.results if one.goal_id == fork]
+    assert (result.reason, result.forked_from) == (Reason.CONCLUDED, Origin(goal_id=base, at=at))
+
+
+async def _all_open(client: NatsConnection, goals: Sequence[GoalId]) -> bool:
     log = NatsGroupLog(client)
     return all([await log.last(GoalName(LOCAL, goal_id).comm_id) is not None for goal_id in goals])

@@ -122,11 +122,33 @@ async def test_configurations_are_made_shown_and_removed(http: httpx.AsyncClient
         assert [(one["goal_id"], one["url"]) for one in hooks] == [(task.id, OUTSIDE)]
 
 
+async def test_keys_of_other_labels_replace_nothing(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """A key with labels neither sees nor replaces configurations of its user's other keys, and has its own under the same ids."""
+    await door.keys.put(key("acme").model_copy(update={"labels": {"team": "acme"}}))
+    authorization = http.headers["Authorization"]
+    http.headers.update(bearer("acme"))
+    async with speaking(http) as client:
+        task = await sent(client, asking(waits=False))
+    both = {"web": authorization, "acme": http.headers["Authorization"]}
+    for name, shown in both.items():
+        http.headers["Authorization"] = shown
+        async with speaking(http) as client:
+            config = TaskPushNotificationConfig(task_id=task.id, id="a", url=f"{OUTSIDE}/{name}")
+            await client.create_task_push_notification_config(config)
+    for name, shown in both.items():
+        http.headers["Authorization"] = shown
+        async with speaking(http) as client:
+            found = await client.get_task_push_notification_config(GetTaskPushNotificationConfigRequest(task_id=task.id, id="a"))
+            assert (found.url, await _listed(client, task.id)) == (f"{OUTSIDE}/{name}", ["a"])
+
+
 async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, members: Members, plane: Plane, door: Door) -> None:
     """A URL that leads inside, a token that is no header, and a key not for webhooks are refused before a goal is launched."""
     await door.keys.put(key("plain", Scope.GOALS_READ, Scope.GOALS_WRITE, Scope.AGENTS_READ))
     async with speaking(http) as client:
-        for wrong in (_pushing("http://169.254.169.254/"), _pushing("file:///etc"), _pushing(OUTSIDE, token="a\r\nHost: b")):
+        nowhere = _pushing("https://no..name/hook")
+        inside, of_files = _pushing("http://169.254.169.254/"), _pushing("file:///etc")
+        for wrong in (nowhere, inside, of_files, _pushing(OUTSIDE, token="a\r\nHost: b")):
             with pytest.raises(InvalidParamsError):
                 await sent(client, wrong)
         http.headers.update(bearer("plain"))

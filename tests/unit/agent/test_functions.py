@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from ioa.agent.agent_metrics import abandoned_functions
-from ioa.agent.function_executor import Functions, Patience
+from ioa.agent.function_executor import Functions, Patience, slots_here
+from ioa.agent.inquiring import InquiringAside
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 
 _AT_ONCE = timedelta(milliseconds=10)
+_SOON = timedelta(milliseconds=50)
 _EVER = timedelta(hours=1)
 
 
@@ -236,3 +238,80 @@ async def test_a_slot_that_was_granted_to_somebody_who_left_is_not_lost() -> Non
     await asyncio.wait([waiting])
 
     assert await _call(functions, lambda: "next") == "next"
+
+
+async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
+    """Another function runs in its place, and it goes on once that has ended, however long that was."""
+    functions, answered, log = Functions("worker", 1, _EVER), asyncio.Event(), list[str]()
+
+    async def asks() -> str:
+        [slot] = slots_here()
+        log.append("asks")
+        async with slot.aside():
+            await answered.wait()
+        log.append("goes on")
+        return "answered"
+
+    async def works(slot_of: Functions) -> None:
+        answered.set()
+        await _call(Functions("other", 1, _EVER), asyncio.sleep, 0)
+        log.append(f"works beside {slot_of.aside}")
+
+    asking = asyncio.create_task(_call(functions, asks, timeout=_SOON))
+    await eventually(lambda: functions.aside == 1)
+    with pytest.raises(TaskError, match="not done within"):
+        await _call(functions, asyncio.Event().wait, timeout=_SOON)
+    await _call(functions, works, functions)
+    assert (await asking, log) == ("answered", ["asks", "works beside 1", "goes on"])
+
+
+async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
+    """Whoever is asked to confirm a call may take longer than a call may."""
+    functions, tools = Functions("worker", 1, _EVER), Functions("a tool", 1, _EVER)
+    answered, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    async def answer() -> str:
+        await answered.wait()
+        return "approve"
+
+    async def task() -> Any:
+        return await _call(tools, lambda: InquiringAside(answer(), loop).result(), timeout=_SOON)
+
+    asking = asyncio.create_task(_call(functions, task, timeout=_SOON))
+    await eventually(lambda: (functions.aside, tools.aside) == (1, 1))
+    for freed in (functions, tools):
+        with pytest.raises(TaskError, match="not done within"):
+            await _call(freed, asyncio.Event().wait, timeout=_SOON)
+    answered.set()
+    assert await asking == "approve"
+
+
+async def test_who_gives_up_waiting_goes_on_at_once_and_its_slot_is_counted() -> None:
+    """Afterwards no more run at a time than may."""
+    functions, log = Functions("worker", 1, _EVER), list[str]()
+    running = asyncio.Event()
+
+    async def gives_up() -> None:
+        [slot] = slots_here()
+
+        async def wait() -> None:
+            async with slot.aside():
+                await running.wait()
+                await asyncio.Event().wait()
+
+        waiting = asyncio.ensure_future(wait())
+        await running.wait()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        log.append("gave up")
+
+    async def works(name: str) -> None:
+        log.append(f"{name} begins")
+        running.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        log.append(f"{name} ends")
+
+    await asyncio.gather(_call(functions, gives_up), *(_call(functions, works, name) for name in "ab"))
+    log.remove("gave up")
+    assert log == ["a begins", "a ends", "b begins", "b ends"]

@@ -6,14 +6,18 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from ioa.agent.definition import TaskContext
 from ioa.agent.inquiring import AskedOfMe
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.group.requests import AnswerQuestion
-from ioa.protocol.ids import LOCAL, comm_id_of_goal
-from ioa.protocol.messages import TaskOutcome
+from ioa.ports.brain import TeamLaunch
+from ioa.protocol.ids import LOCAL, AgentId, comm_id_of_goal
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome
+from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, working
+from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 CHOICE: dict[str, Any] = {"options": ("red", "blue"), "default": "red"}
@@ -109,3 +113,29 @@ async def test_who_gave_out_a_task_answers_it_by_its_own_function(company: Compa
     await _answer(company, "yes", 2)
     assert (await company.task_result(ROOM)).task_conclusion == "blue, yes"
     assert [(one.text, one.asker, one.task) for one in asked] == [("Which colour?", "worker", "do t1")]
+
+
+@pytest.mark.parametrize("is_sync", [True, False], ids=["sync", "async"])
+async def test_tasks_that_wait_for_answers_leave_their_slots_to_others(company: Company, is_sync: bool) -> None:
+    """Days may pass: an agent all of whose slots ask does its next task meanwhile."""
+    *asking, quick = [task(f"t{number}") for number in range(1, 6)]  # an agent has four slots
+
+    def ask(words: str, ctx: TaskContext) -> str:
+        return words if words == quick.task_desc else ctx.ask("Which colour?", **CHOICE).result()
+
+    async def ask_async(words: str, ctx: TaskContext) -> str:
+        return words if words == quick.task_desc else await ctx.ask("Which colour?", **CHOICE)
+
+    lead = ScriptedBrain(
+        teams=[TeamLaunch(members=(AgentId("worker"),))],
+        utterances=[SyncTaskAssignment(tasks=(*asking, quick)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    await company.start(working(ask if is_sync else ask_async))
+    await company.start(idle("lead"), lead)
+    await company.network.offer(GOAL)
+    assert (await company.task_result(ROOM, quick.task_id)).task_conclusion == quick.task_desc
+    for one in asking:
+        request = AnswerQuestion(comm_id=ROOM, task_id=one.task_id, number=1, answer="blue")
+        await company.network.plane.setup.answer(LOCAL, request)
+    assert [(await company.task_result(ROOM, one.task_id)).task_conclusion for one in asking] == ["blue"] * 4

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from types import SimpleNamespace
@@ -21,7 +22,7 @@ from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
-from ioa.protocol.webhooks import HookEvent, Notice, StreamEnds, WebhookId, signature_of, written_secret
+from ioa.protocol.webhooks import HookEvent, Notice, PushTarget, StreamEnds, WebhookId, signature_of, written_secret
 from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
@@ -90,6 +91,31 @@ async def test_names_are_looked_up_before_anything_is_sent() -> None:
     assert (found.url, found.host, found.named) == ("https://127.0.0.1:443/hook?a=b", "127.0.0.1", "127.0.0.1")
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), InvalidInputError),
+        (socket.gaierror(socket.EAI_NODATA, "No address associated with hostname"), InvalidInputError),
+        (UnicodeError("label empty or too long"), InvalidInputError),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), UnavailableError),
+    ],
+)
+async def test_a_name_that_does_not_exist_is_its_writers_fault(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, told: type[Exception]
+) -> None:
+    """It is refused at once. Where name servers do not tell, it is looked up again when there is something to post."""
+
+    def getaddrinfo(*_of: object, **_more: object) -> None:
+        raise failure
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    async with open_posting(inside=False) as posting:
+        with pytest.raises(told):
+            await posting.find("https://example.com/hook")
+        with pytest.raises(told) if told is InvalidInputError else nullcontext():
+            await posting.check("https://example.com/hook")
+
+
 async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it is one of the internet: what listens there for those inside is not posted to."""
     monkeypatch.setattr("ioa_gateway.outward.posting.is_public", lambda _address: True)
@@ -147,12 +173,16 @@ class _Told:
 
         goals: Any = SimpleNamespace(result=result)
         posting: Any = SimpleNamespace(post=post)
-        pushes: Any = None  # no webhook here is of A2A
+
+        async def body(*_of: object) -> None:
+            raise NotYetError("The result is not known here yet.")
+
+        pushes: Any = SimpleNamespace(body=body)
         self._webhooks = Webhooks(self.store, goals, self.dead, posting, lambda _key_id: lets_in, lambda: NEW_YEAR, pushes)
 
-    async def made(self, before: timedelta = timedelta(hours=1)) -> _Told:
+    async def made(self, before: timedelta = timedelta(hours=1), push: PushTarget | None = None) -> _Told:
         """Have made the webhook a while ago."""
-        await self.store.put(hook("one", created_at=NEW_YEAR - before))
+        await self.store.put(hook("one", created_at=NEW_YEAR - before, push=push))
         return self
 
     async def of(self, age: timedelta, event: HookEvent = HookEvent.PHASE) -> None:
@@ -200,6 +230,15 @@ async def test_what_nobody_takes_for_a_day_is_a_dead_letter() -> None:
         await told.of(timedelta(seconds=6))
     await told.of(timedelta(days=1))
     assert (again.value.retry_after, [letter.reason.value for letter in told.dead.letters]) == (timedelta(seconds=25), ["webhook"])
+
+
+async def test_a_push_whose_task_cannot_be_told_for_a_day_is_a_dead_letter() -> None:
+    """It does not wait for ever for a result that does not come, and its webhook goes with it."""
+    told = await _Told().made(push=PushTarget(config_id="g", version="1.0", base_url="http://gateway"))
+    with pytest.raises(NotYetError):
+        await told.of(timedelta(hours=23), HookEvent.ENDED)
+    await told.of(timedelta(days=1), HookEvent.ENDED)
+    assert (told.posted, len(told.dead.letters), list(await told.store.all())) == ([], 1, [])
 
 
 def test_who_does_not_answer_holds_up_nobody() -> None:

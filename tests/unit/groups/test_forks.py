@@ -18,6 +18,7 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -38,7 +39,7 @@ COPY = comm_id_of_goal(AGAIN)
 
 async def a_conversation(plane: Plane) -> list[StoredEntry]:
     """A goal with a task that is done, one that runs, and the floor with ada."""
-    await plane.open(ADA, BOB)
+    await plane.open(ADA, BOB, level=LEVEL)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:bob"))))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-2"), number=1))
@@ -71,7 +72,7 @@ async def test_a_fork_goes_on_where_the_original_stood() -> None:
     entries = await a_conversation(plane)
     before = [(stored.seq, stored.entry) for stored in entries]
     plane.clock.advance(timedelta(days=2))
-    await plane.join(ADA, BOB)
+    await plane.join(ADA, BOB, level=LEVEL)
     await forked(plane, order(entries[-1].seq))
     state = await plane.state(COPY)
     assert (state.floor_holder, state.turn, state.copying) == (ADA, entries[-1].entry.state.turn, 0)
@@ -211,7 +212,7 @@ async def test_another_agent_takes_ones_place() -> None:
     """It is given the task that runs; the one it stands for is not in the copy."""
     plane = Plane()
     entries = await a_conversation(plane)
-    await plane.join(EVE)
+    await plane.join(EVE, level=LEVEL)
     await forked(plane, order(entries[-1].seq, replace=[{"old": BOB, "new": EVE}]))
     state = await plane.state(COPY)
     assert [member.agent_id for member in state.members] == [ADA, EVE]
@@ -232,7 +233,7 @@ async def test_without_those_who_took_part_there_is_no_fork() -> None:
 async def test_who_was_lost_when_it_was_forked_and_is_there_is_back() -> None:
     """Nobody else would tell the copy: that agent has not returned just now."""
     plane = Plane()
-    await plane.open(ADA, BOB)
+    await plane.open(ADA, BOB, level=LEVEL)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     entries = await plane.entries()
     await forked(plane, order(entries[-1].seq))
@@ -266,7 +267,7 @@ async def test_what_cannot_be_forked_is_refused_with_the_reason(about: Mapping[s
 async def test_a_nested_team_that_ended_is_in_the_copy_and_retention_leaves_the_original_alone() -> None:
     """The copy's own team bears an id of its own, so that nothing of the original goes with the fork."""
     plane = Plane()
-    await plane.open(ADA, BOB, EVE)
+    await plane.open(ADA, BOB, EVE, level=LEVEL)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob",))))
     await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
     await plane.nest("t1-1", BOB, EVE)
@@ -312,7 +313,7 @@ async def test_a_fork_that_is_cancelled_while_the_original_is_read_stays_cancell
 async def test_who_was_lost_is_back_even_if_whoever_copied_died_before_that_was_noted() -> None:
     """Whoever takes the order next notes it."""
     plane = Plane()
-    await plane.open(ADA, BOB)
+    await plane.open(ADA, BOB, level=LEVEL)
     await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=BOB))
     entries = await plane.entries()
     appended = 0
