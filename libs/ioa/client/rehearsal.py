@@ -175,7 +175,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
                 drafts[speaker] = event.message.payload
             after = step(state, event, team.policy)
-            if after.audience != state.hearing:
+            if not {*state.hearing} <= {*after.audience}:
                 heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
             state = after.state
         except ValidationError as error:

@@ -96,9 +96,8 @@ def test_who_joins_under_a_policy_plays_a_role() -> None:
 
 def test_a_watcher_adds_by_having_somebody_join() -> None:
     """In any role that is open to all; to choose it without anybody is a wrong choice, and so is a role that is secret."""
-    story = group(
-        {**X, "roles": ["a", "b"], "then": "y"}, Y, roles={"b": {"secret": True}}, watchers=[{"role": "c", "may": ["add"]}]
-    )
+    watcher = {"role": "c", "may": ["add"]}
+    story = group({**X, "roles": ["a", "b"], "then": "y"}, Y, roles={"b": {"secret": True}}, watchers=[watcher])
     asked = Told(story).word("says").story
     assert asked.policy is not None
     offered = offer(asked.policy, asked.state, AgentId("eve"))
@@ -108,7 +107,7 @@ def test_a_watcher_adds_by_having_somebody_join() -> None:
     assert asked.refusal(joining(asked, by="eve", role="b")).code is RejectionCode.OFF_COURSE
     assert asked.refusal(joining(asked, by="ada", role="a")).code is RejectionCode.NOT_YOUR_FLOOR
     joined = asked.happens(joining(asked, by="eve", role="a"))
-    assert (joined.state.floor, joined.state.turn, joined.state.turns_taken) == (("bob",), asked.state.turn + 1, 1)
+    assert (joined.state.floor, joined.state.turn, joined.state.turns_taken) == (("zoe",), asked.state.turn + 1, 1)
 
 
 def test_a_watcher_that_only_ends_adds_nobody() -> None:
