@@ -20,19 +20,13 @@ agent = Agent(
         "prepare a briefing on data.csv with the average per group, a chart of it and a report",
         "lead the preparation of a briefing on the data file",
     ],
-    tags=["briefing", "coordination"],
-    declines=True,
-    may_team_up=True,
+    tags=["briefing", "coordination"], declines=True, may_team_up=True,
 )  # fmt: skip
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Merge what the team found into one briefing and pass its files on.
-
-    Raises:
-        DeclinedError: No team worked on the task, so there is nothing to edit.
-    """
+    """Merge what the team found into one briefing and pass its files on; decline where no team worked on the task."""
     if not ctx.results:
         hint = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
         raise DeclinedError("The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=hint)

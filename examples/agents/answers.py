@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -29,11 +31,7 @@ class Answer:
 
 
 def answer(question: Question, table: Table) -> Answer:
-    """Compute the figure of a question.
-
-    Raises:
-        InvalidInputError: No row, or no cell of those rows, can be used.
-    """
+    """Compute the figure of a question; refuses if no row, or no cell of those rows, can be used."""
     figure = question.figure
     cells, reading = used_rows(question, table)
     if figure.operation == "rows":
@@ -80,20 +78,17 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
-    """Keep the rows that a question is about and that can be used: their figures and labels, and how many were left out, and why.
-
-    Raises:
-        InvalidInputError: There is none, and it is not asked how many.
-    """
+    """Keep the rows that are asked about and can be used: figures and labels; say how many were left out, and why. Refuses none."""
     figure = question.figure
-    used, notes = pd.Series(True, index=range(table.rows)), list[str]()
+    used, notes, told = pd.Series(True, index=range(table.rows)), list[str](), list[str]()
 
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
         lost = used & read.isna()
         missing = lost & column.cells.isna()
         unread = lost & ~missing
-        notes.extend([f"{missing.sum()} without {column}"] * bool(missing.any()))
+        if missing.any():
+            notes.append(f"{missing.sum()} without {column}" + f" ({column.missing})" * bool(column.missing))
         if unread.any():
             notes.append(f"{unread.sum()} that cannot be read, such as {str(column.cells[unread].iloc[0])!r}")
         used &= ~lost
@@ -103,19 +98,33 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         column = condition.column
         if "missing" in condition.sign:
             used &= column.cells.isna().eq(condition.sign == "is missing")
+            told += [f"missing is what is empty, {column.missing}"] * bool(column.missing)
         else:
             used &= _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
     is_count = figure.operation in ("count", "nunique") and not question.keys
     if not used.any() and not is_count:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
+    columns = () if figure.operation in ("rows", "nunique") else figure.columns
+    told += [f"in {unit}" for column in columns if (unit := column.amounts[1])]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
+    if used.iloc[-1] and figure.operation in ("sum", "mean", "median", "std", "max"):
+        _refuse_a_line_of_totals(cells["figure"], f"The last row of {table.name}")
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
-    return pd.DataFrame(cells)[used], f"{used.sum()} of {table.rows} rows{f'; left out: {left_out}' if notes else ''}"
+    reading = ", ".join([f"{used.sum()} of {table.rows} rows", *told])
+    return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
+
+
+def _refuse_a_line_of_totals(values: pd.Series, last_row: str) -> None:
+    """Refuse to count everything twice."""
+    above, last = values.iloc[:-1], values.iloc[-1]
+    if pd.api.types.is_numeric_dtype(values) and above.ne(0).sum() > 2 and np.isclose(last, above.sum(), rtol=1e-9):
+        hint = "Take a line of totals out of the file, or choose rows by a condition that it does not meet."
+        raise InvalidInputError(f"{last_row} holds {show(last)}, the sum of all above it.", hint=hint)
 
 
 def where(question: Question) -> str:
@@ -132,13 +141,16 @@ def _measured(column: Column) -> pd.Series:
 def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
     if condition.values:
         return cells.isin(list(condition.values)).eq(condition.sign == "=")
+    if condition.sign in ("=", "!="):
+        fits = [cells.between(span.first, span.last) for span in condition.spans]
+        return reduce(or_, fits).eq(condition.sign == "=")
     first, last = condition.spans[0].first, condition.spans[-1].last
     limits = {">": ("gt", last), ">=": ("ge", first), "<": ("lt", first), "<=": ("le", last)}
     if condition.sign in limits:
         method, limit = limits[condition.sign]
         passing: pd.Series = getattr(cells, method)(limit)
         return passing
-    return cells.between(first, last).eq(condition.sign != "!=")
+    return cells.between(first, last)
 
 
 def _labels(key: Key) -> pd.Series:

@@ -27,14 +27,12 @@ agent = Agent(
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
         "5 feet in cm", "square root of 144",
     ],
-    tags=["math", "units"],
-    declines=True,
-    may_team_up=False,
+    tags=["math", "units"], declines=True, may_team_up=False,
 )  # fmt: skip
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(
-    r"(?i)^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+"
+    r"(?i)^(?:(?:please|what(?:'s| is| are)|how much is|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+"
 )
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
@@ -73,16 +71,10 @@ _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b"
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Compute the expression the task holds and show it beside its value.
-
-    Raises:
-        DeclinedError: It is no arithmetic.
-        InvalidInputError: It has no value, or several meanings.
-    """
+    """Compute the expression the task holds and show it beside its value."""
     text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split()))
-    text = _ASKED.sub(r"\2 in \1", text)
-    if match := _CONVERSION.fullmatch(text):
-        return f"{text} = {convert(*match.groups())}"
+    if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
+        return f"{asked} = {convert(*match.groups())}"
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
@@ -114,20 +106,14 @@ def _figure(line: str) -> list[str]:
 
 
 def compute(text: str) -> Fraction:
-    """Compute an expression of numbers and signs.
-
-    Raises:
-        DeclinedError: It is no expression.
-        InvalidInputError: It divides by zero, or grows beyond reason.
-    """
+    """Compute an expression of numbers and signs; declines what is none, refuses what has no value."""
     if len(text) > _MAX_CHARS:
         raise InvalidInputError(f"{text[:60]} … is too large to compute.")
     source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
     if re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).strip():
-        refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
-        raise refusal(f"{text[:60]!r} is no calculation that is understood here.", hint=_HINT)
+        raise DeclinedError(f"{text!r} is no calculation that is understood here.", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
@@ -173,11 +159,7 @@ def show(number: Fraction) -> str:
 
 
 def convert(amount: str, unit: str, wanted: str) -> str:
-    """Convert an amount of a unit to another one, and write it.
-
-    Raises:
-        InvalidInputError: A unit is not known, or of another dimension.
-    """
+    """Convert an amount of a unit to another one of the same dimension, and write it."""
     from pint import DimensionalityError
 
     names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]

@@ -45,7 +45,8 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
     if wish is None:
-        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint="Bar charts and line charts are.")
+        hint = "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'."
+        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
@@ -105,11 +106,7 @@ def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
 
 
 def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
-    """Draw a table as a PNG image: the same for the same table, and without global state, so that threads can draw.
-
-    Raises:
-        InvalidInputError: The table has too many rows to be drawn that way.
-    """
+    """Draw a table as a PNG image: the same for the same table, and without global state, so that threads can draw."""
     from matplotlib.figure import Figure  # it takes longer to load than an agent to start
     from matplotlib.ticker import StrMethodFormatter
 

@@ -43,17 +43,12 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def read_the_table(task: str, ctx: TaskContext) -> Table:
-    """Read the table that a task is about: an input, or what earlier tasks attached.
-
-    Raises:
-        DeclinedError: There is none, or there are several.
-        InvalidInputError: It cannot be read.
-    """
+    """Read the table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
     from tables import read_table
 
     files = pick_inputs(task, ctx, TABLES) or upstream_files(ctx, TABLES)
     if not files:
-        said = not_there(words_of_names(task), TABLES) or "There is no CSV file to analyse."
+        said = not_there(words_of_names(task), TABLES) or "Questions about a table are answered here, and no table came."
         raise DeclinedError(said, hint=have(ctx))
     if len(files) > 1:
         said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."

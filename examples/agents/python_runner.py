@@ -28,10 +28,7 @@ agent = Agent(
         "execute the following snippet and return its output", "what does this python code print",
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ],
-    tags=["python", "code"],
-    declines=True,
-    may_team_up=False,
-    needs_sandbox=True,
+    tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
@@ -52,13 +49,7 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def run_code(code: str, ctx: TaskContext, limits: SandboxLimits = SandboxLimits()) -> str:
-    """Run code in a fresh folder; return what it printed, attach what it wrote.
-
-    Raises:
-        InvalidInputError: The code is not valid Python.
-        MissingExtraError: There is no sandbox here.
-        TaskError: It failed, ran out of a limit, or was cancelled.
-    """
+    """Run code in a fresh folder; return what it printed, attach what it wrote. TaskError: it failed, or ran out of a limit."""
     box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
     box.mkdir(parents=True, exist_ok=True)
     for file in ctx.inputs:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn, TypeVar
@@ -52,6 +53,7 @@ _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
 _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
 _CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
+_CLAUSES = "where CONDITION, in DATE or since DATE."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _BEGINNINGS = (
     "A question begins with a figure, such as 'total COLUMN' or 'how many rows', with 'top 3 KEY by' a figure, or 'list rows'."
@@ -123,19 +125,14 @@ class Reader:
 
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
-        self.begins = 0
+        self.begins, self.could_stand = 0, dict[int, str]()
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
     # -- the shape of a question ---------------------------------------------------------------------------------------------
 
     def question(self) -> Question:
-        """Read the question.
-
-        Raises:
-            DeclinedError: It does not speak of the table.
-            InvalidInputError: It is none, can be read in two ways, or asks for what a column does not hold.
-        """
+        """Read the question; decline what does not speak of the table, refuse what cannot be read, or in two ways."""
         if self._take(self._file):
             self._take("[,:]")
         if found := self._try(self._rows):
@@ -145,7 +142,7 @@ class Reader:
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self.text[self.at :])
-            self._fail(f"If {other[1]!r} is another question, say it in a sentence of its own." if other else "")
+            self._fail(f"If {other[1]!r} is another question, make the questions the items of a list." if other else "")
         return found
 
     @property
@@ -176,7 +173,8 @@ class Reader:
             descending = bool(side := self._take(_MOST[True]))
             side = side or self._take(_MOST[False])
         counts = side in ("most", "fewest", "least")
-        figure = (Figure("count") if self._take(_ROWS) else self._fail()) if counts else self._figure()
+        rows = "'Most' and 'fewest' are said of rows: 'which KEY has the most rows'."
+        figure = (Figure("count") if self._take(_ROWS) else self._fail(rows)) if counts else self._figure()
         return Question(figure, (key,), limit=int(count), descending=descending)
 
     def _clauses(self, question: Question) -> Question:
@@ -195,6 +193,7 @@ class Reader:
             elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
+                self.could_stand.setdefault(start, f"Here may stand {'per KEY, ' * may_group}{_CLAUSES} {_CONDITIONS}")
                 self.at = start
                 break
         if len(set(keys)) < len(keys):
@@ -216,30 +215,42 @@ class Reader:
         self._take("of")
         column = self._column() or self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers')))}.")
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
-            example = next(iter(column.cells.dropna().astype(str)), "")
-            raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
+            self._no_numbers(column)
         if operation == "sum" and column.why_rate:
             said = f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}"
             raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
         return Figure(operation, (column,))
 
+    def _no_numbers(self, column: Column) -> NoReturn:
+        example = next(iter(column.cells.dropna().astype(str)), "")
+        code = "; a number that begins with 0 is taken for a code" * bool(re.match(r"0\d", example))
+        raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}{code}.")
+
     def _no_figure(self) -> NoReturn:
-        """Refuse a column without a figure, with each figure that can be said of it."""
+        """Refuse a column without a figure, with each figure that can be said of it; what else stands there is no column alone."""
         counted, at = self._take("how many|number of"), self.at
         column = self._column() or self._fail(_COUNTS if counted else "")
-        operations = (["sum"] * (not column.why_rate) + ["mean", "max"]) * (column.numbers is not None) + ["nunique"]
-        said = " or ".join(repr(str(Figure(one, (column,)))) for one in operations)
+        if not self._ended and not self._take(rf"{self._file}|{PER}|{_WHERE}|{'|'.join(_WHEN.values())}"):
+            self._fail(_COUNTS if counted else "", at)
+        amounts = ["sum"] * (not column.why_rate) + ["mean", "max"] if column.holds("numbers") else []
+        said = " or ".join(repr(str(Figure(one, (column,)))) for one in [*amounts, "nunique"])
         self._fail(f"It is not said what to compute of {column}: {said}. {_COUNTS if counted else ''}".strip(), at)
 
     # -- keys and conditions -------------------------------------------------------------------------------------------------
 
     def _key(self) -> Key | None:
-        if column := self._column():
-            return Key(column)
+        start, (end, _) = self.at, self._named()
         grain = self._take(f"(?:{'|'.join(GRAINS)})s?").rstrip("s")
-        if not grain:
-            return None
-        column = (self._column() or self._fail()) if self._take("of") else self._the_date(lambda one: str(Key(one, grain)))
+        is_name = bool(end) and end == self.at
+        if not grain or end > self.at or (is_name and not self._take("of")):
+            self.at = start
+            column = self._column()
+            if others := [str(one) for one in self.table.holding("dates") if grain and is_name and one is not column]:
+                hint = f"Say '{grain} of {others[0]}', or write \"{column}\" in quotes for the column."
+                raise InvalidInputError(f"{grain!r} may be said of several columns: {column}, {', '.join(others)}.", hint=hint)
+            return Key(column) if column else None
+        has_name = is_name or self._take("of")
+        column = (self._column() or self._fail()) if has_name else self._the_date(lambda one: str(Key(one, grain)))
         if column.dates is None:
             raise InvalidInputError(f"{column} holds no dates.", hint=_DATES)
         return Key(column, grain)
@@ -288,24 +299,35 @@ class Reader:
             first = self._span(column) or self._fail()
             return Condition(column, "between", (first, (self._span(column) if self._take("and") else None) or self._fail()))
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
-        if span := self._span(column):
-            return Condition(column, sign, (span,))
-        if sign not in ("=", "!="):
-            self._fail()
+        is_value = sign in ("=", "!=")
+        if (not is_value or column.dates is not None or column.holds("numbers")) and (span := self._span(column)):
+            return Condition(column, sign, (span, *self._more(lambda: self._span(column), r", or|,|or")) if is_value else (span,))
+        if not is_value:
+            self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
-            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.")
-        while more := self._try(lambda: self._value(column) if self._take(r", or|,|or") else None):
-            values += more
-        return Condition(column, sign, values=values)
+            none = f" A cell without one ({column.missing}) is 'missing'." if column.missing else ""
+            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
+        more = self._more(lambda: self._value(column), r", or|,|or")
+        return Condition(column, sign, values=sum(more, values))
 
     def _span(self, column: Column) -> Span | None:
-        if column.dates is not None:
-            return self._date()
-        number = self._take(_NUMBER).replace(",", "") if column.numbers is not None else ""
-        return Span(number, float(number), float(number)) if number else None
+        if column.dates is not None or column.numbers is None:
+            return self._date() if column.dates is not None else None
+        self.could_stand[self.at] = "Numbers are written 1000, 1,000 or 1000.5."
+        units = "|".join(re.escape(fold(one)) + "s?" * (len(one) > 2) for one in column.units) or "(?!)"
+        said = re.search(_NUMBER, self._take(rf"(?:(?:{units}) ?)?{_NUMBER}(?: ?(?:{units}))?"))
+        if said is None:
+            return None
+        self.could_stand[self.at] = f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}."
+        if column.has_decimal_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
+            hint = f"Write {said[0].translate({44: None, 46: None})} or {said[0].replace(',', '.')}0."
+            raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
+        number = said[0].replace(",", "")
+        return Span(number, float(number), float(number))
 
     def _date(self) -> Span | None:
+        self.could_stand[self.at] = f"Here may stand a date. {_DATES}"
         text = self._take(DATE)
         if not text:
             return None
@@ -316,18 +338,24 @@ class Reader:
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
-        """Read a quotation, or the next words, the most first, as a value of a column."""
+        """Read the next words, the most first, as a value of a column, and the signs around them that belong to it."""
         word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
-        if quoted := re.compile(r"[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]").match(self.text, start):
-            candidates = {" ".join(word.findall(quoted[1])): quoted.end()}
+        found = list(word.finditer(self.text, start))[:_VALUE_WORDS]
+        for last, begin in product(reversed(found), dict.fromkeys((start, self.at))):
+            if values := column.values(" ".join(word.findall(self.text[begin : last.end()]))):
+                break
         else:
-            ends = [match.end() for match in word.finditer(self.text, start)][:_VALUE_WORDS]
-            candidates = {" ".join(word.findall(self.text[at:end])): end for end in ends for at in (start, self.at)}
-        found = tuple[object, ...]()
-        for said, end in candidates.items():
-            if values := column.values(said):
-                found, self.at, self.far = values, end, max(self.far, end)
-        return found
+            return ()
+        places = self._after(r"\s*", self.at), start, found[0].start()
+        cells = ((one, fold(str(one))) for one in values)
+        ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
+        values = tuple(one for one in values if ends[one] == max(ends.values()))
+        if len({fold(str(one)) for one in values}) > 1:
+            said = self.text[start : last.end()]
+            raise InvalidInputError(f"{said!r} may be said of several values of {column}: {', '.join(map(repr, values))}.")
+        self.at = self._after(r"[\"“”'’`]*", max(last.end(), *ends.values()))
+        self.far = max(self.far, self.at)
+        return values
 
     # -- words ---------------------------------------------------------------------------------------------------------------
 
@@ -374,7 +402,10 @@ class Reader:
         return columns[0]
 
     def _list(self, read: Callable[[], T | None], joint: str, hint: str = "") -> list[T]:
-        found = [read() or self._fail(hint)]
+        return [read() or self._fail(hint), *self._more(read, joint)]
+
+    def _more(self, read: Callable[[], T | None], joint: str) -> list[T]:
+        found = list[T]()
         while more := self._try(lambda: read() if self._take(joint) else None):
             found.append(more)
         return found
@@ -397,14 +428,16 @@ class Reader:
         refusal = InvalidInputError if speaks_of_it else DeclinedError
         hints = [
             hint,
+            self.could_stand.get(at, ""),
             _BEGINNINGS * (at <= self.begins),
             f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}.",
         ]
         words = [column for column in self.table.columns if not column.is_numeric]
         for word, column in product(re.finditer(r"\w+", self.text[at:]), words):
             self.at = at + word.start()
-            if values := self._value(column):
-                hints.append(f"Rows are chosen as in 'where {column} is \"{values[0]}\"'; 'is not' leaves them out.")
-                break
+            with suppress(InvalidInputError):
+                if values := self._value(column):
+                    hints.append(f"Rows are chosen as in 'where {column} is \"{values[0]}\"'; 'is not' leaves them out.")
+                    break
         hints.append("All forms of a question: docs/questions.md.")
         raise refusal(files or said, hint=" ".join(filter(None, hints)))

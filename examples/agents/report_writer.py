@@ -26,9 +26,7 @@ agent = Agent(
         "put all results into one document", "produce a final report with the table and the charts",
         "combine the results into a web page",
     ],
-    tags=["report", "html"],
-    declines=True,
-    may_team_up=False,
+    tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip
 _ROWS = 60
 _STYLE = Path(__file__).with_name("report.css")
@@ -42,11 +40,7 @@ _WORDS = frozenset(
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Write the page and name what is in it.
-
-    Raises:
-        DeclinedError: There is no earlier result to report, or the task wishes for something else than a report.
-    """
+    """Write the page and name what is in it; decline what wishes for something else, or where there is no result."""
     told = [result.task_desc for result in ctx.results] or [file.name for file in ctx.inputs]
     account_for(task, _WORDS.union(*(re.findall(r"\w+", one.lower()) for one in told)))
     if not ctx.results:

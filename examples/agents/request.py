@@ -30,11 +30,7 @@ def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
 
 
 def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
-    """The inputs with a fitting name that the task names; all fitting ones if it names none.
-
-    Raises:
-        DeclinedError: The task names an input of another kind and none that fits.
-    """
+    """The inputs with a fitting name that the task names; all fitting ones if it names none; declines if it names only others."""
     fitting = with_suffix(ctx.inputs, suffixes)
     named = named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
@@ -62,11 +58,7 @@ def decode(data: bytes) -> str:
 
 
 def read_text(path: Path) -> str:
-    """Read a text file of any common encoding, with plain line ends.
-
-    Raises:
-        InvalidInputError: The file holds no text.
-    """
+    """Read a text file of any common encoding, with plain line ends; refuses one without text."""
     text = decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip("\x00 \n\t"):
         raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")

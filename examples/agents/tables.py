@@ -25,11 +25,12 @@ from request import fold, read_text
 
 _SAMPLE_ROWS = 1_000
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
+_NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _SPACED = {at: " " for at in range(128) if not chr(at).isalnum() and chr(at) != "\n"}
-_SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = rf"([-+])?({_SIGN})?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*({_SIGN})?"
+_AMOUNT = r"([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,]*[²³]?)?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
@@ -48,6 +49,7 @@ class Column:
 
     name: str
     read: Callable[[], pd.Series]
+    read_as_written: Callable[[], pd.Series]
     has_decimal_commas: bool = False
     is_of_time: bool = True
     is_text: bool = False
@@ -65,51 +67,67 @@ class Column:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
         found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
-        named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
+        named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
 
     @property
     def numbers(self) -> pd.Series | None:
-        """Its cells as numbers, missing where they are none; None if most of them are none.
+        """Its cells as numbers, missing where they are none; None if most are none. Refuses two readings, and several units."""
+        return self.amounts[0]
 
-        Raises:
-            InvalidInputError: They can be read in two ways, or are of several currencies.
-        """
-        return self._amounts[0]
+    def holds(self, kind: str) -> bool:
+        """Whether it holds `numbers` or `dates` that are read in one way only."""
+        with suppress(InvalidInputError):
+            return getattr(self, kind) is not None
+        return False
 
     @cached_property
-    def _amounts(self) -> tuple[pd.Series | None, str]:
+    def amounts(self) -> tuple[pd.Series | None, str]:
+        """Its numbers, and the unit of its cells, such as `km` or `%`; empty if they are plain."""
         if self.is_numeric:
             return self.cells, ""
         sample = self._sample
         if sample.str.fullmatch(r"0\d+").any() or not sample.str.fullmatch(_AMOUNT).any():  # a leading zero marks a code
             return None, ""
         codes, texts = self._different
-        parts = _lines_of(_AMOUNT, texts)
+        parts = _lines_of(_AMOUNT, texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True))  # as bookkeepers write what is negative
         written = [minus + number for minus, _, number, _ in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
-        if self.has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
-            example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
+        read, differs = points.notna() | commas.notna(), points.notna() & commas.notna() & points.ne(commas)
+        need_points, need_commas = bool((read & commas.isna()).any()), bool((read & points.isna()).any())
+        in_doubt = differs.any() and not need_points and need_commas != self.has_decimal_commas
+        if in_doubt or (need_points and need_commas):
+            example = texts[differs if in_doubt else read & points.isna()].iloc[0]
             said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
             raise InvalidInputError(said, hint="Write its numbers without a sign for thousands.")
-        values = commas if self.has_decimal_commas and commas.count() > points.count() else points
+        values = commas if need_commas else points
         spread = pd.Series(values.array.take(codes, allow_fill=True))
         if spread.count() * 2 <= self.cells.count():
             return None, ""
-        signs = list({before or after for (_, before, _, after), read in zip(parts, values.notna(), strict=True) if read})
-        if len(signs) > 1:
-            kinds = " and ".join(sorted(repr(sign) if sign else "no sign" for sign in signs))
+        given = (parts[at] for at in values.dropna().index)
+        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
+        if len(units) > 1:
+            kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
-        return spread, str(signs[0])
+        return spread, str(units.pop())
+
+    @property
+    def units(self) -> list[str]:
+        """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
+        words = name_words(self.name)
+        named = [] if "per" in words else words[1:][-1:]
+        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named]
+        return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
+
+    @cached_property
+    def missing(self) -> str:
+        """How cells are written that are missing and not empty: such as `n/a`, and among numbers and dates such as `-`."""
+        return ", ".join(map(repr, self.read_as_written()[self.cells.isna()].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
-        """Its cells as dates, missing where they are none; None if most of them are none.
-
-        Raises:
-            InvalidInputError: Day and month cannot be told apart.
-        """
+        """Its cells as dates, missing where they are none; None if most are none. Refuses what may begin with day or month."""
         if not self.is_of_time or self.is_numeric:
             return None
         if not self._sample.str.match(_LIKE_A_DATE).any():
@@ -153,7 +171,7 @@ class Column:
 
     def values(self, said: str) -> tuple[object, ...]:
         """The cells that these folded words say; signs between words do not count, nor does a last `s`."""
-        for words in dict.fromkeys((said, said.removesuffix("s"))):
+        for words in dict.fromkeys((said, said.removesuffix("s"), f"{said}s")):
             if words and f"\n{words}\n" in self._lines:
                 found = re.finditer(rf"\n{re.escape(words)}(?=\n)", self._lines)
                 return tuple({self.different[self._lines.count("\n", 0, match.start())]: None for match in found})
@@ -169,9 +187,9 @@ class Column:
             or (len(words) > 1 and words[0] in ("unit", "hourly"))
         ):
             return "by its name"
-        numbers, sign = self._amounts
-        if sign == "%":
-            return "by its per cent signs"
+        numbers, unit = self.amounts
+        if re.search("[%°/]", unit):
+            return f"by the {unit!r} of its cells"
         given = pd.Series() if numbers is None else numbers.dropna()
         is_share = given.between(0, 1).all() and (given % 1).any()
         return "since all its values lie between 0 and 1" if is_share else ""
@@ -200,6 +218,12 @@ def name_words(name: str) -> list[str]:
     return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
 
+def _in_any_number(word: str) -> str:
+    """A pattern of a word in the singular or the plural, whichever of them it is."""
+    one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
+    return re.sub("(?:y|ie)$", "(?:y|ie)", re.sub("(x|[cs]h|ss)e$", r"\1", one)) + r"(?:e?s)?(?![^\W_])"
+
+
 def _lines_of(pattern: str, texts: Iterable[str]) -> list[Any]:
     """What the groups of a pattern find in each text, at once for all; they are empty if it does not fit the whole of one."""
     return re.findall(rf"^(?:{pattern}|.*)$", "\n".join(text.replace("\n", " ") for text in texts), re.MULTILINE)
@@ -219,30 +243,22 @@ class Table:
 
     def holding(self, kind: str) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways are left out."""
-        found = []
-        for column in self.columns:
-            with suppress(InvalidInputError):
-                found += [column] * (getattr(column, kind) is not None)
-        return found
+        return [column for column in self.columns if column.holds(kind)]
 
 
 def read_table(path: Path, question: str = "") -> Table:
-    """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for after all.
-
-    Raises:
-        InvalidInputError: The file is empty, has no rows, or is not a table.
-    """
+    """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for later."""
     name, text = path.name, read_text(path)
-    if name.lower().endswith(".json"):
-        return _read_records(name, _tidy(text, '"'))
-    delimiter = _delimiter(text[:65_536])
+    text, delimiter = _records(name, text) if name.lower().endswith(".json") else (text, _delimiter(text[:65_536]))
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     places = range(len(titles))
-    read = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
-    sample = read(dtype=str, nrows=_SAMPLE_ROWS)
-    if sample.empty:
+    plain = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
+    if (first := plain(dtype=str, nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    measured = [at for at in places if first[at].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
+    read = partial(plain, na_values=dict.fromkeys(measured, _NOTHING))
+    sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     of_time = [not (held := sample[at].dropna()).size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for at in places]
     types, loaded = {at: _type(sample[at], delimiter) for at in places}, dict[int, pd.Series]()
 
@@ -258,9 +274,12 @@ def read_table(path: Path, question: str = "") -> Table:
             load(places)
         return loaded[at]
 
+    def written(at: int) -> pd.Series:
+        return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
+
     columns = [
-        Column(titles[at] or f"column {at + 1}", partial(cells, at), delimiter != ",", of_time[at], types[at] == "str")
-        for at in places
+        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], types[at] == "str")
+        for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
     ]
     said = fold(question)
     rows = load(at for at in places if of_time[at] or any(named.search(said) for named in columns[at].patterns))
@@ -297,16 +316,16 @@ def _type(sample: pd.Series, delimiter: str) -> str | None:
     return "category" if held.duplicated().any() else "str"
 
 
-def _read_records(name: str, text: str) -> Table:
+def _records(name: str, text: str) -> tuple[str, str]:
+    """A list of records as a delimited text, and its delimiter."""
     try:
         records = json.loads(text)
     except ValueError:
         records = None
-    cells = [one.values() if isinstance(one, dict) else [[]] for one in records] if isinstance(records, list) else []
-    if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
+    rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
+    if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
-    frame = pd.DataFrame(records)
-    return Table(name, tuple(Column(str(title), partial(pd.Series, frame[title])) for title in frame), len(frame))
+    return pd.DataFrame(rows).to_csv(index=False), ","
 
 
 def _delimiter(head: str) -> str:

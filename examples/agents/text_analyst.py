@@ -87,12 +87,7 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
 
 
 def _understood(part: str) -> tuple[Callable[..., str], int] | None:
-    """The measure that a part of a task asks for, and how many of it; None if the part says nothing.
-
-    Raises:
-        DeclinedError: It has no word in common with any measure.
-        InvalidInputError: A word of it is not understood.
-    """
+    """The measure that a part of a task asks for, and how many of it; None if it says nothing. What is no request is refused."""
     words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part) if word.lower() not in _COUNT_FOR_NOTHING]
     numbers = [word for word in words if word.isdecimal() or word.lower() in _NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]

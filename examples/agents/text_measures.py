@@ -93,11 +93,7 @@ def occurrences(text: str, term: str) -> int:
 
 
 def readable(html: str) -> str:
-    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines.
-
-    Raises:
-        InvalidInputError: There is none.
-    """
+    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines."""
     from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
 
     soup = BeautifulSoup(html, "html.parser")

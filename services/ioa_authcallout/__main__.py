@@ -7,6 +7,7 @@ a service like others.
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
@@ -16,6 +17,7 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in, read_tenants
 from ioa.adapters.nats.callout import answer_callouts
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
@@ -46,6 +48,7 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             web = await stack.enter_async_context(httpx.AsyncClient())
             keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
             await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
+        kept_out = NatsKeptOut(time.monotonic)
         judge = TokenJudge(
             keys,
             settings.callout_issuer,
@@ -57,8 +60,9 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
             now=_now,
         )
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
+        await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit)
+        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
         await stack.enter_async_context(background(answer_callouts(asked, seed, entrance.judge, _now)))
         endpoints = [

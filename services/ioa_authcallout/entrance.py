@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 from prometheus_client import Counter as Metric
@@ -28,13 +28,21 @@ for _outcome in ("let_in", "refused", "unchecked"):
 
 
 class CalloutEntrance:
-    """Judges who comes, and keeps count."""
+    """Judges who comes, and keeps count. `kept_out` returns the names of those who are not let in for now, since they flooded."""
 
-    def __init__(self, judge: Callable[[str], Awaitable[Guest]], keys: Keys, issuer: str, audit: AuditLog) -> None:
+    def __init__(
+        self,
+        judge: Callable[[str], Awaitable[Guest]],
+        keys: Keys,
+        issuer: str,
+        audit: AuditLog,
+        kept_out: Callable[[], Collection[str]],
+    ) -> None:
         self._judge = judge
         self._keys = keys
         self._issuer = issuer
         self._audit = audit
+        self._kept_out = kept_out
         self._let_in = 0
         self._refused: Counter[str] = Counter()
 
@@ -42,6 +50,8 @@ class CalloutEntrance:
         """Say who the holder of a token is, as `TokenJudge` does, and note it."""
         try:
             guest = await self._judge(token)
+            if guest.name in self._kept_out():
+                raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.name)
         except IoaError as error:
             self._refused[error.message] += 1
             row = row_of(error)

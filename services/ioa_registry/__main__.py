@@ -21,6 +21,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
+from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
 from ioa.quotas import Family, Rate
 from ioa.runtime.audit import AuditLog, audited, open_audit_log
@@ -80,6 +81,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]
         floods = await _flood_watch(settings, audit, watching)
+        if floods is not None:
+            endpoints.append(ServiceEndpoint("readmit", subjects.READMIT, answer(Readmit, floods.readmit), is_own=True))
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
         watching_floods = [] if floods is None else [floods.follow()]

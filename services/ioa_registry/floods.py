@@ -1,15 +1,18 @@
 """Who sends more than an honest agent or user ever does is put off: its connections are ended, and new ones too for a while.
 
 nats-server has no rates. What it takes itself, before any service of ours has a say (goals into their stream, direct gets, pulls,
-publications that nobody reads), is bounded by nothing else than this. It ends what has gone wrong, and names who does it on
-purpose: whoever connects anew at once, again and again, is kept out by taking his key away alone.
+publications that nobody reads), is bounded by nothing else than this. Ending connections stops what has gone wrong. Whoever
+connects anew at once, on purpose, is kept out by those who can refuse him, and who are told here whom: the gate of nats-server
+and auth callouts.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
 
 import structlog
 from prometheus_client import Counter
@@ -17,14 +20,21 @@ from prometheus_client import Counter
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import Deed
+from ioa.protocol.kept_out import Readmit
+from ioa.protocol.registry import Acknowledged
 from ioa.quotas import SLOWED_FOR, Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
 
 _EVERY_SECONDS = 1.0
+_MOST_DOUBLINGS = 20
 _MOST_WAITING = 1_000
 """How many connections wait to be ended; those beyond are ended when they are counted next."""
 _MOST_LEVELS = 16_384
+_LONGEST_SECONDS = 3_600.0
+"""For how long somebody is put off at most, who comes back and floods each time."""
+_FORGIVEN_SECONDS = 86_400.0
+"""How long somebody must have kept quiet after a pause, for the next one to be the first again."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -37,7 +47,10 @@ ended = Counter("ioa_flood_connections_ended_total", "Connections of keys that w
 
 @dataclass(frozen=True)
 class FloodLimits:
-    """What the connections of one key may send together, and for how many seconds who sends more is put off."""
+    """What the connections of one holder may send together, and for how many seconds who sends more is put off the first time.
+
+    Each time after it is twice as long, up to an hour.
+    """
 
     messages: Rate
     bytes: Rate
@@ -57,6 +70,10 @@ class _Level:
 class _PutOff:
     until: float
     messages: int
+    times: int
+
+    def is_remembered(self, now: float) -> bool:
+        return now < self.until + _FORGIVEN_SECONDS
 
 
 @dataclass(frozen=True)
@@ -69,6 +86,8 @@ class _Seen:
 
 class FloodJudge:
     """Judges by what connections have sent; a leaky bucket of messages and one of bytes for each key. All times are in seconds.
+
+    A key stands for its holder, and may be any name of him.
 
     What a connection had sent before it was seen first counts only if it is newer than all that were there when its server was
     asked before: else nobody knows when it was sent.
@@ -109,6 +128,16 @@ class FloodJudge:
         self._calm_at[key] = calm_at
         return True
 
+    def readmit(self, key: str) -> bool:
+        """Forget that a key was put off, and why; whether it was."""
+        self._levels.pop(key, None)
+        self._calm_at.pop(key, None)
+        return self._put_off.pop(key, None) is not None
+
+    def kept_out(self, now: float) -> Sequence[str]:
+        """Return who is put off now, those last who were put off first."""
+        return [key for key, one in reversed(self._put_off.items()) if now < one.until]
+
     def put_off(self, now: float) -> Mapping[str, int]:
         """Return who is put off, or was a minute ago, and how many messages of theirs were too many."""
         return {key: one.messages for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
@@ -133,7 +162,10 @@ class FloodJudge:
         if level.messages <= self._limits.messages.burst and level.bytes <= self._limits.bytes.burst:
             return False
         is_new = not self.is_put_off(sent.key, now)
-        self._put_off[sent.key] = _PutOff(now + self._limits.pause, int(level.messages))
+        known = self._put_off.pop(sent.key, None)
+        times = known.times + is_new if known is not None and known.is_remembered(now) else 1
+        pause = max(self._limits.pause, min(_LONGEST_SECONDS, self._limits.pause * 2.0 ** min(times - 1, _MOST_DOUBLINGS)))
+        self._put_off[sent.key] = _PutOff(now + pause, int(level.messages), times)
         del self._levels[sent.key]
         return is_new
 
@@ -143,7 +175,8 @@ class FloodJudge:
             per_second = self._limits.messages.per_second
             self._levels = {key: one for key, one in self._levels.items() if (now - one.at) * per_second < one.messages}
         if len(self._put_off) > _MOST_LEVELS:
-            self._put_off = {key: one for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
+            self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}
+            self._put_off = dict(islice(self._put_off.items(), max(0, len(self._put_off) - _MOST_LEVELS), None))
             self._calm_at = {key: at for key, at in self._calm_at.items() if key in self._put_off}
 
 
@@ -168,43 +201,57 @@ class FloodWatch:
         self._audit = audit
         self._now = now
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
+        self._changed = asyncio.Event()
 
     async def follow(self) -> None:
         """Look, for ever."""
         async with self._connections.hearing(self), background(self._end()):
             while True:
                 self._roster = await self._read_roster()
+                self._changed.clear()
+                await self._connections.keep_out(self._judge.kept_out(self._now()))
                 await self._connections.count()
-                await asyncio.sleep(_EVERY_SECONDS)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_EVERY_SECONDS):
+                        await self._changed.wait()
+
+    async def readmit(self, asked: Readmit) -> Acknowledged:
+        """Let somebody in again before his time is over."""
+        if self._judge.readmit(asked.name):
+            _log.info("flood_readmitted", who=asked.name)
+            self._audit.note(Deed.READMITTED, target=asked.name)
+            self._changed.set()
+        return Acknowledged()
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Tell who is put off, or was a minute ago."""
-        return [SlowedCaller(self._name(key), FLOOD, number) for key, number in self._judge.put_off(self._now()).items()]
+        return [SlowedCaller(holder, FLOOD, number) for holder, number in self._judge.put_off(self._now()).items()]
 
-    def opened(self, connection: ConnectionId, key: str) -> None:
-        """End it if its key is put off and does not connect without end."""
-        if self._judge.ends_at_once(key, self._now()):
-            self._put(connection)
+    def opened(self, sent: SentTotals) -> None:
+        """End it if its holder is put off and does not connect without end."""
+        if self._judge.ends_at_once(self._by_holder(sent).key, self._now()):
+            self._put(sent.connection)
 
     def closed(self, sent: SentTotals) -> None:
         """Count what it had sent: who connects anew again and again is no other."""
         if sent.key not in self._roster.trusted:
-            self._note(self._judge.closed(sent, self._now()))
+            self._note(self._judge.closed(self._by_holder(sent), self._now()))
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
-        judged = [one for one in connections if one.key not in self._roster.trusted]
+        judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
         self._note(self._judge.counted(server, judged, now))
         for one in judged:
             if self._judge.is_put_off(one.key, now):
                 self._put(one.connection)
 
-    def _note(self, keys: Iterable[str]) -> None:
-        for key in keys:
+    def _note(self, holders: Iterable[str]) -> None:
+        for holder in holders:
             floods.inc()
-            _log.warning("flood_put_off", who=self._name(key), key=key)
-            self._audit.note(Deed.SLOWED, who=self._name(key), target=FLOOD)
+            _log.warning("flood_put_off", who=holder)
+            self._audit.note(Deed.SLOWED, who=holder, target=FLOOD)
+            self._changed.set()
 
     def _put(self, connection: ConnectionId) -> None:
         if not self._to_end.full():
@@ -215,6 +262,6 @@ class FloodWatch:
             await self._connections.end(await self._to_end.get())
             ended.inc()
 
-    def _name(self, key: str) -> str:
-        """Return what the holder of a key is called; one who came by a token has no other name here than his key."""
-        return self._roster.names.get(key, key)
+    def _by_holder(self, sent: SentTotals) -> SentTotals:
+        """Return what was sent by the name of who sent it, under whichever of his keys; observers have no name but their key."""
+        return replace(sent, key=self._roster.names.get(sent.key, sent.key))

@@ -17,6 +17,7 @@ import yaml
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, make_credentials
+from ioa.hosting.gate import Gate
 from ioa.testing.manual_clock import NEW_YEAR
 
 pytestmark = pytest.mark.chart
@@ -129,8 +130,14 @@ def test_volumes_belong_to_those_who_write() -> None:
 async def test_nats_server_takes_its_configuration(tmp_path: Path) -> None:
     """A real nats-server finds nothing wrong with what is configured, the authorization included."""
     config = _FILE["configs"]["nats"]["content"].replace("/data", str(tmp_path / "data"))
-    (tmp_path / "nats.conf").write_text(config.replace("authorization/", "nats/"), encoding="utf-8")
+    (tmp_path / "nats.conf").write_text(config, encoding="utf-8")
     await asyncio.to_thread(_credentials, tmp_path)
+    gate, nats = (_SERVICES[name] for name in ("gate", "nats"))
+    let_in = Path(gate["environment"]["IOA_GATE_LET_IN"])
+    [mounted] = [one for one in nats["volumes"] if isinstance(one, dict)]
+    assert (mounted["source"], mounted["volume"]["subpath"]) == (let_in.parts[1], let_in.parent.name)
+    authorization = tmp_path / "nats" / Path(gate["environment"]["IOA_GATE_AUTHORIZATION"]).name
+    await (await asyncio.to_thread(Gate, authorization, tmp_path / "let-in" / let_in.name)).write(frozenset())
     process = await asyncio.create_subprocess_exec(
         str(find_nats_server()),
         "-t",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
+import sys
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,10 +20,13 @@ import pytest
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.topology import ensure_pool_consumer
 from ioa.errors import UnavailableError
+from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
+from ioa.protocol.kept_out import KeptOut
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import main_container, render, tool
+from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.chart
 
@@ -41,6 +46,45 @@ async def test_services_and_agents_are_let_in_by_their_seeds(tmp_path: Path, nod
             connected = agent.is_connected
 
         assert (log.num_replicas, connected) == (nodes, True)
+
+
+async def test_the_gate_beside_nats_keeps_out_whom_the_registry_names(tmp_path: Path) -> None:
+    """The container as it is rendered finds the authorization and its server, by whose certificate it is that; others stay."""
+    rendered = await asyncio.to_thread(render, {"nats": {"replicas": 1}})
+    pod = rendered.one("StatefulSet", "ioa-nats")["spec"]["template"]["spec"]
+    [once], [gate] = pod["initContainers"], pod["containers"][1:]
+    assert once["command"] == [*gate["command"], "--once"]
+    async with open_nodes(tmp_path, rendered) as cluster:
+        told = {one["name"]: one["value"] for one in gate["env"] if "value" in one} | {
+            "IOA_NATS_URL": cluster.url,
+            "IOA_NATS_CA": str(cluster.authority),
+            "IOA_GATE_AUTHORIZATION": str(tmp_path / "node-0" / "authorization" / "authorization.conf"),
+            "IOA_GATE_LET_IN": str(tmp_path / "node-0" / "let-in" / "let-in.conf"),
+        }
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *gate["command"][1:], env={**os.environ, **told}, stdout=subprocess.DEVNULL
+        )
+        try:
+            async with open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry:
+
+                async def is_kept_out() -> bool:
+                    told = KeptOut(by="r1", names=("calculator-1",))
+                    await registry.publish(subjects.KEPT_OUT, told.model_dump_json().encode())
+                    return not await _is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"))
+
+                await eventually(is_kept_out, within=_PATIENCE)
+                assert await _is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-2"))
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+async def _is_let_in(settings: NatsSettings) -> bool:
+    try:
+        async with open_connection(settings, patience=timedelta(0)):
+            return True
+    except UnavailableError:
+        return False
 
 
 async def test_nobody_gets_in_without_a_seed(tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ COMMANDS: dict[str, list[str]] = {
     "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
     "credentials expire": ["--out", f"nowhere{HOSTILE}"],
     "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
+    "credentials readmit": [f"ada{HOSTILE}"],
     "audit": [],
     "keys create": ["--name", f"ci{HOSTILE}"],
     "keys list": [],
@@ -144,7 +145,17 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"waiting", "goal state", "team list", "keys create", "prune", "goal cancel", "dead retry", "audit"}
+SHOWS_NOTHING_FOREIGN = {
+    "waiting",
+    "goal state",
+    "team list",
+    "keys create",
+    "prune",
+    "goal cancel",
+    "dead retry",
+    "audit",
+    "credentials readmit",
+}
 
 
 def test_no_command_is_left_out() -> None:

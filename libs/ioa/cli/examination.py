@@ -494,7 +494,8 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         "quotas",
         Health.WARNING,
         " ".join(said),
-        "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
+        "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas of the chart), and let in again who is kept out with"
+        " `ioa credentials readmit`; else stop it, or take its key away.",
     )
 
 

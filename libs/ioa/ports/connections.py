@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,7 +18,7 @@ class ConnectionId:
 
 @dataclass(frozen=True)
 class SentTotals:
-    """What a connection has sent since it began, and the public key by which its holder was let in."""
+    """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name."""
 
     connection: ConnectionId
     key: str
@@ -37,8 +37,8 @@ class KeyHolders:
 class ConnectionHearer(Protocol):
     """Is told of connections of agents and users. None of it may wait."""
 
-    def opened(self, connection: ConnectionId, key: str) -> None:
-        """Hear that somebody has connected."""
+    def opened(self, sent: SentTotals) -> None:
+        """Hear that somebody has connected, who has sent nothing yet."""
 
     def closed(self, sent: SentTotals) -> None:
         """Hear that a connection has ended."""
@@ -55,6 +55,9 @@ class Connections(Protocol):
 
     async def count(self) -> None:
         """Ask each server for its connections; the hearer is told."""
+
+    async def keep_out(self, names: Collection[str]) -> None:
+        """Tell whoever can refuse them who is not to be let in for now; it replaces what was told before."""
 
     async def end(self, connection: ConnectionId) -> None:
         """Have a connection ended, if it is still there."""

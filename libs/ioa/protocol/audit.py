@@ -32,6 +32,8 @@ class Deed(StrEnum):
     PRUNED = "pruned"
     DISCARDED = "discarded"
     SLOWED = "slowed"
+    READMITTED = "readmitted"
+    """Before the time was over for which somebody was kept out for a flood."""
     UNWRITTEN = "unwritten"
 
 

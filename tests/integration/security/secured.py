@@ -23,6 +23,7 @@ from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.gate import Gate
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.testing.manual_clock import NEW_YEAR
@@ -65,6 +66,19 @@ class Secured:
         replica = () if key == pool else (key.removeprefix(f"{pool}-"),)
         return Program(key, "ioa.hosting", (f"{at}/{file}.py:agent", *replica), env)
 
+    def gate(self) -> Program:
+        """The gate of nats-server, where it was opened with one."""
+        env = {
+            "IOA_GATE_AUTHORIZATION": str(self.folder / AUTHORIZATION / "authorization.conf"),
+            "IOA_GATE_LET_IN": str(self.let_in),
+        }
+        return Program("ioa_gate", "ioa.hosting.gate", (), env)
+
+    @property
+    def let_in(self) -> Path:
+        """What nats-server includes where it has a gate."""
+        return self.folder.with_name("gate") / "let-in.conf"
+
     @property
     def pid_file(self) -> Path:
         """Where nats-server's process id stands, for who has it reload."""
@@ -77,16 +91,24 @@ class Secured:
 
 @asynccontextmanager
 async def open_secured(
-    folder: Path, pools: Sequence[str], *, callout: bool = False, users: Sequence[str] = ("user", "eve")
+    folder: Path, pools: Sequence[str], *, callout: bool = False, users: Sequence[str] = ("user", "eve"), gate: bool = False
 ) -> AsyncIterator[Secured]:
-    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, and one of each other role."""
+    """Run a nats-server with credentials for the services, pools such as `writer:2`, users, and one of each other role.
+
+    With `gate` it includes what its gate writes, which the caller runs.
+    """
     plan = plan_of(pools, users, ["observer"], ["admin"], ["auditor"], callout=callout)
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
-    authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
+    included = credentials / AUTHORIZATION / "authorization.conf"
+    if gate:
+        let_in = folder / "gate" / "let-in.conf"
+        await (await asyncio.to_thread(Gate, included, let_in)).write(frozenset())
+        included = let_in
+    authorization = await asyncio.to_thread(included.read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         secured = secured_by(server, credentials, folder / "logs")
-        await asyncio.to_thread(_include_authorization, secured)
+        await asyncio.to_thread(_include, secured, included)
         yield secured
 
 
@@ -95,10 +117,9 @@ def secured_by(server: NatsServer, folder: Path, logs: Path) -> Secured:
     return Secured(server, folder, fork_server(logs, {"IOA_NATS_URL": server.url}), logs)
 
 
-def _include_authorization(secured: Secured) -> None:
+def _include(secured: Secured, authorization: Path) -> None:
     """Have the server's configuration include who is let in, as those do that operators write, for the next time it reloads."""
     configuration = secured.server.log_path.with_name("nats-server.conf")
-    authorization = secured.folder / AUTHORIZATION / "authorization.conf"
     theirs = json.loads(authorization.read_text())
     written = {key: value for key, value in json.loads(configuration.read_text()).items() if key not in theirs}
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in written.items()]

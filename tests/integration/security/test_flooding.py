@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import UnavailableError
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId
-from tests.integration.security.secured import flooding, open_secured
+from ioa.protocol.kept_out import Readmit
+from tests.integration.security.secured import Secured, flooding, open_intruder, open_processes, open_secured
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
 from tests.rig.deadline import eventually
 
@@ -57,6 +61,33 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
     found = quotas_finding(slowed)
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
+
+
+async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
+    """Where nats-server has a gate, who floods it is refused until an admin readmits him; nobody else loses his connection."""
+    async with (
+        open_secured(tmp_path, (BOB,), gate=True) as secured,
+        open_processes(secured, [secured.gate()]),
+        open_town_on(secured, (BOB,)) as town,
+        open_intruder(secured, "admin") as admin,
+    ):
+        usual, client = await town.lead_some(), town.agents[BOB].client
+        renewed = client.stats["reconnects"]
+        async with flooding(secured, EVE, "seed", subjects.goal_of(EVE), bytes(10), again_after=0):
+            await eventually(lambda: _is_refused(secured), within=SOON)
+            await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
+            took = await town.lead_some()
+        assert (took <= 3 * usual, client.stats["reconnects"]) == (True, renewed), f"{took:.3f} s, undisturbed {usual:.3f} s"
+        await NatsSystemClient(admin).readmit(Readmit(name=EVE))
+        await eventually(lambda: _is_refused(secured), lambda refused: not refused, within=SOON)
+
+
+async def _is_refused(secured: Secured) -> bool:
+    try:
+        async with open_connection(secured.settings(EVE), patience=timedelta(0)):
+            return False
+    except UnavailableError:
+        return True
 
 
 async def _leads(town: Town) -> bool:

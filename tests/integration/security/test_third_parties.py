@@ -28,6 +28,7 @@ from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import Program
+from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -37,7 +38,7 @@ from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
-from tests.integration.security.secured import EXAMPLES, Secured, open_intruder, open_running, open_secured
+from tests.integration.security.secured import EXAMPLES, Secured, open_intruder, open_processes, open_running, open_secured
 from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider, open_provider
 
@@ -129,6 +130,36 @@ async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
         for subject in (bob.new_inbox(), "_INBOX.>", "$SYS.REQ.USER.AUTH", subjects.inbox(AgentId("calculator"), "*")):
             await guest.subscribe(subject)
         await eventually(lambda: len(heard), lambda count: count == 8, within=_SOON)
+
+
+async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> None:
+    """He is known by his name, on whichever connection; other guests stay, and come in."""
+    bob, carol = house.provider.token(_BOB, sub="bob"), house.provider.token({"role": "user", "name": "carol"}, sub="carol")
+    async with (
+        open_processes(house.secured, [house.secured.service("registry")]),
+        open_intruder(house.secured, "observer") as observer,
+        open_connection(house.by_token(carol), patience=_SOON) as other,
+    ):
+        inspection = NatsInspection(observer)
+        await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
+        for _ in range(2):
+            async with open_connection(house.by_token(bob), patience=_SOON) as guest:
+                for _ in range(15_000):
+                    await guest.publish(subjects.goal_of(UserId("bob")), b"{}")
+                await guest.flush()
+        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=_SOON)
+        await eventually(lambda: _is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
+        assert [one.caller for one in slowed if one.family == FLOOD] == ["bob"]
+        assert await _is_let_in(house.by_token(carol))
+        assert not other.stats["reconnects"]
+
+
+async def _is_let_in(settings: NatsSettings) -> bool:
+    try:
+        async with open_connection(settings, patience=timedelta(0)):
+            return True
+    except UnavailableError:
+        return False
 
 
 async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> None:

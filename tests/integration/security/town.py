@@ -153,7 +153,7 @@ async def open_town(folder: Path, agents: Sequence[AgentId]) -> AsyncIterator[To
 async def open_town_on(secured: Secured, agents: Sequence[AgentId]) -> AsyncIterator[Town]:
     """Run the control plane without discovery, which nobody here needs, as processes with seeds of their own."""
     async with AsyncExitStack() as stack:
-        secured.logs.mkdir(parents=True)
+        secured.logs.mkdir(parents=True, exist_ok=True)
         for name in ("registry", "groups", "router"):
             process = await secured.fork_server.start(secured.service(name))
             stack.push_async_callback(process.stop, 15.0)

@@ -197,7 +197,6 @@ def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.Captu
         ("joe", "Good BYE."),
         ("c", "has zoe join as a (You too.)"),
         ("a", "states the conclusion"),
-        ("", "[]"),
     ]
 
 

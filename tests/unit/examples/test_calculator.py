@@ -22,6 +22,7 @@ from tests.unit.examples.agent_run import Run
     [
         ("15 % of 240", "36"),
         ("what is 15% of 240?", "36"),
+        ("How much is 2 + 3?", "5"),
         ("calculate (3.5 + 4) * 2^3", "60"),
         ("0.1 + 0.2", "0.3"),
         ("10 / 4", "2.5"),

@@ -142,10 +142,10 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
             "'average of unit_price' or 'maximum of unit_price' or 'number of distinct unit_price'.",
         ),
         ("products by region", "what to compute of product: 'number of distinct product'."),
-        ("revenue against units", "'revenue against units' is not understood. It is not said what to compute of revenue"),
+        ("revenue against units", "'revenue against units' is not understood. A question begins with a figure"),
         ("revenue per region", "what to compute of revenue"),
         ("how many units", "'sum of units' or 'average of units' or 'maximum of units' or 'number of distinct units'."),
-        ("total revenue, average units", "If 'average units' is another question, say it in a sentence of its own."),
+        ("total revenue, average units", "If 'average units' is another question, make the questions the items of a list."),
         ("total unit price", "Say 'average unit_price'"),
         ("share of revenue per region", "'share of revenue per region' is not understood. A question begins with a figure"),
         ("revenue growth", "'revenue growth' is not understood"),
@@ -174,7 +174,7 @@ RATES = "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading\na,0.
         ("total tax rate", "by its name"),
         ("sum of price per unit", "by its name"),
         ("sum of bonus %", "Say 'average Bonus %'"),
-        ("total discount", "by its per cent signs"),
+        ("total discount", "by the '%' of its cells"),
         ("total part per kind", "lie between 0 and 1"),
     ],
 )
@@ -272,7 +272,7 @@ Greta Vogel,2024-02-07,5,paid,30,
         ),
         (
             "How many items did Greta Vogel return",
-            "'items did greta vogel return' is not understood after 'how many'. It is not said what to compute of items",
+            "'items did greta vogel return' is not understood after 'how many'. 'how many rows' counts rows",
         ),
         (
             "How many items did Greta Vogel return",
@@ -295,9 +295,9 @@ Greta Vogel,2024-02-07,5,paid,30,
         ("What is the net sum?", "what to compute of Net sum: 'sum of Net sum' or 'average of Net sum' or 'maximum of Net sum'"),
         (
             "total items per who and total net sum per who",
-            "If 'total net sum per who' is another question, say it in a sentence of its own.",
+            "If 'total net sum per who' is another question, make the questions the items of a list.",
         ),
-        ("average items and net sum per who", "If 'net sum per who' is another question, say it in a sentence of its own."),
+        ("average items and net sum per who", "If 'net sum per who' is another question, make the questions the items of a list."),
         ("total items in orders.csv", "'orders.csv' did not come with the goal."),
         ("total items in items.csv", "'items.csv' did not come with the goal."),
         ("total items the Greta Vogel", "Rows are chosen as in 'where who is \"Greta Vogel\"'; 'is not' leaves them out."),
@@ -474,7 +474,7 @@ def test_no_file(run: Run) -> None:
     """Without a file the answer is an error that says what came."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, "total sales per region")
-    assert str(error.value) == "There is no CSV file to analyse. The goal came with no files."
+    assert str(error.value) == "Questions about a table are answered here, and no table came. The goal came with no files."
 
 
 def test_one_file_at_a_time(run: Run, tmp_path: Path, data: Path) -> None:
@@ -652,3 +652,88 @@ def test_what_looks_the_same_is_counted_as_the_same(tmp_path: Path, name: str) -
     table = read_table(tmp_path / name)
     assert "Green Grocer: 9" in _ask("which buyer has the highest total jars", table)
     assert ": 3 (3 of" in _ask("how many rows where buyer is Green Grocer", table)
+
+
+WRITTEN = """\
+site,weight,over_km,fee,balance,code,grade,seen,Jars
+A,3.5 kg,2.5,12 %,(13.50),INV-1000,C,-,4
+B,12 kg,-,8 %,"1,000.00",INV-1001,C++,2024-05-01,n/a
+C,n/a,12,,20.00,INV-1002,C#,2024-05-02,8
+D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?
+"Blue \"\"Door\"\"",1 kg,1,5 %,1.00,INV-1004,O'Dea & Sons,,1
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("total weight", "sum of weight: 25.5 (4 of 5 rows, in kg; left out: 1 without weight ('n/a'))."),
+        ("how many rows have weight over 3 kg", "weight > 3: 3 (3 of 5 rows; left out: 1 without weight ('n/a'))."),
+        ("how many rows have over_km over 3 km", "over_km > 3: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
+        ("how many rows have a fee below 10 %", "fee < 10: 2 (2 of 5 rows; left out: 1 without fee)."),
+        ("how many rows where fee is 12 per cent", "fee is 12: 1 (1 of 5 rows; left out: 1 without fee)."),
+        ("how many rows where over_km is 1 or 12", "over_km is 1 or 12: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
+        ("how many rows where over_km is missing", "over_km is missing: 1 (1 of 5 rows, missing is what is empty, '-')."),
+        ("how many rows where seen is missing", "seen is missing: 2 (2 of 5 rows, missing is what is empty, '-')."),
+        ("total balance", "sum of balance: 1014.75 (5 of 5 rows)."),
+        ("total jar", "sum of Jars: 13 (3 of 5 rows; left out: 2 without Jars ('n/a', '?'))."),
+        ("how many rows where grade is C", "grade is C: 1 (1 of 5 rows)."),
+        ("how many rows where grade is C++", "grade is C++: 1 (1 of 5 rows)."),
+        ("how many rows where grade is 65+", "grade is 65+: 1 (1 of 5 rows)."),
+        ('how many rows where grade is "O\'Dea & Sons"', "grade is O'Dea & Sons: 1 (1 of 5 rows)."),
+        ('how many rows where site is "Blue "Door""', 'site is Blue "Door": 1 (1 of 5 rows).'),
+        ('how many rows where site is Blue "Door"', 'site is Blue "Door": 1 (1 of 5 rows).'),
+    ],
+)
+def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Units, what is negative, what is missing and how that is written, signs of a value: nothing is dropped in silence."""
+    path = tmp_path / "t.csv"
+    path.write_text(WRITTEN)
+    assert said in run(agent, question, [path]).text
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "said"),
+    [
+        (WRITTEN, "total code", "code holds no numbers, but cells such as 'INV-1000'."),
+        (WRITTEN, "how many rows have code above 1000", "code holds no numbers, but cells such as 'INV-1000'."),
+        (WRITTEN, "how many rows have weight over 3 lb", "'lb' is not understood after 'how many rows have weight over 3'."),
+        (WRITTEN, "how many rows have weight over 3 lb", "A number of weight is said alone or with 'kg'."),
+        (WRITTEN, "how many rows have over_km over 3,5", "Numbers are written 1000, 1,000 or 1000.5."),
+        (WRITTEN, "how many rows where over_km is n/a", "A cell without one ('-') is 'missing'."),
+        (WRITTEN, "weight loss per site", "'weight loss per site' is not understood. A question begins with a figure"),
+        (WRITTEN, "which site has the most kilos", "'Most' and 'fewest' are said of rows"),
+        (WRITTEN, "total weight in spring", "'spring' is not understood after 'total weight in'. Here may stand a date."),
+        ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
+        ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
+        ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; they do not add up."),
+        ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
+        ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
+        ("grade,n\na-b,1\na b,2\n", "total n where grade is a/b", "'a/b' may be said of several values of grade: 'a-b', 'a b'."),
+    ],
+)
+def test_a_reason_is_true_of_the_cells(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Codes are no amounts, a line of totals is none of the rows, and what could stand where reading stopped is said."""
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, question, [path])
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(("key", "expected"), [("year of at", {"2023": 2, "2024": 5}), ('"year"', {"2020": 3, "2021": 4})])
+def test_a_column_that_is_called_like_a_span_of_time(key: str, expected: dict[str, float], run: Run, tmp_path: Path) -> None:
+    """Either reading can be said."""
+    path = tmp_path / "t.csv"
+    path.write_text("year,at,n\n2020,2024-01-02,1\n2021,2024-01-03,4\n2020,2023-05-06,2\n")
+    assert expected.items() <= figures(run(agent, f"total n per {key}", [path]).text).items()
+
+
+@pytest.mark.parametrize(
+    ("column", "said"), [("Jars", "jar"), ("box", "boxes"), ("Companies", "company"), ("city", "cities"), ("Shoes", "shoe")]
+)
+def test_a_name_is_said_in_the_singular_or_the_plural(column: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Whichever of them the file has."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{column},n\n2,1\n3,4\n")
+    assert figure(run(agent, f"total {said}", [path]).text) == 5

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.kept_out import Readmit
 from ioa.quotas import Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
@@ -39,6 +40,33 @@ def test_a_flood_is_put_off_at_once_and_for_a_while() -> None:
     assert [judge.is_put_off("eve", at) for at in (1.0, 60.9, 61.1)] == [True, True, False]
     assert not judge.is_put_off("bob", 1.0)
     assert judge.put_off(2.0) == {"eve": 5_000}
+
+
+def test_whoever_floods_again_is_kept_out_for_longer() -> None:
+    """Each pause is twice the one before, up to an hour; who kept quiet for a day begins anew."""
+    judge, now, pauses = FloodJudge(LIMITS), 0.0, list[float]()
+    judge.counted("S1", [], now)
+    for number in range(1, 10):
+        judge.counted("S1", [sent(number, "eve", 5_000)], now)
+        pause = next(seconds for seconds in range(4_000) if not judge.is_put_off("eve", now + seconds))
+        pauses.append(pause)
+        now += pause
+    assert pauses == [60, 120, 240, 480, 960, 1_920, 3_600, 3_600, 3_600]
+    now += 90_000
+    judge.counted("S1", [sent(100, "eve", 5_000)], now)
+    assert (judge.kept_out(now + 59), judge.kept_out(now + 61)) == (["eve"], [])
+
+
+def test_who_is_readmitted_is_as_one_who_never_flooded() -> None:
+    """Nobody ends his connections, nobody names him, and his next flood is his first."""
+    judge = FloodJudge(LIMITS)
+    judge.counted("S1", [], 0.0)
+    judge.counted("S1", [sent(1, "eve", 5_000)], 1.0)
+    assert judge.readmit("eve")
+    assert not judge.readmit("eve")
+    assert (judge.is_put_off("eve", 1.0), judge.kept_out(1.0), judge.put_off(1.0)) == (False, [], {})
+    judge.counted("S1", [sent(2, "eve", 5_000)], 2.0)
+    assert [judge.is_put_off("eve", at) for at in (61.0, 63.0)] == [True, False]
 
 
 def test_large_messages_flood_too() -> None:
@@ -91,6 +119,7 @@ class _Connections:
     def __init__(self, listed: Sequence[SentTotals]) -> None:
         self.listed = list(listed)
         self.ended: list[int] = []
+        self.kept_out: list[Collection[str]] = []
         self.hearer: ConnectionHearer | None = None
 
     @asynccontextmanager
@@ -101,6 +130,9 @@ class _Connections:
     async def count(self) -> None:
         assert self.hearer is not None
         self.hearer.counted("S1", self.listed)
+
+    async def keep_out(self, names: Collection[str]) -> None:
+        self.kept_out.append(names)
 
     async def end(self, connection: ConnectionId) -> None:
         self.ended.append(connection.number)
@@ -129,10 +161,33 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
         await eventually(lambda: server.hearer is not None)
         now[0], server.listed = 1.0, [sent(1, "UEVE", 5_000), sent(2, "UGATEWAY", 10**9), sent(3, "UBOB", 9)]
         await server.count()
-        watch.opened(ConnectionId("S1", 9), "UEVE")
-        watch.opened(ConnectionId("S1", 10), "UBOB")
+        watch.opened(sent(9, "UEVE", 0))
+        watch.opened(sent(10, "UBOB", 0))
         await eventually(lambda: set(server.ended) == {1, 9})
+        await eventually(lambda: server.kept_out[-1] == ["eve"])
+        assert watch.slowed() == [SlowedCaller("eve", FLOOD, 5_000)]
+        await watch.readmit(Readmit(name="eve"))
+        await eventually(lambda: server.kept_out[-1] == [])
     await audit.flush()
     assert set(server.ended) == {1, 9}
-    assert watch.slowed() == [SlowedCaller("eve", FLOOD, 5_000)]
-    assert [(line.deed, line.who, line.target) for line in sink.lines] == [(Deed.SLOWED, "eve", FLOOD)]
+    assert [(line.deed, line.who, line.target) for line in sink.lines] == [
+        (Deed.SLOWED, "eve", FLOOD),
+        (Deed.READMITTED, "", "eve"),
+    ]
+
+
+async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
+    """The old and the new key make no room for more; a guest by a token bears his name already."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UOLD": "bob", "UNEW": "bob"}, frozenset())
+
+    now = [0.0]
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: now[0])
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        now[0] = 1.0
+        watch.closed(sent(10, "acme/guest", 5_000))
+        watch.counted("S1", [sent(20, "UOLD", 600), sent(21, "UNEW", 600)])
+        await eventually(lambda: server.kept_out[-1] == ["bob", "acme/guest"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,14 +24,17 @@ from ioa.adapters.nats.permissions import (
     crossings,
     disconnecting,
     is_answered_often,
+    is_outside,
     of_admin,
     of_agent,
     of_auditor,
     of_callout,
+    of_gate,
     of_gateway,
     of_observer,
     of_service,
     of_user,
+    reloading,
     tenant_of,
 )
 from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
@@ -108,20 +111,49 @@ def authorization(
     accounts[CONTROL_PLANE]["imports"] = _imports_of_the_server()
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users)
-    asked = ""
+    asked: dict[str, Any] = {}
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
         # Who is let in by a key is so into an account that is not delegated, and nobody is asked about him: keys come and go by a
         # reload, and need no callout to connect.
         known = {"auth_users": [callout.user], "allowed_accounts": [CALLOUT]}
         block = {"auth_callout": {"issuer": callout.issuer, "account": CALLOUT} | known}
-        asked = f',\n"authorization": {json.dumps(block)},\n"max_control_line": {_TOKEN_LINE_BYTES}'
+        asked = {"authorization": block, "max_control_line": _TOKEN_LINE_BYTES}
+    return _whole(accounts, asked)
+
+
+def at_the_gate(rendered: str, gate: str, kept_out: Collection[str]) -> str:
+    """Render whom the gate of a server lets in: whom an authorization lets in, but those who are kept out, and the gate itself.
+
+    Only agents, users, observers and auditors can be kept out: no service, and no gateway, which acts for many.
+
+    Args:
+        rendered: The authorization.
+        gate: The gate's public key.
+        kept_out: Names, as `full_name` has them, or public keys.
+
+    Raises:
+        InvalidInputError: It is no authorization of this version.
+    """
+    known = roster_of(rendered)
+    out = {key for key, name in known.names.items() if name in kept_out} | (set(kept_out) - known.trusted)
+    whole = json.loads(rendered)
+    accounts = whole.pop("accounts")
+    for name, account in accounts.items():
+        if is_outside(name):
+            account["users"] = [user for user in account["users"] if user["nkey"] not in out]
+    accounts[CONTROL_PLANE]["users"].append(_user(gate, of_gate()))
+    return _whole(accounts, whole)
+
+
+def _whole(accounts: Mapping[str, Mapping[str, Any]], others: Mapping[str, Any]) -> str:
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
-    return f'{{"accounts": {{\n{written}\n}}{asked}}}\n'
+    after = "".join(f",\n{json.dumps(name)}: {json.dumps(value)}" for name, value in others.items())
+    return f'{{"accounts": {{\n{written}\n}}{after}}}\n'
 
 
 def _of_the_server() -> dict[str, Any]:
-    """Return what the server's own account lets the control plane without a name do: see and end connections, for all tenants.
+    """Return what the server's own account lets the control plane without a name do: end connections, and what `of_gate` may.
 
     Nobody is let into it. It has a list of nobody for older versions, which read one of each account.
     """
@@ -129,6 +161,7 @@ def _of_the_server() -> dict[str, Any]:
     exports = [
         {"service": LISTS_CONNECTIONS, "response_type": "stream"} | to,
         {"service": disconnecting("*")} | to,
+        {"service": reloading("*")} | to,
         *({"stream": events} | to for events in (CONNECTED, DISCONNECTED)),
     ]
     return {"exports": exports, "users": []}
@@ -138,6 +171,7 @@ def _imports_of_the_server() -> list[dict[str, Any]]:
     return [
         {"service": {"account": SYSTEM, "subject": LISTS_CONNECTIONS}, "to": subjects.SERVER_CONNECTIONS},
         {"service": {"account": SYSTEM, "subject": disconnecting("*")}},
+        {"service": {"account": SYSTEM, "subject": reloading("*")}},
         *({"stream": {"account": SYSTEM, "subject": events}} for events in (CONNECTED, DISCONNECTED)),
     ]
 

@@ -7,8 +7,9 @@ told.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 
 import nats.errors
 from nats.aio.client import Client
@@ -20,6 +21,7 @@ from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, disconnecting
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
+from ioa.protocol.kept_out import MOST_NAMED, KeptOut
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
@@ -45,6 +47,11 @@ class _Event(BaseModel):
     client: _Client
     sent: _Sent = _Sent()
 
+    def totals(self) -> SentTotals:
+        """Return what the connection had sent."""
+        at = ConnectionId(self.server.id, self.client.number)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes)
+
 
 class _Connection(BaseModel):
     number: int = Field(alias="cid")
@@ -52,6 +59,10 @@ class _Connection(BaseModel):
     key: str = Field(default="", alias="authorized_user")
     messages: int = Field(alias="in_msgs")
     bytes: int = Field(alias="in_bytes")
+
+    def totals(self, server: str) -> SentTotals:
+        """Return what the connection has sent."""
+        return SentTotals(ConnectionId(server, self.number), self.key, self.messages, self.bytes)
 
 
 class _Listed(BaseModel):
@@ -78,22 +89,19 @@ class NatsConnections:
             with suppress(ValidationError):
                 event = _Event.model_validate_json(message.data)
                 if is_outside(event.client.account):
-                    hearer.opened(ConnectionId(event.server.id, event.client.number), event.client.key)
+                    hearer.opened(event.totals())
 
         def closed(message: Msg) -> None:
             with suppress(ValidationError):
                 event = _Event.model_validate_json(message.data)
                 if is_outside(event.client.account):
-                    connection = ConnectionId(event.server.id, event.client.number)
-                    hearer.closed(SentTotals(connection, event.client.key, event.sent.messages, event.sent.bytes))
+                    hearer.closed(event.totals())
 
         def counted(message: Msg) -> None:
             with suppress(ValidationError):
                 found = _List.model_validate_json(message.data)
                 server = found.server.id
-                outside = [one for one in found.data.connections or () if is_outside(one.account)]
-                totals = [SentTotals(ConnectionId(server, one.number), one.key, one.messages, one.bytes) for one in outside]
-                hearer.counted(server, totals)
+                hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_outside(one.account)])
 
         subscriptions = [
             await self._client.subscribe(subject, future=MessageSink(take))
@@ -111,6 +119,12 @@ class NatsConnections:
         with suppress(nats.errors.Error, OSError):
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
+
+    async def keep_out(self, names: Collection[str]) -> None:
+        """Tell it in one message, which is lost if nobody listens."""
+        with suppress(nats.errors.Error, OSError):
+            told = KeptOut(by=self._inbox.rpartition(".")[2], names=tuple(islice(names, MOST_NAMED)))
+            await self._client.publish(subjects.KEPT_OUT, to_json(told))
 
     async def end(self, connection: ConnectionId) -> None:
         """Tell its server, which heeds only who wants an answer. None is waited for: while one is ended, the next one sends."""

@@ -213,6 +213,11 @@ def of_callout() -> Permissions:
     return Permissions(CALLOUT, (), (WHO_IS_THIS,), _ANSWERS_ONCE)
 
 
+def of_gate() -> Permissions:
+    """Return what the gate of a server may do: hear who is kept out, and have that server read its configuration anew."""
+    return Permissions(CONTROL_PLANE, (reloading(_ANY),), (subjects.KEPT_OUT,))
+
+
 def of_admin() -> Permissions:
     """Everything but the server's own account: for repairs by hand."""
     return Permissions(CONTROL_PLANE, (">",), (">",))
@@ -221,6 +226,11 @@ def of_admin() -> Permissions:
 def disconnecting(server: str) -> str:
     """Where a server is told to end a connection."""
     return f"$SYS.REQ.SERVER.{server}.KICK"
+
+
+def reloading(server: str) -> str:
+    """Where a server is told to read its configuration anew."""
+    return f"$SYS.REQ.SERVER.{server}.RELOAD"
 
 
 def is_outside(account: str) -> bool:
@@ -394,6 +404,7 @@ _SERVED = {
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.REMOVE_AGENT,
+        subjects.READMIT,
         CONNECTED,
         DISCONNECTED,
     ),
@@ -423,7 +434,7 @@ _SERVED = {
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
-    Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS,),
+    Service.AUTHCALLOUT: (subjects.CALLOUT_STATUS, subjects.KEPT_OUT),
 }
 
 _NEEDED = {
@@ -439,6 +450,7 @@ _NEEDED = {
         *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
         subjects.SERVER_CONNECTIONS,
         disconnecting(_ANY),
+        subjects.KEPT_OUT,
     ),
     Service.GROUPS: (
         *_writing_logs(),

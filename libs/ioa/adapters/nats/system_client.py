@@ -53,6 +53,7 @@ from ioa.protocol.files import (
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
+from ioa.protocol.kept_out import Readmit
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
@@ -241,6 +242,10 @@ class NatsSystemClient:
             ConflictError: It is online.
         """
         await self._requester.request(subjects.REMOVE_AGENT, request, Acknowledged)
+
+    async def readmit(self, request: Readmit) -> None:
+        """Let in again who is kept out for a flood. For operators."""
+        await self._requester.request(subjects.READMIT, request, Acknowledged)
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group.

@@ -46,12 +46,17 @@ class Matcher:
     me: AgentId
     aside: bool = False
 
-    def fitting(self, *found: NeedHits) -> list[Hit]:
+    def fitting(self, alone: NeedHits, *with_files: NeedHits) -> list[Hit]:
         """Who fits a need, and if anybody does who is near, the best first, one of each pool: a replica fails where its pool has.
 
+        Where a file came along, the two nearest to it who refuse what they do not understand are asked first, however far: one may
+        be near by the words alone, as a calculator is to a percentage of a column, and to ask in vain costs a turn.
+
         Args:
-            found: What was found for it, by each way that it was asked for in; the best of each take turns.
+            alone: What was found for the need.
+            with_files: What was found for it with the kind of file that came along; the best of each take turns.
         """
+        found = (alone, *with_files)
         if not any(hit.similarity >= self.threshold for hits in found for hit in hits.hits):
             return []
         near = [
@@ -61,7 +66,7 @@ class Matcher:
             for hit in at_once
             if hit is not None
         ]
-        fitting = _one_of_each_pool(near)
+        fitting = _one_of_each_pool((*_nearest_to_file(with_files, 2), *near))
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
         fitting = others if self.aside and others else fitting
         # Who brings others together has nothing to do where no parts are listed; see `coordinator`.
@@ -70,20 +75,21 @@ class Matcher:
     def last_resort(self, alone: NeedHits, *with_files: NeedHits) -> list[Hit]:
         """Who is near to a need that nobody fits, and refuses what it does not understand: to ask in vain does no harm then.
 
-        Where a file came along, whoever is nearest to it is asked first, however far: that one says what it does not understand of
-        the words, which nobody else can. Who brings others together is not asked: whatever the need is, that one would only say
-        that no parts are listed.
+        Where a file came along, whoever is nearest to it says what it does not understand of the words, which nobody else can. Who
+        brings others together is not asked: whatever the need is, that one would only say that no parts are listed.
 
         Args:
             alone: What was found for the need.
             with_files: What was found for it with the kind of file that came along.
         """
-        asked = [[hit for hit in hits.hits if hit.card.declines and not coordinates(hit.card)] for hits in (alone, *with_files)]
-        nearest = [hits[0] for hits in asked[1:] if hits]
         least = self.threshold - NEAR
-        near = [tuple(hit for hit in hits if hit.similarity >= least) for hits in asked]
-        others = [NeedHits(need=found.need, hits=hits) for found, hits in zip((alone, *with_files), near, strict=True)]
-        return _one_of_each_pool((*nearest, *replace(self, threshold=least).fitting(*others)))[: 1 + MAX_OTHERS]
+        near = [
+            NeedHits(need=found.need, hits=tuple(hit for hit in found.hits if _refuses(hit) and hit.similarity >= least))
+            for found in (alone, *with_files)
+        ]
+        return _one_of_each_pool((*_nearest_to_file(with_files, 1), *replace(self, threshold=least).fitting(*near)))[
+            : 1 + MAX_OTHERS
+        ]
 
     def coordinator(self, *found: NeedHits) -> Hit | None:
         """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""
@@ -99,6 +105,14 @@ class Matcher:
         does = hit.matched_example or hit.card.description
         how_near = f"{hit.similarity:.2f} where {self.threshold:.2f} is needed"
         return f"Nearest to “{need.text}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
+
+
+def _refuses(hit: Hit) -> bool:
+    return bool(hit.card.declines) and not coordinates(hit.card)
+
+
+def _nearest_to_file(with_files: Iterable[NeedHits], count: int) -> list[Hit]:
+    return [hit for hits in with_files for hit in list(filter(_refuses, hits.hits))[:count]]
 
 
 def _one_of_each_pool(hits: Iterable[Hit]) -> list[Hit]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ioa.agent.answer_files import built_on, files_of_answer
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
+from ioa.agent.rules.text.masking import Mask
 from ioa.agent.rules.text.references import is_document
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
@@ -114,9 +115,14 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
     if len(tried) < 2 and (tried or not records):
         return _said(tried[0]) if tried else "not finished"
     best, *others = tried or records
-    reasons = [_said(best), *(_END.split(_said(record), maxsplit=1)[0] for record in others)]
+    reasons = [_said(best), *(_first_sentence(_said(record)) for record in others)]
     listed = "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(tried or records, reasons, strict=True))
     return listed if tried else f"{_NOBODY}{listed}"
+
+
+def _first_sentence(text: str) -> str:
+    mask = Mask()  # what is quoted may hold the end of another one
+    return mask.uncover(_END.split(mask.cover(text), maxsplit=1)[0])
 
 
 def _records(view: GroupView, attempts: Sequence[TaskId]) -> list[TaskRecord]:

@@ -76,6 +76,14 @@ async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str
     assert conclusion.reason == (Reason.NO_AGENT if declining == "ab" else Reason.FAILED)
 
 
+async def test_a_reason_is_not_cut_within_what_it_quotes() -> None:
+    """Of the others a sentence is told, and a sentence of the user's within it is no end."""
+    said = {"a": "No file.", "b": "'What is 2? How many rows?' is no calculation. Say one."}
+    conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"))
+    assert "- b: 'What is 2? How many rows?' is no calculation." in conclusion.content
+    assert "Say one" not in conclusion.content
+
+
 async def test_files_are_collected_and_listed() -> None:
     """The artifacts of all tasks are attached once each and named in the text."""
     play = GroupPlay(charter_of([SUM, planned("t2", "b", "count rows in x.csv")]))

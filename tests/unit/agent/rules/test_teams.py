@@ -250,6 +250,15 @@ async def test_who_is_nearest_to_a_file_that_came_along_is_asked_first() -> None
     assert isinstance(alone, NobodyFits)
 
 
+async def test_who_reads_the_file_that_came_along_is_asked_beside_who_fits_the_words() -> None:
+    """`15 % of the revenue` is similar to a calculator by its words, with or without the table that it is of."""
+    careful = [one.model_copy(update={"declines": True}) for one in (CSV, TEXT)]
+    found = tools_of((ME, *careful), {"csv-analyst": {"csv file": 0.2}, "text-analyst": {"12": 0.6}})
+    team = await BRAIN.form_team(replace(mission("15 % of the revenue"), inputs=attached("sales.csv")), found)
+    assert isinstance(team, TeamLaunch)
+    assert [(task.assignee, task.others) for task in team.plan] == [("text-analyst", ("csv-analyst",))]
+
+
 async def test_who_leads_teams_is_no_last_resort() -> None:
     """Whoever brings others together would only say that no parts are listed; who works by itself is named as the nearest."""
     desk = card("desk").model_copy(update={"declines": True, "tags": ("coordination",)})
