@@ -403,7 +403,7 @@ class GroupSetup:
                 return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
             if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
                 return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
-            if stored.entry.is_shown_to(agent_id):
+            if stored.entry.is_open_to(agent_id):
                 view = view_for(policy, stored.entry, agent_id, roles)
                 sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
                 size += len(encode(sequenced))

@@ -337,10 +337,12 @@ class Entry(Model):
         return cls(version=version, event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
-        """Whether a member may see this entry, if only that there is one. Who joins later may if all members of then could."""
-        if agent_id in self.audience or agent_id in self.noticed:
-            return True
-        return not self.state.is_member(agent_id) and self.is_open
+        """Whether who was a member then may see this entry, if only that there is one."""
+        return agent_id in self.audience or agent_id in self.noticed
+
+    def is_open_to(self, agent_id: AgentId) -> bool:
+        """Whether a member of the group may see this entry, which has perhaps joined since: then if all members of then may."""
+        return self.is_shown_to(agent_id) or (self.is_open and not self.state.is_member(agent_id))
 
     @property
     def is_open(self) -> bool:

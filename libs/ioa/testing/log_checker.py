@@ -440,7 +440,7 @@ def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEn
     policy = _policy_of(log)
     roles = next((one.roles for one in log[-1].entry.state.members if one.agent_id == agent_id), ()) if log else ()
     for stored in log:
-        if stored.entry.is_shown_to(agent_id):
+        if stored.entry.is_open_to(agent_id):
             yield replace(stored, entry=view_for(policy, stored.entry, agent_id, roles))
 
 

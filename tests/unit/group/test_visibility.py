@@ -53,7 +53,7 @@ def _played(choose: Choose) -> tuple[Policy, Scenario, Sequence[Entry]]:
 def record(policy: Policy, log: Sequence[Entry], agent_id: AgentId) -> list[Entry]:
     """What a member has seen of a group in the end."""
     roles = next(member.roles for member in log[-1].state.members if member.agent_id == agent_id)
-    return [view_for(policy, entry, agent_id, roles) for entry in log if entry.is_shown_to(agent_id)]
+    return [view_for(policy, entry, agent_id, roles) for entry in log if entry.is_open_to(agent_id)]
 
 
 def members_of(log: Sequence[Entry]) -> Sequence[AgentId]:
@@ -174,7 +174,7 @@ def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:
         before = dict.fromkeys(members_of(log), 0)
         for seq, entry in enumerate(log, 1):
             for number, name in enumerate(before):
-                if entry.is_shown_to(name):
+                if entry.is_open_to(name):
                     assert (entry.link_of(number), name in gone) == (before[name], False)
                     before[name] = seq
             gone = {member.agent_id for member in entry.state.members if member.removed}

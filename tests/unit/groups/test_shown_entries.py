@@ -111,7 +111,7 @@ async def test_each_member_has_exactly_what_it_may_see_in_order() -> None:
         log = await plane.log.read(COMM, after=0, limit=10_000)
         for agent_id, member in members.items():
             await member.catch_up()
-            mine = [one for one in log if one.entry.is_shown_to(agent_id)]
+            mine = [one for one in log if one.entry.is_open_to(agent_id)]
             views = [(one.seq, view_for(last.policy, one.entry, agent_id, roles[agent_id])) for one in mine]
             assert await member.record() == views
             shown, hidden = shown + len(mine), hidden + len(log) - len(mine)
