@@ -25,6 +25,7 @@ from ioa.protocol.levels import (
     FORKS,
     INVITES,
     MEMORIES,
+    NEWCOMERS,
     PEOPLE,
     POLICIES,
     QUESTIONS,
@@ -421,8 +422,8 @@ _LET: Mapping[str, int] = {"tasks": TASKS_UNDER_POLICIES, "writes": BOARDS, "inv
 """What a node may let its speakers do, with the level that a group needs for it: of forks, or above."""
 
 
-WatchVerb = Literal["remove", "hint", "end", "go"]
-"""What a watcher may do: take members out, tell some of them something, end the discussion, or begin a node anew."""
+WatchVerb = Literal["remove", "add", "hint", "end", "go"]
+"""What a watcher may do: take members out, have one join, tell some something, end the discussion, or begin a node anew."""
 
 
 class Watcher(PolicyPart):
@@ -433,7 +434,8 @@ class Watcher(PolicyPart):
         node: Where; None is in each node.
         by: After messages of holders of this role; None is of anybody.
         every: After each so many turns of the group.
-        may: What it may choose besides nothing: `remove` or `hint` some members, `end` the discussion, `go` back to a node.
+        may: What it may choose besides nothing: `remove` or `hint` some members, `add` one, `end` the discussion, `go` back to a
+            node.
         go: The nodes that it may begin anew, once they were entered. What was said since then is struck.
     """
 
@@ -441,7 +443,7 @@ class Watcher(PolicyPart):
     node: Name | None = None
     by: Name | None = None
     every: Whole = 1
-    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=4)]
+    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=5)]
     go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
 
 
@@ -500,6 +502,7 @@ class Policy(PolicyPart):
         nodes = self.nodes
         needed = (
             (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
+            (NEWCOMERS, any("add" in watcher.may for watcher in self.watchers) or (self.takes_in and self.is_scoped)),
             (FORKS, self.forks),
             *((level, any(getattr(node, name) for node in nodes)) for name, level in _LET.items()),
             (REVIEWS, any(node.guards or node.review for node in nodes)),
@@ -510,6 +513,11 @@ class Policy(PolicyPart):
             (ASKS_AND_GATHERINGS, any(map(_asks_or_gathers, nodes))),
         )
         return max((level for level, is_needed in needed if is_needed), default=POLICIES)
+
+    @cached_property
+    def takes_in(self) -> bool:
+        """Whether others may join the group on the way."""
+        return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)
 
     @cached_property
     def voices_silence(self) -> bool:
@@ -565,6 +573,11 @@ class Policy(PolicyPart):
     def is_scoped(self) -> bool:
         """Whether not all hear all at once."""
         return self.hides or any(node.sits_apart for node in self.nodes)
+
+    def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
+        """Return those of some roles in which an agent may join: all know who does, and no person holds them."""
+        held = [self.roles[self.role_numbers[name]] for name in roles]
+        return tuple([role.name for role in held if not role.human and not role.secret])
 
     @cached_property
     def hearing_all(self) -> frozenset[int]:

@@ -258,6 +258,14 @@ def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupSta
     return after
 
 
+def _added(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
+    """Take in whom a watcher adds; that is its answer, and the next one is asked."""
+    after = _joined(state, joined, policy)
+    assert after.course is not None and after.course.watch is not None
+    watch = after.course.watch
+    return _ask_watchers(after, scene_of(policy, after, after.course), joined.at, {}, watch.due[1:], watch.then)
+
+
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, ConcludeGroupDiscussion) and state.course is not None
@@ -551,6 +559,7 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         MessageRefused: _decision_refused,
         Pass: _asked_passes,
         TimerFired: _timer_fired,
+        MemberJoined: _added,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
     },
