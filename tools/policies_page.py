@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import FORKS, REVIEWS, TASKS_UNDER_POLICIES, VISIBILITY, WORDS
+from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -150,10 +150,12 @@ its own words. The state counts versions and knows who wrote the last one; the w
 board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
 write nothing.
 
-**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles, and keeps the floor;
-no turn is used up. It hears from then on, reads all that was said before, and speaks as the turns of the node say. Groups without a
-policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than
-the group does not join, and neither does the 65th member (`too_many_members`).
+**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles that is no person's
+and not secret, and keeps the floor; no turn is used up. All are told who joins, who has invited it and why, so that such a node
+is one that all hear. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was said before;
+where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a policy can
+do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than the
+group does not join, and neither does the 65th member (`too_many_members`).
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
@@ -179,10 +181,11 @@ an agent's, which opens the group.
 
 **Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
 several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
-`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `hint` something to members, which
-nobody else hears but who hears all; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and
-has a visit left. It is entered anew, and clients strike what was said since it was entered last: it is in no prompt and no view
-of an author any more, and stays in the log. Whom a message has named, and who is removed meanwhile, is left out.
+`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `add` an agent, in any role that is
+no person's and not secret, by having it join; `hint` something to members, which nobody else hears but who hears all; `end` the
+discussion, which the leader concludes; or a node of `go` that was entered before and has a visit left. It is entered anew, and
+clients strike what was said since it was entered last: it is in no prompt and no view of an author any more, and stays in the log.
+Whom a message has named, and who is removed meanwhile, is left out.
 
 **Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
 holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
@@ -219,8 +222,8 @@ which nodes, forms and exits the policy has. Whoever opens the group, its `leade
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes`, `asks` and `invites` of level {FORKS}, `says` and a role's `silent` of level {WORDS}, `tasks` of level
-{TASKS_UNDER_POLICIES}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
+`writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all
+at once of level {WORDS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
 `join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no others. A group with older members whose
 policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 

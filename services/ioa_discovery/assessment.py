@@ -4,7 +4,8 @@ What counts, who did it and whether it was done, is read off the log's last entr
 owner adds what the log's state does not hold: what was asked for, how long it took, and what it cost.
 
 All that one group says of a pool is one outcome. So nobody drives out what others said of it, of which only so much is remembered,
-by giving it many tasks that come to nothing: each outcome costs a goal.
+by giving it many tasks that come to nothing: each outcome costs a goal, and those of one owner's pool together are worth no more
+than so many of different ones.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Assessor:
                 seconds=told.report.seconds,
                 usage=told.report.usage,
                 task=name,
+                owner=PoolId(state.owner) if owner is None else owner.card.pool,
             )
             await self._outcomes.put(outcome, key=name)
             _counts[told.ended].inc()

@@ -772,8 +772,8 @@ class GroupState(Model):
         return len(self.tasks) + sum([folded.total for folded in self.folded])
 
     def is_told_of(self, agent_id: AgentId, task: Task | FoldedTasks) -> bool:
-        """Whether a member is told of a task."""
-        return not task.earshot or self.number_of(agent_id) in task.earshot
+        """Whether a member is told of a task; who joins later is so only of what all are."""
+        return not task.earshot or (self.is_member(agent_id) and self.number_of(agent_id) in task.earshot)
 
     def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
         """Find a task by its id, if a member is told of it."""

@@ -527,6 +527,7 @@ _ROWS = (
         Sender.SETUP,
         joining.join,
         Cell(_D, (_D,), "who has the floor has invited an agent, which hears from now on, and reads what was said before"),
+        Cell(_Q, (_Q, _D, _G, _C), "who watches has an agent join; that is its answer"),
         level=INVITES,
     ),
     _event(

@@ -72,5 +72,8 @@ COPIES = 8
 WORDS = 8
 """A policy may wait for what is said, and say what is shown in place of silence."""
 
+NEWCOMERS = 8
+"""Watchers may have others join, and so may who has the floor where not all hear all."""
+
 LEVEL = 8
 """The level of this release."""

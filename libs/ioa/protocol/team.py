@@ -1,6 +1,6 @@
 """Team files: a policy, and who fills its roles. What is written by hand is read with shorthands; written back it reads the same.
 
-Reading answers with all that is wrong at once, each at its innermost place. Parts that are designed and not built are told as such.
+Reading answers with all that is wrong at once, each at its innermost place.
 """
 
 from __future__ import annotations
@@ -514,7 +514,8 @@ class _Reading:
         known = list(known)
         for key in map(str, given):
             if key not in known:
-                self._wrong(where, f"there is no `{key}`{nearest(key, known) or f'; there are {listed(known)}'}")
+                meant = nearest(key, known)
+                self._wrong(where, f"there is no `{key}`{meant or f'; there are {listed(known)}'}")
         return {key: value for key, value in given.items() if key in known}
 
     def _wrong(self, where: str, what: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from ioa.group.events import (
     Entry,
     Event,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
@@ -24,6 +25,7 @@ from ioa.group.events import (
 )
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.forms import Blank
+from ioa.group.joining import ADD
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.questions import MAX_QUESTIONS
@@ -31,7 +33,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
-from ioa.protocol.levels import BOARDS, REVIEWS, TASKS_UNDER_POLICIES
+from ioa.protocol.levels import BOARDS, REVIEWS, WORDS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -52,7 +54,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import END, FieldValue, FormField, Policy
 from ioa.protocol.team import read_toml
-from tests.unit.group.scenario import Scenario, launched_under, said, specs
+from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
 from tests.unit.protocol.policies import SHIPPED, Choose, any_forked_policy, any_policy
 
@@ -62,7 +64,7 @@ MEMBERS = ("ada", "bob", "eve", "joe")
 def entry_version(policy: Policy | None, usually: int) -> int:
     """The version of entries under a policy."""
     level = 0 if policy is None else policy.level
-    return 7 if level >= TASKS_UNDER_POLICIES else 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
+    return 7 if level >= WORDS else 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
 
 
 def any_group(seed: int) -> Scenario:
@@ -94,7 +96,7 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     if offered.again:
         return [last_draft(story)]
     if offered.options:
-        return [_decision(option, offered, story) for option in offered.options]
+        return [_decision(option, offered, story) for option in offered.options if option != ADD]
     if offered.say is not None:
         return [Discussion(content=offered.say)]
     fields = filled(offered.form, random.Random(len(offered.form)).choice)
@@ -250,6 +252,8 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     if kind == "passes":
         return said(holder, Pass(cause=choose((PassCause.NOTHING_TO_ADD, PassCause.NO_USABLE_ANSWER))), state.turn, story.now)
     offered = offer(story.policy, state, AgentId(holder))
+    if offered is not None and offered.invites and choose((True, False, False)):
+        return joining(story, holder, choose(offered.invites))
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered, story))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None and not offered.again:
         writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
@@ -299,6 +303,13 @@ def _of_a_task(story: Scenario, task: OpenTask, choose: Choose) -> Event:
     return said(task.assignee, payload, task.turn, story.now)
 
 
+def joining(story: Scenario, by: str, role: str) -> MemberJoined:
+    """Somebody new joins, whom a member has invited or added."""
+    newcomer = card(f"new-{len(story.state.members)}")
+    told = {"at": story.now, "card": newcomer, "by": by, "turn": story.state.turn, "role": role}
+    return MemberJoined.model_validate(told)
+
+
 def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
     """A refusal changes nothing, says why, and one member at most has the floor."""
     for seed, story in enumerate(groups(60)):
@@ -313,6 +324,11 @@ def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
             fresh = here.state.model_copy(update={"monologue": None})
             for payload in offered_messages(offered, here):
                 step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
+            for role in offered.invites:
+                step(fresh, joining(here, holder, role), here.policy)
+            for role in [one.name for one in here.policy.roles if one.name not in offered.invites]:
+                with pytest.raises(IllegalEventError):
+                    step(fresh, joining(here, holder, role), here.policy)
             before = encode_entry(Entry.of(here.log[-1], here.state, ())).data
             for payload in garbage(here.policy, offered, here):
                 with pytest.raises(IllegalEventError):
@@ -425,12 +441,16 @@ def test_who_is_removed_hears_nothing_more_and_has_no_part() -> None:
         for event in last.log:
             transition = step(state, event, last.policy)
             assert gone.isdisjoint(transition.audience)
-            assert (last.policy is not None and last.policy.hides) or set(transition.audience) == set(MEMBERS) - gone
+            assert (last.policy is not None and last.policy.hides) or set(transition.audience) == {*_ids(transition.state)} - gone
             state = transition.state
             gone = {member.agent_id for member in state.members if member.removed}
             assert gone.isdisjoint({*state.floor, state.owner})
         seen += len(gone)
     assert seen
+
+
+def _ids(state: GroupState) -> Iterator[AgentId]:
+    return (member.agent_id for member in state.members)
 
 
 def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:

@@ -53,7 +53,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
     Thinking,
 )
-from ioa.protocol.policy import Exit, Node, Policy, Role, Turns
+from ioa.protocol.policy import Exit, Node, Policy, Role, Watcher
 from ioa.protocol.questions import Question
 from tests.unit.group.scenario import (
     COMM,
@@ -89,7 +89,7 @@ THINKING                  no_group  discussing   discussing  gathering   decidin
 timer_fired               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_lost               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_returned           no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
-member_joined             no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
+member_joined             no_group  discussing   discussing  wrong_phase discussing  wrong_phase wrong_phase wrong_phase wrong_phase
 cancel_requested          no_group  cancelled    cancelled   cancelled   cancelled   cancelled cancelled cancelled cancelled
 repetition_refused        no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 message_refused           no_group  wrong_phase  wrong_phase wrong_phase deciding    wrong_phase wrong_phase wrong_phase wrong_phase
@@ -123,14 +123,15 @@ def _gathered() -> Scenario:
 
 
 def _asked() -> Scenario:
-    """Ada is asked who of the others speaks, while Bob does what she has given him."""
+    """Ada, who watches, is asked whether to step in after what Bob has said, while he does what she has given him."""
     plan = Node(name="plan", roles=("chair",), max=1, tasks=True, exits=(Exit(to="talk"),))
-    turns = Turns(mode="ask", by="chair")
-    talk = Node(name="talk", roles=("chair", "guest"), turns=turns, max=9, exits=(Exit(to="end"),))
-    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(plan, talk))
+    talk = Node(name="talk", roles=("guest",), max=9, exits=(Exit(to="end"),))
+    watcher = Watcher(role="chair", node="talk", may=("add",))
+    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(plan, talk), watchers=(watcher,))
     cast = {"chair": ["ada"], "guest": ["bob", "eve"]}
     story = launched_under(policy, cast, "ada", "bob", "eve", patient=["ada"]).loses("eve").assigns("ada", "t1-1:bob", "t1-2:bob")
-    return story.nests("t1-2").team_asks("t1-2").progresses("t1-1").speaks("ada", Discussion(content="On."))
+    story = story.nests("t1-2").team_asks("t1-2").progresses("t1-1").speaks("ada", Discussion(content="On."))
+    return story.speaks("bob", Discussion(content="Well."))
 
 
 SITUATIONS: dict[str, Callable[[], Scenario]] = {
@@ -153,7 +154,7 @@ ENDED: dict[str, Callable[[], Scenario]] = {
 
 PAYLOADS: dict[Kind, tuple[str, Payload]] = {
     Discussion: ("ada", Discussion(content="…", next_speaker=AgentId("bob"))),
-    Decision: ("ada", Decision(choice="bob")),
+    Decision: ("ada", Decision(choice="nothing")),
     SyncTaskAssignment: ("ada", SyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
     AsyncTaskAssignment: ("ada", AsyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
     InformTaskProgress: ("bob", InformTaskProgress(task_id=TaskId("t1-1"), number=2)),
@@ -192,7 +193,13 @@ def event_of(kind: Kind, state: GroupState | None) -> Event:
         TimerFired: TimerFired(at=due),
         MemberLost: MemberLost(at=START, agent_id=AgentId("bob")),
         MemberReturned: MemberReturned(at=START, agent_id=AgentId("eve")),
-        MemberJoined: MemberJoined(at=START, card=card("zoe"), by=AgentId("ada"), turn=state.turn if state else 1),
+        MemberJoined: MemberJoined(
+            at=START,
+            card=card("zoe"),
+            by=AgentId("ada"),
+            turn=state.turn if state else 1,
+            role="guest" if state and state.course else None,
+        ),
         CancelRequested: CancelRequested(at=START),
         RepetitionRefused: RepetitionRefused(
             at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1

@@ -8,9 +8,19 @@ from functools import cache
 
 import pytest
 
-from ioa.group.events import Entry, Event, GroupLaunched, QuestionAnswered, Said, SubgroupClosed, encode_entry, name_of
+from ioa.group.events import (
+    Entry,
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    QuestionAnswered,
+    Said,
+    SubgroupClosed,
+    encode_entry,
+    name_of,
+)
 from ioa.group.machine import legal_kinds, step
-from ioa.group.policy.audience import audience, chain_after, is_withheld, seen_by, shares_view, view_for
+from ioa.group.policy.audience import audience, chain_of, is_withheld, seen_by, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError
@@ -44,7 +54,7 @@ def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:
     made: list[Entry] = []
     for seq, event in enumerate(log, 1):
         after = step(made[-1].state if made else None, event, policy)
-        chain = chain_after(seq - 1, made[-1]) if made else (0,) * len(after.state.members)
+        chain = chain_of(policy, after.state, (seq - 1, made[-1]) if made else None)
         made.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
     return made
 
@@ -63,25 +73,39 @@ def _played(choose: Choose) -> tuple[Policy, Scenario, Sequence[Entry]]:
 
 def record(policy: Policy, log: Sequence[Entry], agent_id: AgentId) -> list[Entry]:
     """What a member has seen of a group in the end."""
-    return [view_for(policy, entry, agent_id) for entry in log if entry.is_shown_to(agent_id)]
+    roles = next(member.roles for member in log[-1].state.members if member.agent_id == agent_id)
+    return [view_for(policy, entry, agent_id, roles) for entry in log if entry.is_open_to(agent_id)]
+
+
+def members_of(log: Sequence[Entry]) -> Sequence[AgentId]:
+    """All who were in a group in the end, also those who have joined on the way."""
+    return [member.agent_id for member in log[-1].state.members]
+
+
+def is_told(entry: Entry, agent_id: AgentId) -> bool:
+    """Whether a member knows what happened, be it that all members of then were told before it joined."""
+    then = {member.agent_id for member in entry.state.members}
+    return agent_id in entry.audience or (agent_id not in then and then <= {*entry.audience})
 
 
 def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:
     """Whatever others say and ask, are answered, and call what they decide by: its record is the same to the byte."""
     changed = 0
     asked = set[bool]()
+    joined = 0
     for policy, _, log in played():
-        for agent_id in map(AgentId, MEMBERS):
+        for agent_id in members_of(log):
+            joined += agent_id not in MEMBERS
             asked |= {agent_id in entry.audience for entry in log if isinstance(entry.event, QuestionAnswered)}
-            heard = [_words(entry.event) for entry in log if agent_id in entry.audience]
+            heard = [_words(entry.event) for entry in log if is_told(entry, agent_id)]
             others = [
-                entry.event if agent_id in entry.audience or _words(entry.event) in heard else _with_other_words(entry.event)
+                entry.event if is_told(entry, agent_id) or _words(entry.event) in heard else _with_other_words(entry.event)
                 for entry in log
             ]
             changed += others != [entry.event for entry in log]
             seen = [encode_entry(view).data for view in record(policy, log, agent_id)]
             assert seen == [encode_entry(view).data for view in record(policy, entries(others, policy), agent_id)]
-    assert changed and asked == {True, False}
+    assert changed and joined and asked == {True, False}
 
 
 def _words(event: Event) -> str:
@@ -247,14 +271,14 @@ def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:
     """So it sees when it lacks one; whoever is removed is shown nothing after it, and all others the end."""
     for _, _, log in played():
         gone: set[str] = set()
-        before = dict.fromkeys(MEMBERS, 0)
+        before = dict.fromkeys(members_of(log), 0)
         for seq, entry in enumerate(log, 1):
-            for number, name in enumerate(MEMBERS):
-                if entry.is_shown_to(AgentId(name)):
-                    assert (entry.chain[number], name in gone) == (before[name], False)
+            for number, name in enumerate(before):
+                if entry.is_open_to(name):
+                    assert (entry.link_of(number), name in gone) == (before[name], False)
                     before[name] = seq
             gone = {member.agent_id for member in entry.state.members if member.removed}
-        assert {before[name] for name in MEMBERS if name not in gone} == {len(log)}
+        assert {before[name] for name in before if name not in gone} == {len(log)}
 
 
 def test_refolding_gives_the_same_audiences_through_the_encoding() -> None:
@@ -303,6 +327,7 @@ def test_a_group_with_members_of_an_older_release_hears_as_it_did() -> None:
     for policy, story, log in played():
         assert policy.level >= VISIBILITY
         old = story.state.model_copy(update={"limits": story.state.limits.model_copy(update={"level": VISIBILITY - 1})})
-        assert {audience(policy, old, entry.event) for entry in log} == {old.hearing}
+        told = {audience(policy, old, entry.event) for entry in log if not isinstance(entry.event, MemberJoined)}
+        assert told == {old.hearing}
         assert not is_scoped(policy, old)
         assert seen_by(policy, old, AgentId("ada")) is old

@@ -123,7 +123,7 @@ def _any(choose: Choose) -> Policy:
 
 
 def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
-    may = [verb for verb in ("remove", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
+    may = [verb for verb in ("remove", "add", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
     go = names[: choose((1, 2))] if "go" in may else ()
     told = {"role": choose(roles), "node": choose((None, *names)), "by": choose((None, *roles)), "every": choose((1, 2))}
     return {**told, "may": may, "go": go}
@@ -168,6 +168,7 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "writes": choose(((), (), ("plot",), ("plot", "notes"))),
         "asks": choose(lets),
         "tasks": choose(lets),
+        "invites": mode != "together" and choose((False, False, True)),
     }
 
 

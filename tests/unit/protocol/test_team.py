@@ -216,7 +216,24 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         ),
         (HEAD + X + 'tasks = true\nreview = "b"', "node x: `tasks` gives out words that `review` has not passed"),
         (HEAD + X + 'invites = true\nturns = "together"', "node x: `invites` needs one speaker at a time, and here all speak"),
-        (HEAD + X + 'invites = true\nheard_by = "b"', "node x: `invites` is not yet known where not all hear all at once"),
+        (
+            HEAD + X + 'invites = true\nheard_by = "b"',
+            "node x: `invites` tells all who joins and who has invited it, and not all hear who speaks here",
+        ),
+        (
+            HEAD.replace('a = "ada"', 'a = { agent = "ada", secret = true }').replace('b = "bob"', "b = { human = true }")
+            + X
+            + 'invites = true\nmax = 2\nheard_by = "all"',
+            "node x: `invites` needs a role that an agent may join in: one that is no person's and not secret",
+        ),
+        (
+            HEAD + "c = { human = true }\n" + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
+            "watcher 1: c is a person, who has nobody join: leave `add` out",
+        ),
+        (
+            HEAD + 'c = { agent = "eve", secret = true }\n' + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
+            "watcher 1: c is secret, and all are told who has somebody join: leave `add` out",
+        ),
         (HEAD + X + 'writes = ["plot", "plot"]', "node x: writes 'plot' twice"),
         (HEAD + X + 'take = "all"\nthen = "y"\n' + Y, "node x: take = 'all' needs exits to several nodes: give it more of them"),
         (

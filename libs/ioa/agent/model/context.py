@@ -298,11 +298,13 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         standing=standing_and_sight(view, budget, prompt_tokens),
         refusals=_refusals(view),
         part=_told_part(prompts, view, ""),
-        question=_QUESTIONS[offered.about or "exit"],
+        question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
 
+
+_ADDING = "`add` has somebody join for a `need`, in a sentence, as `role`"
 
 _QUESTIONS: Mapping[Ask, str] = {
     "speaker": "who speaks next",

@@ -117,10 +117,21 @@ def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: 
 
 
 def chain_after(seq: int, entry: Entry) -> tuple[int, ...]:
-    """Return for each member the last entry that it may see of a log which ends with `entry`."""
-    return tuple(
-        [seq if entry.is_shown_to(member.agent_id) else link for member, link in zip(entry.state.members, entry.chain, strict=True)]
-    )
+    """Return for each member the last entry that it may see of a log which ends with `entry`, and for who joins later."""
+    members = entry.state.members
+    known = [seq if entry.is_shown_to(member.agent_id) else link for member, link in zip(members, entry.chain, strict=False)]
+    later = [seq if entry.is_open else link for link in entry.chain[len(members) :]]
+    return (*known, *later)
+
+
+def chain_of(policy: Policy, state: GroupState, head: tuple[int, Entry] | None) -> tuple[int, ...]:
+    """Return the links of an entry that leads to a state, behind the last one of the log."""
+    later = (0,) if policy.takes_in else ()
+    if head is None:
+        return (0,) * len(state.members) + later
+    chain = chain_after(*head)
+    joined = len(state.members) + len(later) - len(chain)
+    return chain + chain[-1:] * joined
 
 
 def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: AgentId) -> bool:
@@ -150,15 +161,22 @@ def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
 
 
-def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Entry:
-    """Return an entry as a member is shown it, that is shown it at all."""
+def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:
+    """Return an entry as a member is shown it, that is shown it at all.
+
+    Args:
+        policy: What leads the group.
+        entry: What happened, and where it led.
+        agent_id: The member.
+        joined_as: Its roles, if it has joined since.
+    """
     if policy is None or not entry.chain:
         return entry
     event: Event = entry.event
-    if agent_id not in entry.audience:
+    if agent_id not in entry.audience and entry.state.is_member(agent_id):
         event = Unheard(at=event.at)
     elif isinstance(event, GroupLaunched):
-        event = event.model_copy(update={"charter": charter_for(event.charter, agent_id)})
+        event = event.model_copy(update={"charter": charter_for(event.charter, agent_id, joined_as)})
     elif isinstance(event, TimerFired) and event.heard:
         known = [one for one in event.heard if entry.state.task_told_to(agent_id, one.task_id) is not None]
         event = event.model_copy(update={"heard": tuple(known)})
@@ -185,6 +203,8 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
     if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
         return state  # a view is not judged once more, by less than the router knows
+    if not state.is_member(agent_id):
+        return _before_joining(policy, state)
     me = state.members[state.number_of(agent_id)]
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
@@ -221,13 +241,37 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     return state.model_copy(update=shown)
 
 
-def charter_for(charter: Charter, agent_id: AgentId) -> Charter:
-    """Return a charter as a member may see it.
+def _before_joining(policy: Policy, state: GroupState) -> GroupState:
+    """Return a state as who joins later may see it: who was there, and no more, if anything is kept from anybody."""
+    if not policy.hides:
+        return state
+    nobody = Member(agent_id=_NOBODY)
+    hidden: dict[str, object] = {
+        "members": tuple([as_known(policy, one, nobody) for one in state.members]),
+        "monologue": None,
+        "passes": (),
+        "decisions": (),
+        "dearest_turn": 0,
+        "tally": None,
+        "tasks": (),
+        "folded": (),
+        "course": None,
+        "turn": 0,
+        "stage": Elsewhere(until=state.next_deadline() or state.limits.deadline),
+    }
+    return state.model_copy(update=hidden)
+
+
+_NOBODY = AgentId("nobody")
+
+
+def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:
+    """Return a charter as a member may see it, also one that has joined in some roles since.
 
     It lacks the holders and the prompts of secret roles, and the words of nodes that the member neither speaks in nor hears.
     """
     policy = charter.policy
-    held = [number for number, casting in enumerate(charter.cast) if agent_id in casting.members]
+    held = [*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)]
     if policy is None or not policy.hides or charter.limits.level < VISIBILITY or not policy.hearing_all.isdisjoint(held):
         return charter
     hidden = policy.secrets.difference(held)

@@ -38,7 +38,7 @@ from ioa.group.policy.course import (
     proceed,
     removed,
 )
-from ioa.group.policy.hearing import is_scoped, told_of_tasks
+from ioa.group.policy.hearing import hides, is_scoped, told_of_tasks
 from ioa.group.policy.offer import (
     check_addressees,
     check_discussion,
@@ -188,7 +188,7 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     )
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
-    scoped = {*told} != {*state.hearing}
+    scoped = hides(policy, state) and len(told) < len(state.members)
     return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
 
 
@@ -256,6 +256,14 @@ def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupSta
     if joined.why:
         check_guards(policy.nodes[state.course.node].guards, joined.why)
     return after
+
+
+def _added(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
+    """Take in whom a watcher adds; that is its answer, and the next one is asked."""
+    after = _joined(state, joined, policy)
+    assert after.course is not None and after.course.watch is not None
+    watch = after.course.watch
+    return _ask_watchers(after, scene_of(policy, after, after.course), joined.at, {}, watch.due[1:], watch.then)
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -551,6 +559,7 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         MessageRefused: _decision_refused,
         Pass: _asked_passes,
         TimerFired: _timer_fired,
+        MemberJoined: _added,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
     },
