@@ -84,7 +84,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
         return (*state.hearing, event.card.agent_id)
     if policy is None or not hides(policy, state):
         return state.hearing
-    if (task := _task_of(state, event)) is not None:
+    if state.tasks and (task := _task_of(state, event)) is not None:
         return tuple([one for one in state.hearing if state.is_told_of(one, task)])
     match event:
         case Said(message=message):
@@ -329,6 +329,8 @@ def _besides(policy: Policy, state: GroupState, *agents: AgentId) -> tuple[Agent
 def _duty(state: GroupState, agent_id: AgentId) -> tuple[int, frozenset[TaskId]]:
     """Return the turn in which a member is to speak, 0 if it is not, and the tasks that it is to do."""
     turn = state.turn if agent_id in state.floor else 0
+    if not state.tasks:
+        return turn, frozenset()
     return turn, frozenset([task.task_id for task in state.tasks if isinstance(task, OpenTask) and task.assignee == agent_id])
 
 
