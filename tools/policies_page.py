@@ -205,8 +205,8 @@ that it names for any of the speaker's. A role that a table does not name, and a
 own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
 Of tasks those are told who heard them being given out, and who does one of that message: of them, and of all reports, questions,
-answers and nested teams until they end. A task uses none of which its assignee was told nothing (`bad_addressee`), and whoever was
-told nothing of a task is answered as if there were none.
+answers and nested teams until they end; their files go with the answer, which all hear, only if it names them. A task uses none of
+which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none.
 All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
 hears all; whether a draft is passed who has heard the draft, and a hint whom it
 names. The entry that removes a member reaches it, and nothing after it.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ioa.agent.answer_files import files_of_answer
+from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
@@ -212,13 +212,17 @@ class TurnView:
         """Wait until these open tasks have ended."""
         return validate(Pause, {"triggers": task_ids})
 
-    def conclude(self, text: str, *, reached: bool = True) -> WholeConclusion:
+    def conclude(self, text: str, *, reached: bool = True, files: Sequence[str] | None = None) -> WholeConclusion:
         """End the group with its answer and the files of the tasks that are done; `reached` is false if the goal was not.
 
-        A file is left out if a task that builds on it made one of its name.
+        All hear it. By default a file is left out if a task that builds on it made one of its name, or if not all were told of its
+        task; `files` names those that go with it instead.
+
+        Raises:
+            InvalidInputError: No task that is done has made a file of such a name.
         """
-        reason = Reason.CONCLUDED if reached else Reason.FAILED
-        return WholeConclusion(content=text, reason=reason, artifacts=files_of_answer(self.tasks))
+        artifacts = files_of_answer(self.tasks) if files is None else named_files(self.tasks, files)
+        return WholeConclusion(content=text, reason=Reason.CONCLUDED if reached else Reason.FAILED, artifacts=artifacts)
 
 
 ObserveFunction = Callable[[TurnView], str | Awaitable[str]]

@@ -110,6 +110,7 @@ def _told(played: Played, width: int) -> str:
     options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
     options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
     options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
+    options += ["may give out tasks"] if played.offered is not None and played.offered.tasks else []
     told = f"   [{', '.join(options)}]" if options else ""
     is_draft = played.offered is not None and played.offered.reviewed
     refused = f"   refused: {played.refused}" if played.refused else "   (a draft)" if is_draft else ""

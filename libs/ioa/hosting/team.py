@@ -72,6 +72,7 @@ class NodeFields(TypedDict, total=False):
     writes: Sequence[str]
     asks: bool
     invites: bool
+    tasks: bool
 
 
 class TeamNode:

@@ -514,8 +514,7 @@ class _Reading:
         known = list(known)
         for key in map(str, given):
             if key not in known:
-                meant = nearest(key, known)
-                self._wrong(where, f"there is no `{key}`{meant or f'; there are {listed(known)}'}")
+                self._wrong(where, f"there is no `{key}`{nearest(key, known) or f'; there are {listed(known)}'}")
         return {key: value for key, value in given.items() if key in known}
 
     def _wrong(self, where: str, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ioa import Agent, TurnView
+from ioa import Agent, TaskContext, TurnView
 from ioa.agent.hooks import Said
 from ioa.group.events import Said as Message
 from ioa.protocol.goal_order import GoalOrder
@@ -69,7 +69,7 @@ async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system:
         def speak(view: TurnView) -> Said:
             seen[name].append(view)
             if view.offer is not None and view.offer.concluding:
-                return view.conclude("Done.")
+                return view.conclude("Done.", files=["nowhere.txt"] if not view.refusals else None)
             if view.offer is not None and view.offer.tasks and not view.tasks:
                 return view.assign({"smith": "weld canary"})
             return view.say("Well.")
@@ -78,11 +78,23 @@ async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system:
 
     told: list[str] = []
     order = GoalOrder(goal="Build a bridge.", team=team_of(SECRET))
-    three = speaking("host"), agent("smith", "weld steel", told), speaking("guest")
+    smith = Agent("smith", description="weld steel", examples=["weld steel"])
+
+    @smith.task
+    def weld(task: str, ctx: TaskContext) -> str:
+        told.append(task)
+        ctx.artifact("seam.txt", "It holds.")
+        return "smith speaks"
+
+    three = speaking("host"), smith, speaking("guest")
     finished = await ioa_system.run(order, agents=three)
     assert (finished.result.reason, told) == (Reason.CONCLUDED, ["weld canary"])
     (record,) = seen["host"][1].tasks
-    assert record.conclusion == "smith speaks"
+    assert (record.conclusion, [file.name for file in record.artifacts]) == ("smith speaks", ["seam.txt"])
+    assert "No file is called nowhere.txt; there are seam.txt." in seen["host"][-1].refusals[0]
+    assert finished.result.artifacts == ()  # all hear the answer, and nobody has named the file
+    named = seen["host"][-1].conclude("Done.", files=["seam.txt"])
+    assert [file.name for file in named.artifacts] == ["seam.txt"]
     assert [view.tasks for view in seen["guest"]] == [()]
     assert not any("canary" in one.content or "smith" in one.content for one in seen["guest"][0].conversation)
     (result,) = [
