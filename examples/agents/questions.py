@@ -226,7 +226,8 @@ class Reader:
     def _no_numbers(self, column: Column) -> NoReturn:
         example = next(iter(column.cells.dropna().astype(str)), "")
         code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
-        raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}{code}.")
+        held = "numbers" if column.dates is not None else "numbers or dates that are read here"
+        raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.")
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with each figure that can be said of it; what else stands there is no column alone."""
@@ -261,8 +262,10 @@ class Reader:
         columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
-            said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
-            years = "Years that are numbers are compared as numbers: 'where COLUMN at least 2005'."
+            said = (
+                f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates that are read here"
+            )
+            years = "Such are 2024-03-31 or 31.3.2024; years alone are compared as numbers: 'where COLUMN at least 2005'."
             hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else years
             raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
         return columns[0]

@@ -64,9 +64,9 @@ class Column:
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
-        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        found = [(name_words(name), [re.escape(f"\0{signs}") for signs in re.split(r"\w", name)]) for name in spoken]
         named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
-        return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
+        return [re.compile(rf"(?:[{signs[0]}]\s*)*{words}(?:\s*[{signs[-1]}])*(?<!\s)") for words, signs in named]
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -107,7 +107,7 @@ class Column:
         units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
-            raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")
         return spread, str(units.pop())
 
     @property
@@ -143,10 +143,7 @@ class Column:
 
     @cached_property
     def different(self) -> list[object]:
-        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year.
-
-        Where texts seem to be all different, as those of a sample are, one may stand here twice: to compare a million takes long.
-        """
+        """Its different cells, in order; of figures only whole ones, as years. Texts that seem all different are not compared."""
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
