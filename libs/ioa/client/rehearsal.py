@@ -39,14 +39,14 @@ _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
 _QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
     r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
-    r"(?:(?P<how>->|>|\+)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:(?P<how>->|>|<-)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
 _PAIR = re.compile(
     r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
 )
 _FORMS = (
-    "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who + newcomer: words`, "
+    "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who <- newcomer: words`, "
     "`who !silent` or `who !lost`"
 )
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
@@ -101,7 +101,7 @@ def read_script(text: str) -> Script:
     """Read what members say, a line each; one with `#` is a comment.
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
-    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `host + eve {role = guest}: Help us.` has
+    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `host <- eve {role = guest}: Help us.` has
     somebody join; `bob !silent` says nothing, and `bob !lost` is lost.
 
     Raises:
@@ -119,7 +119,7 @@ def read_script(text: str) -> Script:
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
-            joins=what if how == "+" else None,
+            joins=what if how == "<-" else None,
             fields=_fields(found["fields"] or "", number),
             number=number,
             does={"silent": "silent", "lost": "lost"}.get(found["does"]),  # type: ignore[arg-type]
