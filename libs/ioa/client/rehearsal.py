@@ -52,7 +52,7 @@ _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
 _QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
     r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
-    r"(?:(?P<how>->|=>|>|\+)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:(?P<how>->|=>|>|<-)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
 _PAIR = re.compile(
@@ -60,7 +60,7 @@ _PAIR = re.compile(
 )
 _FORMS = (
     "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`, "
-    "`who + newcomer: words`, `who !silent` or `who !lost`"
+    "`who <- newcomer: words`, `who !silent` or `who !lost`"
 )
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
@@ -117,7 +117,7 @@ def read_script(text: str) -> Script:
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
     `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once; `ada {vote = bob}: He did it.` fills a form
-    in, with values in quotes or without; `host + eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
+    in, with values in quotes or without; `host <- eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
     `bob !lost` is lost.
 
     Raises:
@@ -135,7 +135,7 @@ def read_script(text: str) -> Script:
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
-            joins=what if how == "+" else None,
+            joins=what if how == "<-" else None,
             tasks_for=what.split(",") if what is not None and how == "=>" else (),
             fields=_fields(found["fields"] or "", number),
             number=number,
