@@ -38,7 +38,7 @@ from ioa.group.policy.course import (
     proceed,
     removed,
 )
-from ioa.group.policy.hearing import is_scoped, told_of_tasks
+from ioa.group.policy.hearing import hides, is_scoped, told_of_tasks
 from ioa.group.policy.offer import (
     check_addressees,
     check_discussion,
@@ -188,7 +188,7 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     )
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
-    scoped = {*told} != {*state.hearing}
+    scoped = hides(policy, state) and len(told) < len(state.members)
     return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
 
 
