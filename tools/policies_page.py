@@ -99,9 +99,15 @@ stay.""",
         Removal,
         """\
 From the next entry of the log on a removed member hears nothing and has no part; the entry that removes it still reaches it. The
-owner of the group stays.""",
+owner of the group stays: a vote for it removes nobody. The owner is the first agent that plays the `leader`, else the first
+role that agents hold. There is no way to leave; a member that is to go is named in a field.""",
     ),
-    "`when`": (Condition, "At least one of them; all that are given must hold."),
+    "`when`": (
+        Condition,
+        """\
+At least one of them; all that are given must hold. None of them says that values are equal, how many have filled something in, which
+answer is the most frequent, or what was filled in elsewhere: let a member count and fill in what it finds, or let one judge.""",
+    ),
 }
 
 _INTRO = f"""\
@@ -132,7 +138,9 @@ _RULES = f"""\
 5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
    `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
    count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
-   and it is asked before all have spoken. If the judge does not choose, the node goes on.
+   and it is asked before all have spoken. If the judge does not choose, the node goes on: a bare exit beside its own is taken at
+   `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
+   who is to be asked once, with a default, speaks in a node of its own, with a `form`.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over.
 
@@ -195,7 +203,8 @@ out tasks or pauses.
 that it names for any of the speaker's. A role that a table does not name, and a node without `heard_by`, are heard as the policy's
 own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
-All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
+All hear the launch, timers, who is lost or returns, and the conclusion. In groups in which something is kept from somebody, a
+decision, and that it was refused, who was asked and who
 hears all; whether a draft is passed who has heard the draft, and a hint whom it
 names. The entry that removes a member reaches it, and nothing after it.
 
