@@ -55,10 +55,8 @@ _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
 _CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
 _CLAUSES = "where CONDITION, in DATE or since DATE."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_BEGINNINGS = (
-    "A question begins with a figure, such as 'total COLUMN' or 'how many rows', with 'top 3 KEY by' a figure, or 'list rows'."
-)
 _VALUE_WORDS = 10
+_BEGINNINGS = "A question begins with a figure, such as 'total COLUMN' or 'how many rows', 'top 3 KEY by' a figure or 'list rows'."
 
 T = TypeVar("T")
 
@@ -223,7 +221,7 @@ class Reader:
 
     def _no_numbers(self, column: Column) -> NoReturn:
         example = next(iter(column.cells.dropna().astype(str)), "")
-        code = "; a number that begins with 0 is taken for a code" * bool(re.match(r"0\d", example))
+        code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
         raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}{code}.")
 
     def _no_figure(self) -> NoReturn:
@@ -260,7 +258,8 @@ class Reader:
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
-            hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else ""
+            years = "Years that are numbers are compared as numbers: 'where COLUMN at least 2005'."
+            hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else years
             raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
         return columns[0]
 
@@ -306,7 +305,7 @@ class Reader:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
-            none = f" A cell without one ({column.missing}) is 'missing'." if column.missing else ""
+            none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         more = self._more(lambda: self._value(column), r", or|,|or")
         return Condition(column, sign, values=sum(more, values))
@@ -344,8 +343,12 @@ class Reader:
         for last, begin in product(reversed(found), dict.fromkeys((start, self.at))):
             if values := column.values(" ".join(word.findall(self.text[begin : last.end()]))):
                 break
-        else:
-            return ()
+        else:  # a cell of signs, such as `?`
+            signs = re.compile(r"[\s\"“”'`]*([^\w\s\"“”'’`]+)[\"“”'’`]*").match(self.text, self.at)
+            if signs is None or signs[1] not in column.different:
+                return ()
+            self.at, self.far = signs.end(), max(self.far, signs.end())
+            return (signs[1],)
         places = self._after(r"\s*", self.at), start, found[0].start()
         cells = ((one, fold(str(one))) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
@@ -397,7 +400,8 @@ class Reader:
         self.at, self.far = end, max(self.far, end)
         if len(columns) > 1:
             places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
-            hint = "Say the whole name, or give them different names in the file."
+            whole = "Say the whole name, or give" if len({fold(str(column)) for column in columns}) > 1 else "Give"
+            hint = f"{whole} them different names in the file."
             raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -117,13 +117,12 @@ class Column:
         """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
         words = name_words(self.name)
         named = [] if "per" in words else words[1:][-1:]
-        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named]
+        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named, *["%"] * ("%" in self.name)]
         return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
 
-    @cached_property
-    def missing(self) -> str:
-        """How cells are written that are missing and not empty: such as `n/a`, and among numbers and dates such as `-`."""
-        return ", ".join(map(repr, self.read_as_written()[self.cells.isna()].dropna().unique()[:3]))
+    def missing(self, rows: pd.Series | bool = True) -> str:
+        """How cells of some rows are written that are missing and not empty: as `n/a`, and among numbers and dates as `-`."""
+        return ", ".join(map(repr, self.read_as_written()[self.cells.isna() & rows].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
@@ -274,6 +273,7 @@ def read_table(path: Path, question: str = "") -> Table:
             load(places)
         return loaded[at]
 
+    @cache
     def written(at: int) -> pd.Series:
         return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
 
@@ -288,8 +288,8 @@ def read_table(path: Path, question: str = "") -> Table:
 
 def _tidy(text: str, end: str) -> str:
     """Take blanks behind cells away, and runs of them, so that what looks the same is counted as the same."""
-    signs = ("  ", f" {end}", f' "{end}', " \n", " \r", ' "\n', ' "\r')  # of a million rows most have none
-    return re.sub(rf' +(?="?(?:[{re.escape(end)}\r\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
+    signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n')  # of a million rows most have none
+    return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 
 
 def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:

@@ -172,7 +172,7 @@ def told_of_part(view: GroupView) -> str:
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer")]
+    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
     said = ["What was said so far:", *lines] if lines else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])

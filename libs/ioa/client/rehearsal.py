@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, Said
+from ioa.group.events import Event, GroupLaunched, MemberJoined, MemberLost, MessageRefused, Said
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
@@ -39,13 +39,16 @@ _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
 _QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
     r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
-    r"(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:(?P<how>->|>|\+)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
 _PAIR = re.compile(
     r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
 )
-_FORMS = "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who !silent` or `who !lost`"
+_FORMS = (
+    "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who + newcomer: words`, "
+    "`who !silent` or `who !lost`"
+)
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
@@ -56,6 +59,7 @@ class ScriptLine:
     Whoever is asked to decide chooses the way out, or the next speaker, of its line.
 
     Attributes:
+        joins: Who is to join the group.
         number: Where it stands in the script.
         does: Whether it says nothing instead, or is lost.
     """
@@ -63,6 +67,7 @@ class ScriptLine:
     words: str = ""
     to: str | None = None
     go: str | None = None
+    joins: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
     does: Literal["silent", "lost"] | None = None
@@ -96,8 +101,8 @@ def read_script(text: str) -> Script:
     """Read what members say, a line each; one with `#` is a comment.
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
-    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `bob !silent` says nothing, and `bob !lost` is
-    lost.
+    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `host + eve {role = guest}: Help us.` has
+    somebody join; `bob !silent` says nothing, and `bob !lost` is lost.
 
     Raises:
         InvalidInputError: It names the line that is none.
@@ -114,6 +119,7 @@ def read_script(text: str) -> Script:
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
+            joins=what if how == "+" else None,
             fields=_fields(found["fields"] or "", number),
             number=number,
             does={"silent": "silent", "lost": "lost"}.get(found["does"]),  # type: ignore[arg-type]
@@ -150,7 +156,8 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     """
     charter = _charter(team)
     members = [card.agent_id for card in charter.team_members]
-    _check_names(script, [*members, *team.policy.role_numbers])
+    joining = [line.joins for lines in script.values() for line in lines if line.joins is not None]
+    _check_names(script, [*members, *joining, *team.policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Discussion] = {}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
@@ -168,7 +175,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
                 drafts[speaker] = event.message.payload
             after = step(state, event, team.policy)
-            if after.audience != state.hearing:
+            if not {*state.hearing} <= {*after.audience}:
                 heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
             state = after.state
         except ValidationError as error:
@@ -214,8 +221,15 @@ def _event(state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer
             return MemberLost(at=_START, agent_id=speaker)
         case "silent":
             return _said(state, speaker, _SILENCE)
+        case None if line.joins is not None:
+            role = _role_of_newcomer(line, offered)
+            return MemberJoined(at=_START, card=_card(AgentId(line.joins)), by=speaker, turn=state.turn, role=role, why=line.words)
         case None:
             return _said(state, speaker, _spoken(line, speaker, offered))
+
+
+def _role_of_newcomer(line: ScriptLine, offered: Offer) -> str | None:
+    return line.fields.get("role") or next(iter(offered.invites), None)
 
 
 def _refused(state: GroupState, by: AgentId, number: int) -> Event:
@@ -268,6 +282,9 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
 
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
+    if line.joins is not None:
+        joins = f"has {line.joins} join as {_role_of_newcomer(line, offered)}"
+        return f"{joins} ({line.words})" if line.words else joins
     if offered.options:
         decided = " ".join(filter(None, (f"decides: {_choice(line, offered)}", line.fields.get("members"))))
         return f"{decided} ({line.words})" if line.words else decided
@@ -319,6 +336,10 @@ def _said(state: GroupState, sender: AgentId, payload: Payload) -> Event:
     return Said(at=_START, message=Message(header=header, payload=payload))
 
 
+def _card(agent: AgentId) -> AgentCard:
+    return AgentCard(agent_id=agent, name=agent, description="A member of a rehearsal.", pool=PoolId(agent))
+
+
 def _charter(team: TeamSpec) -> Charter:
     cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
@@ -328,9 +349,7 @@ def _charter(team: TeamSpec) -> Charter:
         goal_id=_GOAL,
         goal=team.goal,
         owner=leader,
-        team_members=tuple(
-            AgentCard(agent_id=agent, name=agent, description="A member of a rehearsal.", pool=PoolId(agent)) for agent in members
-        ),
+        team_members=tuple(_card(agent) for agent in members),
         team_up_depth=0,
         limits=Limits(max_turns=team.max_turns, deadline=_START + timedelta(days=1), level=LEVEL),
         policy=team.policy,

@@ -45,6 +45,8 @@ from ioa.protocol.team import TeamSpec
 class Invite:
     """Have somebody join the group before anything is said. It takes no turn: whoever invites is asked again when it is done.
 
+    Of who is asked whether to step in, and may add somebody, that is the answer.
+
     Attributes:
         agent: Who is to join.
         need: What somebody is needed for, in words, for discovery; instead of `agent`.
@@ -346,8 +348,8 @@ class Brain(Protocol):
 class Decides(Protocol):
     """A brain that also decides where a policy asks its agent to; in the place of any other the default stands."""
 
-    async def decide(self, view: GroupView) -> Decision | Pass:
-        """Choose one of `view.offer.options`, or pass, so that the default stands."""
+    async def decide(self, view: GroupView) -> Decision | Pass | Invite:
+        """Choose one of `view.offer.options`, or pass, so that the default stands. Who chooses to add somebody invites it."""
 
 
 @runtime_checkable

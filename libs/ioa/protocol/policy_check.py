@@ -24,9 +24,9 @@ from ioa.protocol.policy import (
     Policy,
     Watcher,
     WatchVerb,
-    looks_like,
     reached_from,
 )
+from ioa.protocol.word_forms import looks_like
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -161,6 +161,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
         yield from _of_asking(node)
+        yield from _of_tasks(node)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -176,8 +177,21 @@ def _of_watcher(policy: Policy, number: int, watcher: Watcher) -> Iterator[Polic
     for name in watcher.go:
         if name in (NOTHING, *get_args(WatchVerb)):
             yield _error(where, f"cannot choose the node {name!r}, which is another of its options: give that node another name")
+    if "add" in watcher.may:
+        yield from _of_adding(policy, where, watcher)
     if policy.ends == "last":
         yield _error(where, "is asked after the last message, which ends = 'last' would make the result: let the leader conclude")
+
+
+def _of_adding(policy: Policy, where: str, watcher: Watcher) -> Iterator[PolicyFinding]:
+    """Say why a watcher cannot have others join: all are told who joins, and who has added it."""
+    role = next((one for one in policy.roles if one.name == watcher.role), None)
+    if role is not None and role.human:
+        yield _error(where, f"{role.name} is a person, who has nobody join: leave `add` out")
+    elif role is not None and role.secret:
+        yield _error(where, f"{role.name} is secret, and all are told who has somebody join: leave `add` out")
+    if not policy.able(policy.role_numbers):
+        yield _error(where, "`add` needs a role that an agent may join in: one that is no person's and not secret")
 
 
 def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -201,10 +215,14 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
 
 
 def _of_inviting(policy: Policy, node: Node) -> Iterator[PolicyFinding]:
-    if node.invites and node.turns.mode == "together":
+    if not node.invites:
+        return
+    if node.turns.mode == "together":
         yield _error(_at(node), "`invites` needs one speaker at a time, and here all speak side by side")
-    elif node.invites and policy.is_scoped:
-        yield _error(_at(node), "`invites` is not yet known where not all hear all at once: let all hear all, or leave it out")
+    if not policy.able(name for name in node.roles if name in policy.role_numbers):
+        yield _error(_at(node), "`invites` needs a role that an agent may join in: one that is no person's and not secret")
+    if any(policy.hearers(policy.node_numbers[node.name], (policy.role_numbers[name],)) is not None for name in node.roles):
+        yield _error(_at(node), "`invites` tells all who joins and who has invited it, and not all hear who speaks here")
 
 
 def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -263,6 +281,13 @@ def _of_asking(node: Node) -> Iterator[PolicyFinding]:
         yield _error(_at(node), "`asks` needs one speaker at a time, and here all speak side by side")
     if node.asks and node.review is not None:
         yield _error(_at(node), "`asks` lets words out of the group that `review` has not passed: ask in a node of its own")
+
+
+def _of_tasks(node: Node) -> Iterator[PolicyFinding]:
+    if node.tasks and node.turns.mode == "together":
+        yield _error(_at(node), "`tasks` needs one speaker at a time; give them out in the node before")
+    if node.tasks and node.review is not None:
+        yield _error(_at(node), "`tasks` gives out words that `review` has not passed: give them out in a node of its own")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:

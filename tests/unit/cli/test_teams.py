@@ -120,9 +120,11 @@ max = 1
 """.replace("..?", "-9..-3?")
 
 
-def _tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip") -> list[tuple[str, str]]:
+def _tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip", team: str | None = None
+) -> list[tuple[str, str]]:
     file, lines = tmp_path / "vote.toml", tmp_path / "script"
-    file.write_text(VOTE.format(silent=silent))
+    file.write_text(team or VOTE.format(silent=silent))
     lines.write_text(script)
     try_file(file, lines, Terminal(as_json=True))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -165,6 +167,36 @@ def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.Cap
         ("ann", "(ann speaks)"),
         ("ann", "states the conclusion"),
         ("", "[9]"),
+    ]
+
+
+JOINING = """
+team = "desk"
+leader = "a"
+roles = { a = "ann", b = { agent = "bob", silent = "(shrugs)" }, c = "cat" }
+[[nodes]]
+name = "x"
+roles = ["a", "b", "c"]
+invites = true
+max = 9
+exits = [ { to = "end", when = { says = "*bye*", of = "b" } } ]
+[[watchers]]
+role = "c"
+by = "b"
+may = ["add"]
+"""
+
+
+def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever invites has its next line, a watcher that adds has answered, and silence is shown as its role has it."""
+    script = "a + joe {role = b}: Help.\na: Bye.\nb !silent\njoe: Good BYE.\nc + zoe {role = a}: You too."
+    assert _tried(tmp_path, capsys, script, team=JOINING) == [
+        ("a", "has joe join as b (Help.)"),
+        ("a", "Bye."),
+        ("b", "(says nothing; others are shown: (shrugs))"),
+        ("joe", "Good BYE."),
+        ("c", "has zoe join as a (You too.)"),
+        ("a", "states the conclusion"),
     ]
 
 

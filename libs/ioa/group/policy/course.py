@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ioa.group import floor, gathering, lacks
+from ioa.group import floor, gathering, lacks, tasks
 from ioa.group.policy.agenda import left_by
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import removed_by, said
@@ -252,9 +252,11 @@ def leave(
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
-    """Take members out of a group."""
-    members = [one.model_copy(update={"removed": True}) if number in numbers else one for number, one in enumerate(state.members)]
-    return state.model_copy(update={"members": tuple(members)})
+    """Take members out of a group, and their tasks from them."""
+    gone = [one.agent_id for number, one in enumerate(state.members) if number in numbers]
+    members = [one.model_copy(update={"removed": True}) if one.agent_id in gone else one for one in state.members]
+    after = state.model_copy(update={"members": tuple(members)})
+    return tasks.cancel(after, "its assignee was removed", lambda task: task.assignee in gone) if state.tasks else after
 
 
 def finish(state: GroupState, scene: Scene, at: datetime) -> GroupState:
@@ -272,6 +274,8 @@ def begin_anew(state: GroupState, scene: Scene, to: str, at: datetime) -> GroupS
     known: dict[str, object] = {"struck": (*kept, (first, last))}
     if scene.policy.forks:  # none of its branches may be begun anew: what is on the agenda was forked since
         known |= {"agenda": (), "done": tuple([one for one in course.done if course.entered[one] < course.entered[number]])}
+    if state.tasks:
+        state = tasks.cancel(state, f"{to} is begun anew", lambda task: task.turn >= first)
     return _enter(state, scene.policy, course.model_copy(update=known), to, at, {}, None)
 
 
@@ -370,11 +374,17 @@ def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     return max(times, default=None)
 
 
+def conclude(state: GroupState, at: datetime) -> GroupState:
+    """Have the leader state the conclusion; what is still open by then is cancelled."""
+    rest = tasks.cancel(state, "the discussion has ended", lambda _: True) if state.tasks else state
+    return floor.open_conclusion(rest, floor.concluder(rest), at, forced=None)
+
+
 def _end(state: GroupState, policy: Policy, at: datetime, words: str | None) -> GroupState:
     """End the discussion: the last message is the result, or the leader states it."""
     if policy.ends == "last" and words is not None:
         return floor.end(state, Reason.CONCLUDED, words, at, (), lacks.of_conclusion(state))
-    return floor.open_conclusion(state, floor.concluder(state), at, forced=None)
+    return conclude(state, at)
 
 
 def _told(
