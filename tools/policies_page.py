@@ -142,7 +142,8 @@ _RULES = f"""\
    `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
    who is to be asked once, with a default, speaks in a node of its own, with a `form`.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
-   else is present it keeps the floor until its time is over.
+   else is present it keeps the floor until its time is over. In a hub the hub has it again, also if nobody whom it has named is
+   present any more.
 
 **Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
 on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
@@ -216,8 +217,8 @@ Of tasks those are told who heard them being given out, and who does one of that
 answers and nested teams until they end. A task uses none of which its assignee was told nothing (`bad_addressee`), and whoever was
 told nothing of a task is answered as if there were none.
 All hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in
-whichever node, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed who has heard the draft, and a hint whom it
-names. The entry that removes a member reaches it, and nothing after it.
+whichever node, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed who
+has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
 
 **Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
 is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is
