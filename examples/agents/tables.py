@@ -32,9 +32,7 @@ _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
-_DATE_FORMATS = (
-    "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
-)  # fmt: skip
+_DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATE_WORDS = frozenset(
     "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
@@ -66,9 +64,9 @@ class Column:
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
-        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        found = [(name_words(name), [re.escape(f"\0{signs}") for signs in re.split(r"\w", name)]) for name in spoken]
         named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
-        return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
+        return [re.compile(rf"(?:[{signs[0]}]\s*)*{words}(?:\s*[{signs[-1]}])*(?<!\s)") for words, signs in named]
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -109,7 +107,7 @@ class Column:
         units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
-            raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")
         return spread, str(units.pop())
 
     @property
@@ -145,10 +143,7 @@ class Column:
 
     @cached_property
     def different(self) -> list[object]:
-        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year.
-
-        Where texts seem to be all different, as those of a sample are, one may stand here twice: to compare a million takes long.
-        """
+        """Its different cells, in order; of figures only whole ones, as years. Texts that seem all different are not compared."""
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")

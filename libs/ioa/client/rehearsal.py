@@ -45,22 +45,22 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.policy_check import listed, nearest
-from ioa.protocol.team import Filling, TeamSpec
+from ioa.protocol.team import TeamSpec
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
 _QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
     r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
-    r"(?:(?P<how>->|=>|>|\+)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:(?P<how>->|=>|>|<-)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
 _PAIR = re.compile(
     r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
 )
 _FORMS = (
-    "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`,"
-    " `who + newcomer: words`, `who !silent` or `who !lost`"
+    "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`, "
+    "`who <- newcomer: words`, `who !silent` or `who !lost`"
 )
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
@@ -72,8 +72,8 @@ class ScriptLine:
     Whoever is asked to decide chooses the way out, or the next speaker, of its line.
 
     Attributes:
-        tasks_for: Who is given its words as a task, instead of hearing them; then it speaks again.
         joins: Who is to join the group.
+        tasks_for: Who is given its words as a task, instead of hearing them; then it speaks again.
         number: Where it stands in the script.
         does: Whether it says nothing instead, or is lost.
     """
@@ -81,8 +81,8 @@ class ScriptLine:
     words: str = ""
     to: str | None = None
     go: str | None = None
-    tasks_for: Sequence[str] = ()
     joins: str | None = None
+    tasks_for: Sequence[str] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
     does: Literal["silent", "lost"] | None = None
@@ -117,7 +117,7 @@ def read_script(text: str) -> Script:
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
     `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once; `ada {vote = bob}: He did it.` fills a form
-    in, with values in quotes or without; `host + eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
+    in, with values in quotes or without; `host <- eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
     `bob !lost` is lost.
 
     Raises:
@@ -135,8 +135,8 @@ def read_script(text: str) -> Script:
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
+            joins=what if how == "<-" else None,
             tasks_for=what.split(",") if what is not None and how == "=>" else (),
-            joins=what if how == "+" else None,
             fields=_fields(found["fields"] or "", number),
             number=number,
             does={"silent": "silent", "lost": "lost"}.get(found["does"]),  # type: ignore[arg-type]
@@ -375,7 +375,7 @@ def _card(agent: AgentId) -> AgentCard:
 
 
 def _charter(team: TeamSpec) -> Charter:
-    cast = tuple(Casting(role=filling.role, members=_members(filling)) for filling in team.fillings)
+    cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
     members = dict.fromkeys((leader, *(agent for casting in cast for agent in casting.members)))
     return Charter(
@@ -389,12 +389,3 @@ def _charter(team: TeamSpec) -> Charter:
         policy=team.policy,
         cast=cast,
     )
-
-
-def _members(filling: Filling) -> tuple[AgentId, ...]:
-    """Name the holders of a role: as its agents if there are several, else as the role."""
-    if len(filling.agents) > 1:
-        return filling.agents
-    if filling.count > 1:
-        return tuple([AgentId(f"{filling.role}-{number}") for number in range(1, filling.count + 1)])
-    return (AgentId(filling.role),)

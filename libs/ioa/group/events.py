@@ -19,7 +19,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, TASKS_UNDER_POLICIES
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -355,7 +355,7 @@ class Entry(Model):
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:
-    if state.forked_from is not None or (state.course is not None and state.course.level >= TASKS_UNDER_POLICIES):
+    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
         return 7
     if state.limits.level >= QUESTIONS and _asks(state):
         return 6

@@ -209,7 +209,7 @@ may = ["add"]
 
 def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever invites has its next line, a watcher that adds has answered, and silence is shown as its role has it."""
-    script = "a + joe {role = b}: Help.\na: Bye.\nb !silent\njoe: Good BYE.\nc + zoe {role = a}: You too."
+    script = "a <- joe {role = b}: Help.\na: Bye.\nb !silent\njoe: Good BYE.\nc <- zoe {role = a}: You too."
     assert _tried(tmp_path, capsys, script, team=JOINING) == [
         ("a", "has joe join as b (Help.)"),
         ("a", "Bye."),

@@ -700,8 +700,12 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
 @pytest.mark.parametrize(
     ("content", "question", "said"),
     [
-        (WRITTEN, "total code", "code holds no numbers, but cells such as 'INV-1000'."),
-        (WRITTEN, "how many rows have code above 1000", "code holds no numbers, but cells such as 'INV-1000'."),
+        (WRITTEN, "total code", "code holds no numbers or dates that are read here, but cells such as 'INV-1000'."),
+        (
+            WRITTEN,
+            "how many rows have code above 1000",
+            "code holds no numbers or dates that are read here, but cells such as 'INV-1000'.",
+        ),
         (WRITTEN, "how many rows have weight over 3 lb", "'lb' is not understood after 'how many rows have weight over 3'."),
         (WRITTEN, "how many rows have weight over 3 lb", "A number of weight is said alone or with 'kg'."),
         (WRITTEN, "how many rows have over_km over 3,5", "Numbers are written 1000, 1,000 or 1000.5."),
@@ -716,12 +720,17 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
         (WRITTEN, "total weight in spring", "'spring' is not understood after 'total weight in'. Here may stand a date."),
         ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
         ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
-        ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; they do not add up."),
+        ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
         ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
         ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6, the sum of all above it."),
-        ("at,n\n09:00,1\n12:00,2\n", "how many rows where at is after 10:00", "at holds no numbers, but cells such as '09:00'."),
+        (
+            "at,n\n09:00,1\n12:00,2\n",
+            "how many rows where at is after 10:00",
+            "at holds no numbers or dates that are read here, but cells such as '09:00'.",
+        ),
         ("n,n\n1,2\n", "total n", "Give them different names in the file."),
-        ("year,n\n2020,1\n", "total n since 2020", "Years that are numbers are compared as numbers"),
+        ("at,n\n31.12.24,1\n", "total n since 2020", "no column of dates that are read here. Such are 2024-03-31"),
+        ("year,n\n2020,1\n", "total n since 2020", "years alone are compared as numbers"),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
         ("grade,n\na-b,1\na b,2\n", "total n where grade is a/b", "'a/b' may be said of several values of grade: 'a-b', 'a b'."),
     ],
@@ -744,7 +753,15 @@ def test_a_column_that_is_called_like_a_span_of_time(key: str, expected: dict[st
 
 
 @pytest.mark.parametrize(
-    ("column", "said"), [("Jars", "jar"), ("box", "boxes"), ("Companies", "company"), ("city", "cities"), ("Shoes", "shoe")]
+    ("column", "said"),
+    [
+        ("Jars", "jar"),
+        ("box", "boxes"),
+        ("Companies", "company"),
+        ("city", "cities"),
+        ("Shoes", "shoe"),
+        ("# of bags", "# of bags"),
+    ],
 )
 def test_a_name_is_said_in_the_singular_or_the_plural(column: str, said: str, run: Run, tmp_path: Path) -> None:
     """Whichever of them the file has."""
