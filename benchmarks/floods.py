@@ -87,8 +87,10 @@ async def run(folder: Path, seconds: float, only: str, again_after: float) -> St
     async with AsyncExitStack() as stack:
         rows = [row for row in _rows() if re.search(only, row.subject)]
         users = ["user", *(row.owner for row in rows if row.is_user)]
-        secured = await stack.enter_async_context(open_secured(folder, (_HONEST, f"{_POOL}:{_MOST_AGENTS}"), users=users))
-        programs = [*(secured.service(name) for name in SERVICES), secured.agent(_HONEST, _HONEST, _HONEST)]
+        secured = await stack.enter_async_context(
+            open_secured(folder, (_HONEST, f"{_POOL}:{_MOST_AGENTS}"), users=users, gate=True)
+        )
+        programs = [secured.gate(), *(secured.service(name) for name in SERVICES), secured.agent(_HONEST, _HONEST, _HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [_HONEST]))
         inspection = NatsInspection(await stack.enter_async_context(open_intruder(secured, "admin")))

@@ -4,7 +4,8 @@ What counts, who did it and whether it was done, is read off the log's last entr
 owner adds what the log's state does not hold: what was asked for, how long it took, and what it cost.
 
 All that one group says of a pool is one outcome. So nobody drives out what others said of it, of which only so much is remembered,
-by giving it many tasks that come to nothing: each outcome costs a goal.
+by giving it many tasks that come to nothing: each outcome costs a goal, and those of one owner's pool together are worth no more
+than so many of different ones.
 """
 
 from __future__ import annotations
@@ -83,6 +84,7 @@ class Assessor:
                 seconds=told.report.seconds,
                 usage=told.report.usage,
                 task=name,
+                owner=PoolId(state.owner) if owner is None else owner.card.pool,
             )
             await self._outcomes.put(outcome, key=name)
             _counts[told.ended].inc()
@@ -111,8 +113,10 @@ def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_
     Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more. What was
     rejected counts as failed.
     """
-    left = {(one.assignee, TaskOutcome.DONE): one.done for one in state.folded}
-    left |= {(one.assignee, TaskOutcome.FAILED): one.failed + one.rejected for one in state.folded}
+    left = defaultdict[tuple[AgentId, TaskOutcome], int](int)
+    for one in state.folded:
+        left[one.assignee, TaskOutcome.DONE] += one.done
+        left[one.assignee, TaskOutcome.FAILED] += one.failed + one.rejected
     for report in reports:
         task = state.task(report.task_id)
         if isinstance(task, ClosedTask):
@@ -121,6 +125,6 @@ def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_
                 yield _Confirmed(report, task.assignee, ended)
         elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
             told = report.assignee, report.outcome
-            if state.is_folded(report.task_id) and left.get(told, 0) > 0:
+            if state.is_folded(report.task_id) and left[told] > 0:
                 left[told] -= 1
                 yield _Confirmed(report, *told)

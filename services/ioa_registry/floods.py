@@ -17,6 +17,7 @@ from itertools import islice
 import structlog
 from prometheus_client import Counter
 
+from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import Deed
@@ -35,6 +36,8 @@ _LONGEST_SECONDS = 3_600.0
 """For how long somebody is put off at most, who comes back and floods each time."""
 _FORGIVEN_SECONDS = 86_400.0
 """How long somebody must have kept quiet after a pause, for the next one to be the first again."""
+_READ_FOR_ONE = 10
+"""How many messages that somebody asks to read cost the server as much as one that he sends, or less."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -115,6 +118,10 @@ class FloodJudge:
         """Take in what a connection had sent at its end, and return the keys that are put off from now on."""
         return frozenset([sent.key] if self._take(sent, now) else [])
 
+    def read(self, key: str, messages: int, now: float) -> frozenset[str]:
+        """Take in that a key asks for so many messages of a stream, and return the keys that are put off from now on."""
+        return frozenset([key] if self._fill(key, messages / _READ_FOR_ONE, 0, now) else [])
+
     def is_put_off(self, key: str, now: float) -> bool:
         """Whether the connections of a key are to be ended."""
         found = self._put_off.get(key)
@@ -154,19 +161,23 @@ class FloodJudge:
         size = sent.bytes - (before.bytes if before else 0)
         if messages <= 0 and size <= 0:
             return False
-        level = self._levels.setdefault(sent.key, _Level(now))
+        return self._fill(sent.key, messages, size, now)
+
+    def _fill(self, key: str, messages: float, size: int, now: float) -> bool:
+        """Put into the buckets of a key what was sent; whether it is put off from now on, and was not before."""
+        level = self._levels.setdefault(key, _Level(now))
         past = now - level.at
         level.at = now
         level.messages = max(0.0, level.messages - past * self._limits.messages.per_second) + messages
         level.bytes = max(0.0, level.bytes - past * self._limits.bytes.per_second) + size
         if level.messages <= self._limits.messages.burst and level.bytes <= self._limits.bytes.burst:
             return False
-        is_new = not self.is_put_off(sent.key, now)
-        known = self._put_off.pop(sent.key, None)
+        is_new = not self.is_put_off(key, now)
+        known = self._put_off.pop(key, None)
         times = known.times + is_new if known is not None and known.is_remembered(now) else 1
         pause = max(self._limits.pause, min(_LONGEST_SECONDS, self._limits.pause * 2.0 ** min(times - 1, _MOST_DOUBLINGS)))
-        self._put_off[sent.key] = _PutOff(now + pause, int(level.messages), times)
-        del self._levels[sent.key]
+        self._put_off[key] = _PutOff(now + pause, int(level.messages), times)
+        del self._levels[key]
         return is_new
 
     def _make_room(self, now: float) -> None:
@@ -202,6 +213,7 @@ class FloodWatch:
         self._now = now
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
+        self._may_all = True
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -209,11 +221,21 @@ class FloodWatch:
             while True:
                 self._roster = await self._read_roster()
                 self._changed.clear()
-                await self._connections.keep_out(self._judge.kept_out(self._now()))
-                await self._connections.count()
+                may_tell = await self._may(self._connections.keep_out(self._judge.kept_out(self._now())))
+                self._may_all = await self._may(self._connections.count()) and may_tell
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_EVERY_SECONDS):
                         await self._changed.wait()
+
+    async def _may(self, asking: Awaitable[None]) -> bool:
+        """Ask; whether that is allowed. That it is not is said once, and not with each time that it is tried again."""
+        try:
+            await asking
+        except ForbiddenError as error:
+            if self._may_all:
+                _log.error("floods_not_watched", why=error.message, hint=error.hint)
+            return False
+        return True
 
     async def readmit(self, asked: Readmit) -> Acknowledged:
         """Let somebody in again before his time is over."""
@@ -245,6 +267,11 @@ class FloodWatch:
         for one in judged:
             if self._judge.is_put_off(one.key, now):
                 self._put(one.connection)
+
+    def reading(self, key: str, messages: int) -> None:
+        """Count what is read by few requests: each of them costs the server much."""
+        if key not in self._roster.trusted:
+            self._note(self._judge.read(self._roster.names.get(key, key), messages, self._now()))
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:

@@ -46,6 +46,9 @@ class ConnectionHearer(Protocol):
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""
 
+    def reading(self, key: str, messages: int) -> None:
+        """Hear that somebody asks for as many messages of a stream by one request."""
+
 
 class Connections(Protocol):
     """The connections of all servers of a system."""
@@ -54,10 +57,18 @@ class Connections(Protocol):
         """Tell `hearer` while the block runs."""
 
     async def count(self) -> None:
-        """Ask each server for its connections; the hearer is told."""
+        """Ask each server for its connections; the hearer is told.
+
+        Raises:
+            ForbiddenError: Who asks may not, since the authorization of the servers is older than who asks.
+        """
 
     async def keep_out(self, names: Collection[str]) -> None:
-        """Tell whoever can refuse them who is not to be let in for now; it replaces what was told before."""
+        """Tell whoever can refuse them who is not to be let in for now; it replaces what was told before.
+
+        Raises:
+            ForbiddenError: As `count` does.
+        """
 
     async def end(self, connection: ConnectionId) -> None:
         """Have a connection ended, if it is still there."""

@@ -45,6 +45,9 @@ _SUCCESS_WEIGHT = 0.12
 _PACE_WEIGHT = 0.02
 _COST_WEIGHT = 0.01
 _SURE_TASKS = 3.0
+_LIKE_ITS_OTHERS = 0.1
+"""How much two outcomes of one owner have in common beforehand, whatever the tasks (an intra-class correlation): what one owner
+tells is worth what ten independent owners tell at most, however much it is (the design effect: Kish, 1965)."""
 _LEAST_SECONDS = 0.05
 """Below this a difference in time is noise."""
 
@@ -53,9 +56,10 @@ class Outcome(Model):
     """How one task of a pool's agent went.
 
     Attributes:
-        need: The beginning of what was asked for.
+        need: The beginning of what was asked for; empty if not all of its group were told of it.
         seconds: How long it took from giving it out.
         task: Which task it was, unlike any other of any group; told twice, it counts once.
+        owner: The pool of who tells it; None where one's own experience is told, or by an older release.
     """
 
     pool: PoolIdField
@@ -66,6 +70,7 @@ class Outcome(Model):
     seconds: Annotated[float, Field(ge=0, le=1e9)]
     usage: Usage = NOTHING
     task: Annotated[str, Field(max_length=200)] = ""
+    owner: Annotated[PoolIdField | None, Field(exclude_if=lambda value: value is None)] = None
 
 
 class TaskReport(Model):
@@ -128,6 +133,7 @@ class Remembered:
         at: Seconds since the epoch.
         pace: Logarithm of the seconds it took.
         kind: What it was about, see `kind_of_need`.
+        owner: Whose word it is.
     """
 
     at: float
@@ -136,13 +142,14 @@ class Remembered:
     cost_micros: int
     kind: int
     task: str
+    owner: PoolId | None = None
 
 
 def remember(outcome: Outcome) -> Remembered:
     """Make an outcome ready to be compared."""
     pace = log(max(outcome.seconds, _LEAST_SECONDS))
     kind = kind_of_need(outcome.need)
-    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind, outcome.task)
+    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind, outcome.task, outcome.owner)
 
 
 def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
@@ -159,15 +166,13 @@ def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
     """Conclude from what is remembered of one pool how it will do a task of a kind."""
     done = failed = 0
     evidence = successes = took = paid = 0.0
-    worth: dict[int, float] = {}
-    today, half_life, keep = now.timestamp(), HALF_LIFE.total_seconds(), KEEP.total_seconds()
-    for one in memory:
-        age = today - one.at
-        if age > keep:
-            continue
-        if one.kind not in worth:
-            worth[one.kind] = _OTHER_KIND + (1 - _OTHER_KIND) * likeness(one.kind, kind)
-        weight = worth[one.kind] * 0.5 ** (age / half_life) if age > 0 else worth[one.kind]
+    weighed = _weighed(memory, kind, now)
+    by_owner: dict[PoolId | None, float] = {}
+    for one, weight in weighed:
+        by_owner[one.owner] = by_owner.get(one.owner, 0.0) + weight
+    counts = {owner: 1.0 if owner is None else 1 / max(1.0, 1 + (told - 1) * _LIKE_ITS_OTHERS) for owner, told in by_owner.items()}
+    for one, full in weighed:
+        weight = full * counts[one.owner]
         evidence += weight
         if one.done:
             done += 1
@@ -186,6 +191,21 @@ def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
         seconds=exp(took / successes) if successes else None,
         cost_micros=paid / successes if successes else None,
     )
+
+
+def _weighed(memory: Iterable[Remembered], kind: int, now: datetime) -> list[tuple[Remembered, float]]:
+    """Say of each outcome that is not too old how much it counts, by its age and by what it was about."""
+    worth: dict[int, float] = {}
+    today, half_life, keep = now.timestamp(), HALF_LIFE.total_seconds(), KEEP.total_seconds()
+    found: list[tuple[Remembered, float]] = []
+    for one in memory:
+        age = today - one.at
+        if age > keep:
+            continue
+        if one.kind not in worth:
+            worth[one.kind] = _OTHER_KIND + (1 - _OTHER_KIND) * likeness(one.kind, kind)
+        found.append((one, worth[one.kind] * 0.5 ** (age / half_life) if age > 0 else worth[one.kind]))
+    return found
 
 
 def shifts(records: Sequence[Record]) -> list[float]:

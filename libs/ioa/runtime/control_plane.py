@@ -113,7 +113,9 @@ class ControlPlaneSettings(ProcessSettings):
         default=128_000_000, ge=1_000_000, description="bytes a second of those messages; four times as many may come at once"
     )
     quota_sent_pause: timedelta = Field(
-        default=timedelta(seconds=60), gt=timedelta(0), description="for how long a key is kept out whose holder has sent more"
+        default=timedelta(seconds=60),
+        gt=timedelta(0),
+        description="for how long somebody is kept out who has sent more, the first time",
     )
 
     @property

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import signal
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.adapters.nats.topology import LOG
+from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import UnavailableError
 from ioa.ports.inspection import FLOOD
@@ -63,7 +71,12 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
-async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("subject", "request_"),
+    [(subjects.goal_of(EVE), bytes(10)), (f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":1000}')],
+    ids=["many messages", "few that read much"],
+)
+async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path, subject: str, request_: bytes) -> None:
     """Where nats-server has a gate, who floods it is refused until an admin readmits him; nobody else loses his connection."""
     async with (
         open_secured(tmp_path, (BOB,), gate=True) as secured,
@@ -73,13 +86,38 @@ async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
     ):
         usual, client = await town.lead_some(), town.agents[BOB].client
         renewed = client.stats["reconnects"]
-        async with flooding(secured, EVE, "seed", subjects.goal_of(EVE), bytes(10), again_after=0):
+        async with flooding(secured, EVE, "seed", subject, request_, again_after=0):
             await eventually(lambda: _is_refused(secured), within=SOON)
             await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
             took = await town.lead_some()
         assert (took <= 3 * usual, client.stats["reconnects"]) == (True, renewed), f"{took:.3f} s, undisturbed {usual:.3f} s"
         await NatsSystemClient(admin).readmit(Readmit(name=EVE))
         await eventually(lambda: _is_refused(secured), lambda refused: not refused, within=SOON)
+
+
+async def test_an_authorization_that_was_not_upgraded_is_told_of(tmp_path: Path) -> None:
+    """A registry beside it serves all the same, and its log says once for each thing that it may not do what to do about it."""
+    async with open_secured(tmp_path, (BOB,)) as secured:
+        await asyncio.to_thread(_make_older, secured)
+        log = secured.fork_server.log_of(registry := secured.service("registry"))
+        async with open_processes(secured, [registry]), open_inspection(secured.settings("observer"), patience=SOON) as inspection:
+            await eventually(lambda: inspection.answers("ioa-registry"), within=SOON)
+            await eventually(lambda: log.read_text().count("floods_not_watched"), lambda count: count == 2, within=SOON)
+            assert await inspection.slowed() == []
+
+
+def _make_older(secured: Secured) -> None:
+    """Let everybody do what he might before anybody was kept out, as an authorization says that was not upgraded."""
+    included = secured.folder / AUTHORIZATION / "authorization.conf"
+    whole = json.loads(included.read_text())
+    newer = ("ioa.v1.server.", "$SYS.", "$JS.API.DIRECT.GET.*", subjects.READMIT)
+    for user in [user for account in whole["accounts"].values() for user in account["users"]]:
+        for side in user["permissions"].values():
+            if "allow" in side:
+                side["allow"] = [one for one in side["allow"] if not one.startswith(newer)]
+    del whole["accounts"]["$SYS"], whole["accounts"]["IOA"]["imports"]
+    included.write_text(json.dumps(whole))
+    os.kill(secured.server.pid, signal.SIGHUP)
 
 
 async def _is_refused(secured: Secured) -> bool:

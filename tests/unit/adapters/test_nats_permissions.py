@@ -108,8 +108,13 @@ def test_every_export_names_who_imports_it() -> None:
         if kind in one
         for importer in one["accounts"]
     }
-    imported = {(kind, one[kind]["subject"], name) for name in (AGENTS, USERS) for one in accounts[name]["imports"] for kind in one}
-    assert exported == imported
+    imports = [
+        (one, kind, name) for name in (AGENTS, USERS) for one in accounts[name]["imports"] for kind in one.keys() - {"share"}
+    ]
+    assert exported == {(kind, one[kind]["subject"], name) for one, kind, name in imports}
+    assert {one[kind]["subject"] for one, kind, _ in imports if one.get("share")} == {
+        subject for _, subject, _ in exported if subject.startswith("$JS.API.DIRECT.GET.")
+    }
 
 
 @pytest.mark.parametrize("name", [*EVERYBODY, "admin"])

@@ -95,6 +95,7 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
         seconds=2.5,
         usage=Usage(cost_micros=7),
         task=f"{COMM}.bob-pool",
+        owner=PoolId("ada-pool"),
     )
     assert (key, kept) == (f"{COMM}.bob-pool", expected)
 

@@ -53,6 +53,20 @@ def test_a_record_counts_and_weighs() -> None:
     assert [record.success, record.seconds, record.cost_micros] == pytest.approx([(6 + 1.6) / 10, 2.0, 300.0])
 
 
+def test_many_outcomes_of_one_owner_weigh_less_than_those_of_many() -> None:
+    """A rival who tells of sixty goals that came to nothing talks a pool down by less than ten owners' word holds it up."""
+
+    def told(owner: str, *, done: bool, times: int = 1) -> list[Remembered]:
+        one = Outcome(pool="a", agent_id="a", need=SUMS, done=done, at=NEW_YEAR, seconds=1.0, owner=owner)
+        return [remember(one)] * times
+
+    rival, others = told("rival", done=False, times=60), [one for n in range(10) for one in told(f"o{n}", done=True)]
+    alone = record_of(rival, KIND, NEW_YEAR)
+    assert alone.evidence < record_of(others, KIND, NEW_YEAR).evidence == pytest.approx(10)
+    assert record_of([*rival, *others], KIND, NEW_YEAR).success > 0.5
+    assert record_of(told("once", done=True), KIND, NEW_YEAR) == record_of(went(done=1), KIND, NEW_YEAR)
+
+
 def test_who_only_failed_has_no_usual_time() -> None:
     """Time and cost are those of tasks that were done."""
     record = record_of(went(failed=3), KIND, NEW_YEAR)

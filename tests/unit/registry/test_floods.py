@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 
+from structlog.testing import capture_logs
+
+from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
@@ -176,6 +180,13 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     ]
 
 
+def test_who_reads_much_by_few_requests_floods_too() -> None:
+    """Pages of a thousand messages count, though they are few; one who reads ten thousand in all does not flood."""
+    judge = FloodJudge(LIMITS)
+    assert [judge.read("bob", 250, 0.0) for _ in range(40)] == [frozenset()] * 40
+    assert [number for number in range(20) if judge.read("eve", 1_000, 0.01 * number)] == [10]
+
+
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
     """The old and the new key make no room for more; a guest by a token bears his name already."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
@@ -191,3 +202,38 @@ async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
         watch.closed(sent(10, "acme/guest", 5_000))
         watch.counted("S1", [sent(20, "UOLD", 600), sent(21, "UNEW", 600)])
         await eventually(lambda: server.kept_out[-1] == ["bob", "acme/guest"])
+
+
+class _Older(_Connections):
+    """A server whose authorization does not know what a registry asks."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.asked = 0
+
+    async def keep_out(self, names: Collection[str]) -> None:
+        raise ForbiddenError("The authorization is older.", hint="Upgrade it.")
+
+    async def count(self) -> None:
+        self.asked += 1
+
+    def was_asked(self, times: int) -> bool:
+        return self.asked >= times
+
+
+async def test_an_authorization_that_is_older_is_told_of_once() -> None:
+    """Not with each second: what may not be asked is tried again, and the log says it when it begins."""
+    server, audit = _Older(), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    with capture_logs() as logs:
+        async with background(watch.follow()):
+            for number in range(1, 5):
+                await eventually(partial(server.was_asked, number))
+                watch.closed(sent(number, f"U{number}", 0))
+                watch.counted("S1", [])
+                watch.counted("S1", [sent(10 + number, f"U{number}", 5_000)])
+    assert [line["hint"] for line in logs if line["event"] == "floods_not_watched"] == ["Upgrade it."]

@@ -17,6 +17,7 @@ from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
     LISTS_CONNECTIONS,
+    READS,
     SYSTEM,
     Permissions,
     Service,
@@ -185,7 +186,7 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
         crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
         for kind, subject in crossed:
             importers[kind, subject].append(account_of(side, tenant))
-        accounts[side] = {"imports": [{kind: {"account": control_plane, "subject": subject}} for kind, subject in crossed]}
+        accounts[side] = {"imports": [_imported(kind, control_plane, subject) for kind, subject in crossed]}
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
     jetstream = "enabled" if limits.max_file is None else {"max_file": limits.max_file}
     accounts = {CONTROL_PLANE: {"jetstream": jetstream, "exports": exports}} | accounts
@@ -337,6 +338,11 @@ def _written(account: Mapping[str, Any]) -> str:
         return "[\n{}]".format(",\n".join(map(json.dumps, value))) if isinstance(value, list) else json.dumps(value)
 
     return "{" + ",\n".join(f" {json.dumps(name)}: {field(value)}" for name, value in account.items()) + "}"
+
+
+def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
+    shown = {"share": True} if kind == "service" and subject.startswith(READS) else {}
+    return {kind: {"account": account, "subject": subject}} | shown
 
 
 def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:

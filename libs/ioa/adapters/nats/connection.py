@@ -226,6 +226,7 @@ async def _attempt(settings: NatsSettings) -> Client:
     async def reconnected() -> None:
         nonlocal pause
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
+        client.not_permitted.clear()  # another authorization may hold by now
         _log.info("nats_reconnected", url=settings.url)
         announce_renewal(client)
 

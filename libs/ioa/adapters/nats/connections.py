@@ -1,8 +1,9 @@
 """Who is connected to nats-server from outside, read off its system account, as `Connections`.
 
 The control plane imports three things of that account (`ioa.adapters.nats.authorization`): a list of connections with what each has
-sent, the events of its connections, and the request that ends one. Where the authorization is older nobody answers, and nothing is
-told.
+sent, the events of its connections, and the request that ends one. Direct gets, by which few requests read much, are heard as they
+come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody answers,
+and nothing is told.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ from nats.aio.msg import Msg
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
-from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, disconnecting, is_outside
+from ioa.adapters.nats.connection import may_not_publish
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_outside
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import MOST_NAMED, KeptOut
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
+_MOST_READS = 2_000
+"""Of how many reads is heard between two counts; whoever asks for more is counted by what he sends."""
+_MOST_READ = 1_024
+"""How many messages nats-server gives for one request at most (NATS ADR-31)."""
+_READER = "Nats-Request-Info"
 
 
 class _Server(BaseModel):
@@ -74,12 +82,31 @@ class _List(BaseModel):
     data: _Listed
 
 
+class _Reader(BaseModel):
+    account: str = Field(alias="acc")
+    key: str = Field(alias="user")
+
+
+class _Read(BaseModel):
+    """A direct get: of one message, of a batch, or of the last message of each subject that fits one of many patterns."""
+
+    batch: int = 1
+    multi_last: Sequence[str] = ()
+
+    @property
+    def messages(self) -> int:
+        """For how many messages it asks at most."""
+        return _MOST_READ if self.multi_last else max(1, min(self.batch, _MOST_READ))
+
+
 class NatsConnections:
     """The connections of each server of the cluster."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._inbox = client.new_inbox()
+        self._hearer: ConnectionHearer | None = None
+        self._reads_left = 0
 
     @asynccontextmanager
     async def hearing(self, hearer: ConnectionHearer) -> AsyncIterator[None]:
@@ -103,6 +130,7 @@ class NatsConnections:
                 server = found.server.id
                 hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_outside(one.account)])
 
+        self._hearer = hearer
         subscriptions = [
             await self._client.subscribe(subject, future=MessageSink(take))
             for subject, take in ((CONNECTED, opened), (DISCONNECTED, closed), (self._inbox, counted))
@@ -110,18 +138,39 @@ class NatsConnections:
         try:
             yield
         finally:
+            self._hearer = None
             for subscription in subscriptions:
                 if not self._client.is_closed:
                     await subscription.unsubscribe()
 
     async def count(self) -> None:
         """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
+        self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
+            if self._reads_left <= _MOST_READS // 2:
+                self._reads_left = _MOST_READS
+                reads = await self._client.subscribe(f"{READS}*", future=MessageSink(self._hear_read))
+                await reads.unsubscribe(limit=_MOST_READS)
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
+    def _check_may(self, subject: str) -> None:
+        if may_not_publish(self._client, subject):
+            raise ForbiddenError(
+                f"The authorization of nats-server is older than this registry, which may not use {subject}.",
+                hint="Run `ioa credentials upgrade`, and restart nats-server.",
+            )
+
+    def _hear_read(self, message: Msg) -> None:
+        self._reads_left -= 1
+        with suppress(ValidationError):
+            reader = _Reader.model_validate_json((message.headers or {}).get(_READER, ""))
+            if self._hearer is not None and is_outside(reader.account):
+                self._hearer.reading(reader.key, _Read.model_validate_json(message.data).messages)
+
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""
+        self._check_may(subjects.KEPT_OUT)
         with suppress(nats.errors.Error, OSError):
             told = KeptOut(by=self._inbox.rpartition(".")[2], names=tuple(islice(names, MOST_NAMED)))
             await self._client.publish(subjects.KEPT_OUT, to_json(told))

@@ -72,6 +72,9 @@ LISTS_CONNECTIONS = "$SYS.REQ.SERVER.PING.CONNZ"
 CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 """Where a server tells who has come and gone."""
 
+READS = "$JS.API.DIRECT.GET."
+"""Where streams are read past all quotas. Whoever reads so is told to those who listen there: his import shows who he is."""
+
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
@@ -277,7 +280,7 @@ def crossings() -> dict[str, Crossing]:
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject may be answered by several messages."""
-    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", f"{_API}.DIRECT.GET."))
+    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", READS))
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:
@@ -407,6 +410,7 @@ _SERVED = {
         subjects.READMIT,
         CONNECTED,
         DISCONNECTED,
+        f"{READS}*",
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
