@@ -325,7 +325,8 @@ class GroupHistory:
         given_up = closed.outcome is TaskOutcome.FAILED and not is_told
         rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
         declined = spec.task_id in self._declined
-        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected, declined)
+        told = content or closed.why
+        return TaskRecord(spec, closed.outcome, told, artifacts, given_up, started, rejected, declined, not closed.earshot)
 
 
 def _sits_apart(state: GroupState, policy: Policy | None, me: AgentId) -> bool:

@@ -160,6 +160,7 @@ class TaskRecord:
         started: False while it waits for the tasks that it uses, and for good if it was cancelled before it could start.
         rejected: Why the group did not take its result; empty if it did.
         declined: Its assignee does no such tasks.
+        told_to_all: Whether all members are told of it; under a policy some may not be.
     """
 
     spec: TaskSpec
@@ -170,6 +171,7 @@ class TaskRecord:
     started: bool = True
     rejected: str = ""
     declined: bool = False
+    told_to_all: bool = True
 
 
 @dataclass(frozen=True)
