@@ -457,6 +457,11 @@ def test_who_ends_by_the_last_message_is_told_why_all_have_to_hear_it() -> None:
     assert _findings(head + node + 'then = "y"\n' + Y) == [LAST.format(ahead)]
 
 
+def test_who_never_has_a_turn_may_be_there_for_tasks() -> None:
+    """Where a node gives out tasks, any member may be given one."""
+    assert check(read_toml(HEAD + Y + "tasks = true").policy) == ()
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
     """Nobody has to mend a file one error at a time."""
     node = 'max = "3"\nagain = "new"\nform = { n = "1..", vote = "adda", "My F" = "text", s = "9..1" }\nturns = "folow"\n'
