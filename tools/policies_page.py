@@ -99,9 +99,15 @@ stay.""",
         Removal,
         """\
 From the next entry of the log on a removed member hears nothing and has no part; the entry that removes it still reaches it. The
-owner of the group stays.""",
+owner of the group stays: a vote for it removes nobody. The owner is the first agent that plays the `leader`, else the first
+role that agents hold. There is no way to leave; a member that is to go is named in a field.""",
     ),
-    "`when`": (Condition, "At least one of them; all that are given must hold."),
+    "`when`": (
+        Condition,
+        """\
+At least one of them; all that are given must hold. None of them says that values are equal, how many have filled something in, what
+answer is the most frequent, or what was filled in elsewhere: let a member count and fill in what it finds, or let one judge.""",
+    ),
 }
 
 _INTRO = f"""\
@@ -132,9 +138,12 @@ _RULES = f"""\
 5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
    `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
    count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
-   and it is asked before all have spoken. If the judge does not choose, the node goes on.
+   and it is asked before all have spoken. If the judge does not choose, the node goes on: a bare exit beside its own is taken at
+   `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
+   who is to be asked once, with a default, speaks in a node of its own, with a `form`.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
-   else is present it keeps the floor until its time is over.
+   else is present it keeps the floor until its time is over. In a hub the hub has it again, also if nobody whom it has named is
+   present any more.
 
 **Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
 on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
@@ -207,9 +216,9 @@ some of those of whom it knows that they would hear it (`to`, `view.say(…, onl
 Of tasks those are told who heard them being given out, and who does one of that message: of them, and of all reports, questions,
 answers and nested teams until they end; their files go with the answer, which all hear, only if it names them. A task uses none of
 which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none.
-All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
-hears all; whether a draft is passed who has heard the draft, and a hint whom it
-names. The entry that removes a member reaches it, and nothing after it.
+All hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in
+whichever node, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed who
+has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
 
 **Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
 is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is

@@ -22,7 +22,7 @@ import structlog
 
 from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
+from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
@@ -66,6 +66,8 @@ class TurnView:
         me: This agent.
         turn: The number of the turn.
         conversation: What was said so far, in order, with the tasks and their results.
+        decisions: What was decided under a policy as far as this agent was told of it, in order; a hint to it and the reason why a
+            draft of its was rejected are `why`.
         tasks: Every task given out so far, in order.
         team: The other members.
         inputs: The files that came with the goal, as local copies.
@@ -87,6 +89,7 @@ class TurnView:
     comm_id: CommId
     turn: int
     conversation: tuple[Heard, ...]
+    decisions: tuple[Heard, ...]
     tasks: tuple[TaskRecord, ...]
     team: tuple[Teammate, ...]
     inputs: tuple[InputFile, ...]
@@ -398,7 +401,8 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         goal_id=view.charter.goal_id,
         comm_id=view.charter.comm_id,
         turn=view.state.turn,
-        conversation=heard(view),
+        conversation=conversation_of(view),
+        decisions=decisions_of(view),
         tasks=view.tasks,
         team=teammates(view),
         inputs=inputs,

@@ -45,7 +45,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.policy_check import listed, nearest
-from ioa.protocol.team import Filling, TeamSpec
+from ioa.protocol.team import TeamSpec
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
@@ -375,7 +375,7 @@ def _card(agent: AgentId) -> AgentCard:
 
 
 def _charter(team: TeamSpec) -> Charter:
-    cast = tuple(Casting(role=filling.role, members=_members(filling)) for filling in team.fillings)
+    cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
     members = dict.fromkeys((leader, *(agent for casting in cast for agent in casting.members)))
     return Charter(
@@ -389,12 +389,3 @@ def _charter(team: TeamSpec) -> Charter:
         policy=team.policy,
         cast=cast,
     )
-
-
-def _members(filling: Filling) -> tuple[AgentId, ...]:
-    """Name the holders of a role: as its agents if there are several, else as the role."""
-    if len(filling.agents) > 1:
-        return filling.agents
-    if filling.count > 1:
-        return tuple([AgentId(f"{filling.role}-{number}") for number in range(1, filling.count + 1)])
-    return (AgentId(filling.role),)

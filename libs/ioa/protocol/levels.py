@@ -75,5 +75,8 @@ WORDS = 8
 NEWCOMERS = 8
 """Watchers may have others join, and so may who has the floor where not all hear all."""
 
+HUBS_COME_BACK = 8
+"""The hub has the floor again when nobody whom it has named is there any more."""
+
 LEVEL = 8
 """The level of this release."""

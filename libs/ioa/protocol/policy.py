@@ -263,8 +263,8 @@ class Removal(PolicyPart):
 
     Attributes:
         field: A field of the node's form that names a member.
-        by: Whether most have named it, or the last one who has named anybody.
-        ties: Who goes if as many name another one: nobody, or the first that was named.
+        by: Whether who was named most often goes, be it by few, or whom the last one has named.
+        ties: Who goes if several were named as often: nobody, or the first that was named.
     """
 
     field: Name

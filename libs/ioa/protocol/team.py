@@ -72,6 +72,15 @@ class Filling(PolicyPart):
     need: Annotated[str, Field(max_length=MAX_NEED_CHARS)] = ""
     count: Annotated[int, Field(strict=True, ge=1, le=MAX_ROLES)] = 1
 
+    @property
+    def names(self) -> tuple[AgentId, ...]:
+        """What its holders are called before anybody is cast: as its agents if there are several, else as the role."""
+        if len(self.agents) > 1:
+            return self.agents
+        if self.count > 1:
+            return tuple([AgentId(f"{self.role}-{number}") for number in range(1, self.count + 1)])
+        return (AgentId(self.role),)
+
     @model_validator(mode="after")
     def _is_filled_one_way(self) -> Filling:
         if self.agents and self.need:
@@ -184,7 +193,7 @@ def team_of(document: object) -> TeamSpec:
 
 
 def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
-    holders = {one.role: max(one.count, len(one.agents)) for one in team.fillings}
+    holders = {one.role: len(one.names) for one in team.fillings}
     size = told_bytes(team.policy, holders)
     if size <= MAX_TOLD_BYTES:
         return ()

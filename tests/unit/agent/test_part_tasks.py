@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from ioa import Agent, TaskContext, TurnView
+from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Said
 from ioa.group.events import Said as Message
+from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Decision, Discussion, InformTaskResult
 from ioa.protocol.team import team_of
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import ScriptedCall
 from ioa_testkit import System
+from tests.contract.agent_store.stories import sequenced
 from tests.unit.agent.test_parts import agent, answered, said
+from tests.unit.group.scenario import COMM, START, Scenario
+from tests.unit.group.test_policy import group
 
 CREW: dict[str, Any] = {
     "team": "crew",
@@ -103,3 +109,33 @@ async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system:
         if isinstance(one.entry.event, Message) and isinstance(one.entry.event.message.payload, InformTaskResult)
     ]
     assert result.audience == ("host", "smith")
+
+
+def record(story: Scenario) -> GroupHistory:
+    """What the leader has seen of a story."""
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    return history
+
+
+def test_discovery_is_told_no_text_of_a_task_of_which_not_all_were_told() -> None:
+    """How it went is told all the same."""
+    needs = []
+    for hearing in ({}, {"heard_by": "node"}):
+        work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4, **hearing}
+        story = group(work, roles={"c": {}}).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
+        needs += [(outcome.need, outcome.done) for _, outcome in record(story).outcomes()]
+    assert needs == [("do t1-1", True), ("", True)]
+
+
+def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
+    """Who begins a node anew is shown nothing of what was given out, and came of it, since it was entered."""
+    work = {"name": "work", "roles": ["a"], "tasks": True, "max": 1, "then": "last"}
+    watcher = {"role": "c", "node": "last", "may": "go", "go": ["work"]}
+    story = group(work, {"name": "last", "roles": ["a"], "max": 3}, roles={"c": {}}, watchers=[watcher])
+    done = story.assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").speaks("ada", Discussion(content="On."))
+    anew = done.speaks("ada", Discussion(content="Hm.")).speaks("eve", Decision(choice="work"))
+    shown = [record(one).view(AgentId("ada"), START, Meter()) for one in (done, anew)]
+    assert [[task.spec.task_id for task in view.tasks] for view in shown] == [["t1-1"], []]
+    assert [len(view.log) for view in shown] == [3, 1]

@@ -17,6 +17,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -235,6 +236,10 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      "says says silent says", "x:bob x:eve x:bob x:eve x:bob"),
     ("a hub that is lost: in order", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
      "says:bob -ada says says +ada says", "x:ada x:bob x:bob x:eve x:bob x:bob x:ada"),
+    ("whom a hub has named is lost: the hub again", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
+     "says:eve -eve says:bob says", "x:ada x:eve x:ada x:bob x:ada"),
+    ("a hub names one that is lost while the judge is asked: the hub again", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9,
+     "asked": "turn", "exits": [{"to": "y", "by": "c"}]}, Y], {}, "says:bob -bob decides:stay", "x:ada x?eve x?eve x:ada"),
     ("a lost holder is passed over, uncounted", [{**X, "max": 3}], {},
      "says -bob says says", "x:ada x:bob x:eve x:ada concluding:ada"),
     ("a lost holder alone keeps the floor", [{**X, "max": 2, "then": "y"}, Y], {}, "-ada -bob -eve +bob",
@@ -706,6 +711,16 @@ def test_the_second_repetition_passes_the_turn() -> None:
     story = group({**X, "max": 9})
     assert story.repeats_itself(A, "m1").holder == A
     assert story.repeats_itself(A, "m1").repeats_itself(A, "m2").holder == B
+
+
+@pytest.mark.parametrize(("level", "next_one"), [(LEVEL, A), (LEVEL - 1, C)])
+def test_the_hub_has_the_floor_again_when_all_whom_it_has_named_are_lost(level: int, next_one: str) -> None:
+    """Nobody speaks in a talk with a chair whom the chair has not named. Groups of before go on in order, as they did."""
+    policy = policy_of({**X, "turns": {"mode": "hub", "by": "a"}, "max": 9})
+    story = launched_under(policy, CAST, A, B, C, level=level)
+    for named in (Discussion(content="Well?", next_speakers=(AgentId(B),)), Discussion(content="Well?", next_speaker=AgentId(B))):
+        asked = story.happens(said(A, named, story.state.turn, story.now))
+        assert asked.loses(B).state.floor == (next_one,)
 
 
 def test_words_may_come_again_in_a_hub() -> None:

@@ -259,3 +259,18 @@ def test_the_leader_concludes_with_what_tasks_have_come_to() -> None:
     story = group({**WORK, **END_BY_SPEAKER}).assigns_and_waits(A, f"t1-1:{B}").finishes("t1-1")
     ended = story.speaks(A, ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")))
     assert ended.phase == "concluded"
+
+
+def test_what_has_left_the_state_is_counted_for_who_was_told_of_it() -> None:
+    """Others see no number of it, and are answered about it as about what never was."""
+    story = scoped(max=9)
+    for turn in range(1, 41):
+        story = story.assigns_and_waits(A, f"t{turn}-1:{B}").finishes(f"t{turn}-1")
+    policy, joe = story.policy, AgentId("joe")
+    assert policy is not None
+    assert [(one.assignee, one.done, one.earshot) for one in story.state.folded] == [(B, 8, (0, 1))]
+    assert seen_by(policy, story.state, BOB).folded == story.state.folded
+    assert (seen_by(policy, story.state, joe).folded, seen_by(policy, story.state, joe).tasks) == ((), ())
+    gone, never = (InformTaskResult(task_id=TaskId(one), task_conclusion="Mine.") for one in ("t1-1", "t99-1"))
+    codes = [[story.refusal(said(who, one, 1, story.now)).code for one in (gone, never)] for who in ("joe", B)]
+    assert codes == [["unknown_task", "unknown_task"], ["task_closed", "unknown_task"]]

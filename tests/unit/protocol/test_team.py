@@ -13,6 +13,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
 from ioa.protocol.policy_check import SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.team_check import check_team
 from tests.unit.protocol.policies import SHIPPED, any_team
 
 HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
@@ -22,6 +23,16 @@ Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
 Z = Y.replace('"y"', '"z"')
 W = Y.replace('"y"', '"w"') + 'join = "all"\n'
 V = Y.replace('"y"', '"v"')
+
+
+LAST = (
+    "node x: ends = 'last' makes the last message the result, {}and not all hear those here: let all hear them, or leave `ends` out"
+)
+TWICE = "node x: `max` = 2 is a round while all are there, and some fill it in twice when fewer are: let an exit wait for `rounds`"
+SECRET = (
+    'team = "t"\nleader = "a"\n[roles]\na = { agent = "ada", hears_all = true }\nb = { agent = "bob", secret = true }\n'
+    'c = { agent = "eve", secret = true }\n[[nodes]]\nname = "x"\nroles = ["b", "c"]\n'
+)
 
 
 def _findings(text: str) -> list[str]:
@@ -56,7 +67,7 @@ def test_a_role_is_filled_by_an_agent_several_a_pool_or_a_need() -> None:
 def test_each_team_that_ships_has_nothing_wrong(file: Path) -> None:
     """Neither an error nor a warning, and it reads back from TOML and JSON to the same."""
     team = read_toml(file.read_text())
-    assert check(team.policy) == ()
+    assert check_team(team) == ()
     assert read_toml(to_toml(team)) == team
     assert read_json(json.dumps(document_of(team))) == team
 
@@ -115,7 +126,7 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         ('heard_by = "some"\n' + HEAD + X, "`heard_by` is 'some', and may be all, node, leader"),
         (
             'ends = "last"\n' + HEAD + X + 'heard_by = "node"',
-            "node x: ends = 'last', and not all hear what is said here, though it may be the result",
+            LAST.format(""),
         ),
         (
             HEAD + 'c = { agent = "d", secret = true }\n' + X + 'form = { spy = "c" }',
@@ -297,8 +308,26 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
             "node x: only its judge, b, ends it, besides max_turns",
         ),
         (
-            HEAD + 'c = "eve"\n' + X + 'max = 3\nexits = [ { to = "end", by = "c" } ]',
-            "node x: c, which is asked in it, takes part in no node",
+            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y,
+            "node x: only its judge, b, ends it, besides max_turns: the exit to end waits for `max`, which it lacks",
+        ),
+        (
+            HEAD + X + 'exits = [ { to = "y", when = { turns = 3 } }, { to = "end" } ]\n' + Y,
+            "node x: the exit to end waits for `max`, which the node lacks: give it `max`, or leave the exit out",
+        ),
+        (
+            SECRET.replace('roles = ["b", "c"]', 'roles = ["a", "b"]').replace('c = { agent = "eve", secret = true }\n', "")
+            + "max = 4",
+            "node x: b is secret, and all hear who speaks here",
+        ),
+        (
+            SECRET + "max = 4",
+            "node x: b, c are secret, and all hear who speaks first: members speak in the order of their roles",
+        ),
+        (
+            (HEAD + 'c = "eve"\n').replace("[roles]", 'leader = "a"\n[roles]')
+            + '[[nodes]]\nname = "x"\nroles = ["b", "c"]\nheard_by = "node"',
+            "role a: states the conclusion and hears nothing of what is said: set hears_all, or add it to heard_by",
         ),
         (
             HEAD + X + 'then = ["y", "y"]\n' + Y,
@@ -329,6 +358,103 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 def test_what_is_worth_a_thought_is_a_warning(text: str, expected: str) -> None:
     """It keeps nobody from running the team."""
     assert [(one.kind, str(one)) for one in check(read_toml(text).policy)] == [("warning", expected)]
+
+
+JUDGED = 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y
+NEVER = "node x: the exit to y never has its `when` hold: that takes 3 turns, and a visit is over after 2 turns"
+ADVICE = "give it more of them, or let b speak in a node of its own, with a `form`"
+
+
+PASSED = (
+    "node y: may be entered 2 times, and its members have 1 turn in all (`at_most`): later visits are passed through without a word"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            HEAD + X + "max = 2\n" + JUDGED,
+            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
+        ),
+        (
+            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end", when = { rounds = 1 } } ]\n' + Y,
+            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
+        ),
+        (HEAD + X + "max = 3\n" + JUDGED, []),
+        (HEAD + X + 'max = 2\nasked = "turn"\n' + JUDGED, []),
+        (HEAD + X + 'max = 2\nturns = { mode = "hub", by = "a" }\nasked = "turn"\n' + JUDGED, []),
+        (
+            HEAD
+            + X
+            + 'max = 2\nopens = { role = "a", say = "Go." }\n'
+            + DONE
+            + 'exits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n'
+            + Y,
+            [
+                NEVER,
+                TWICE,
+            ],
+        ),
+        (
+            HEAD.replace('"bob"', '{ agent = "pool", count = 2 }')
+            + X
+            + 'exits = [ { to = "y", when = { rounds = 1 } }, { to = "end", when = { turns = 2 } } ]\n'
+            + Y,
+            [NEVER, "node x: no turn comes to b-2: a visit is over after 2 turns, and others come first"],
+        ),
+        (
+            HEAD + X + 'max = 1\nthen = "y"\n' + Y,
+            ["node x: no turn comes to b: a visit is over after 1 turn, and others come first"],
+        ),
+        (
+            HEAD + X + 'max = 1\nopens = { role = "b" }\nthen = "y"\n' + Y,
+            ["node x: no turn comes to a: a visit is over after 1 turn, and others come first"],
+        ),
+        (HEAD + X + 'max = 1\nturns = "random"\nthen = "y"\n' + Y, []),
+        (
+            "max_turns = 3\n" + HEAD + X + 'max = 20\nthen = "y"\n' + Y,
+            ["node y: is never entered: it takes 20 turns to come to it, and `max_turns` is 3"],
+        ),
+        ("max_turns = 3\n" + HEAD + X + 'max = 20\nexits = [ { to = "y", by = "speaker" }, { to = "end" } ]\n' + Y, []),
+        (
+            HEAD.replace('"bob"', '{ agent = "bob", at_most = 1 }')
+            + X
+            + 'then = "y"\n'
+            + Y
+            + 'visits = 2\nexits = [ { to = "x", when = { visits = 1 } }, { to = "end" } ]\nmax = 1',
+            [PASSED],
+        ),
+        (
+            HEAD
+            + X
+            + 'form = { out = "a" }\nturns = "together"\nexits = [ '
+            + '{ to = "end", when = { rounds = 1 }, remove = { field = "out" } } ]',
+            ["node x: a opens the group and is never removed, although a may be named: let another role be `leader`"],
+        ),
+        (
+            HEAD + X + DONE + 'max = 2\nexits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n' + Y,
+            [TWICE],
+        ),
+    ],
+)
+def test_what_cannot_work_with_so_many_members_is_a_warning(text: str, expected: list[str]) -> None:
+    """What a policy alone allows may be impossible for those who take part: a question before a round is over, one turn for two."""
+    assert [str(one) for one in check_team(read_toml(text))] == expected
+
+
+def test_secret_roles_that_speak_by_chance_beside_each_other_do_not_show() -> None:
+    """The common node of a game of hidden roles is no mistake."""
+    assert _findings(SECRET + 'turns = "random"\nmax = 4') == []
+
+
+def test_who_ends_by_the_last_message_is_told_why_all_have_to_hear_it() -> None:
+    """Also in a node that leads on: behind it perhaps nobody is present."""
+    node = X + 'heard_by = "node"\n'
+    head = 'ends = "last"\n' + HEAD
+    assert _findings(head + node) == [LAST.format("")]
+    ahead = "which is the last one also if nobody is present in y, "
+    assert _findings(head + node + 'then = "y"\n' + Y) == [LAST.format(ahead)]
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:

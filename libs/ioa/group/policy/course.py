@@ -15,7 +15,7 @@ from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import VISIBILITY
+from ioa.protocol.levels import HUBS_COME_BACK, VISIBILITY
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
@@ -96,7 +96,8 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     assert draft is not None
     if draft.by in scene.present:
         return _grant(state, scene, draft.by, at, changed)
-    return go_on(state, without_draft(scene), at, changed)
+    scene = without_draft(scene)
+    return go_on(state, scene, at, changed, named=back_to_hub(state, scene))
 
 
 def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
@@ -113,7 +114,15 @@ def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Give the floor of a lost holder to who is next, uncounted; if nobody is present it stays, since the holder may come back."""
     assert state.course is not None
     scene = without_draft(scene_of(policy, state, state.course))
-    return _next_floor(state, scene, at, {}, None) or state
+    return _next_floor(state, scene, at, {}, back_to_hub(state, scene)) or state
+
+
+def back_to_hub(state: GroupState, scene: Scene) -> int | None:
+    """Return who has the floor again when whom it has named is not present any more; None where there is no hub."""
+    turns = scene.node.turns
+    if turns.mode != "hub" or turns.by is None or state.limits.level < HUBS_COME_BACK:
+        return None
+    return next(iter(scene.holders(turns.by)), None)
 
 
 def ask(

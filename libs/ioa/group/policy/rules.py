@@ -23,6 +23,7 @@ from ioa.group.joining import join_in_role
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
     ask,
+    back_to_hub,
     begin_anew,
     conclude,
     counted,
@@ -38,7 +39,7 @@ from ioa.group.policy.course import (
     proceed,
     removed,
 )
-from ioa.group.policy.hearing import is_scoped, told_of_tasks
+from ioa.group.policy.hearing import hides, is_scoped, told_of_tasks
 from ioa.group.policy.offer import (
     check_addressees,
     check_discussion,
@@ -55,6 +56,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Assigned, Awaiting, AwaitingAcks, Discussing, Gathering, GroupState, Next, Paused, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import HUBS_COME_BACK
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -109,6 +111,8 @@ def _go_on_after(
         votes = forms.no_votes(state.turn + 1, scene.agent(last), then.question)
         return gather(state, scene, named, at, changed, votes=votes, form=then.question)
     one = None if then.several or not named else named[0]
+    if then.named and not named:
+        one = back_to_hub(state, scene)
     return proceed(state, scene, at, changed, go=then.go, named=one, words=words, gathered=then.gathered)
 
 
@@ -188,7 +192,7 @@ def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
     )
     state = tasks.reject(state, payload.rejects, sender)
     told = told_of_tasks(policy, state, said.message)
-    scoped = {*told} != {*state.hearing}
+    scoped = hides(policy, state) and len(told) < len(state.members)
     return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
 
 
@@ -416,7 +420,7 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
     changed = {} if stage.votes is None else {"tally": stage.votes}
     if course.watch is not None:
         return _ask_watchers(state, scene, at, changed, course.watch.due, course.watch.then)
-    return proceed(state, scene, at, changed, words=words, gathered=True)
+    return proceed(state, scene, at, changed, named=back_to_hub(state, scene), words=words, gathered=True)
 
 
 def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -467,7 +471,10 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         chosen = state.number_of(AgentId(choice))
         return let_speak(state, scene, chosen, at)
     if choice == STAY:
-        return go_on(state, scene, at, {}, named=course.nominated)
+        named = course.nominated
+        if named is not None and named not in scene.present and state.limits.level >= HUBS_COME_BACK:
+            named = back_to_hub(state, scene)
+        return go_on(state, scene, at, {}, named=named)
     way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
     return leave(state, scene, way, at, {}, chosen=True)
 
