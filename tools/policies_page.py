@@ -32,7 +32,7 @@ from ioa.protocol.policy import (
     Watcher,
 )
 from ioa.protocol.policy_check import MAX_POLICY_BYTES
-from ioa.protocol.team import MAX_TURNS, later_parts
+from ioa.protocol.team import MAX_TURNS
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of
 
@@ -99,9 +99,15 @@ stay.""",
         Removal,
         """\
 From the next entry of the log on a removed member hears nothing and has no part; the entry that removes it still reaches it. The
-owner of the group stays.""",
+owner of the group stays: a vote for it removes nobody. The owner is the first agent that plays the `leader`, else the first
+role that agents hold. There is no way to leave; a member that is to go is named in a field.""",
     ),
-    "`when`": (Condition, "At least one of them; all that are given must hold."),
+    "`when`": (
+        Condition,
+        """\
+At least one of them; all that are given must hold. None of them says that values are equal, how many have filled something in, what
+answer is the most frequent, or what was filled in elsewhere: let a member count and fill in what it finds, or let one judge.""",
+    ),
 }
 
 _INTRO = f"""\
@@ -132,9 +138,12 @@ _RULES = f"""\
 5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
    `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
    count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
-   and it is asked before all have spoken. If the judge does not choose, the node goes on.
+   and it is asked before all have spoken. If the judge does not choose, the node goes on: a bare exit beside its own is taken at
+   `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
+   who is to be asked once, with a default, speaks in a node of its own, with a `form`.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
-   else is present it keeps the floor until its time is over.
+   else is present it keeps the floor until its time is over. In a hub the hub has it again, also if nobody whom it has named is
+   present any more.
 
 **Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
 on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
@@ -150,10 +159,19 @@ its own words. The state counts versions and knows who wrote the last one; the w
 board the last version that it has heard, counted by those that it has heard; a draft, and what was struck, is on none. Openings
 write nothing.
 
-**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles, and keeps the floor;
-no turn is used up. It hears from then on, reads all that was said before, and speaks as the turns of the node say. Groups without a
-policy can do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than
-the group does not join, and neither does the 65th member (`too_many_members`).
+**Who joins.** In a node with `invites` who has the floor may have an agent join, in one of the node's roles that is no person's
+and not secret, and keeps the floor; no turn is used up. All are told who joins, who has invited it and why, so that such a node
+is one that all hear. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was said before;
+where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a policy can
+do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than the
+group does not join, and neither does the 65th member (`too_many_members`).
+
+**Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
+wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
+is silent. Neither is a turn of the node, and both use up one of the group. Guards hold for the words of tasks, not for results;
+watchers are not asked. Reports come in whichever node the group is by then. A speaker does not end the discussion while tasks are
+open that it was told of (`tasks_open`); an end that a rule, the judge or a watcher brings cancels them. So is the task of a member
+that is removed, and what was given out since a node was entered that is begun anew. In other nodes nobody gives out tasks or waits.
 
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
@@ -172,10 +190,11 @@ an agent's, which opens the group.
 
 **Watchers** are asked after each message that they watch, in the order of the file, before ways out, judge and next speaker; what
 several say side by side comes first. A draft and a silent turn are no messages, and neither is an end without one. They choose
-`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `hint` something to members, which
-nobody else hears but who hears all; `end` the discussion, which the leader concludes; or a node of `go` that was entered before and
-has a visit left. It is entered anew, and clients strike what was said since it was entered last: it is in no prompt and no view
-of an author any more, and stays in the log. Whom a message has named, and who is removed meanwhile, is left out.
+`nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `add` an agent, in any role that is
+no person's and not secret, by having it join; `hint` something to members, which nobody else hears but who hears all; `end` the
+discussion, which the leader concludes; or a node of `go` that was entered before and has a visit left. It is entered anew, and
+clients strike what was said since it was entered last: it is in no prompt and no view of an author any more, and stays in the log.
+Whom a message has named, and who is removed meanwhile, is left out.
 
 **Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
 holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
@@ -186,8 +205,7 @@ The words that open a node are not reviewed, and a reviewed speaker names one ne
 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
 `end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` the last message is the
-result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md). Under a policy nobody gives
-out tasks or pauses.
+result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md).
 
 ## Who hears what
 
@@ -195,33 +213,34 @@ out tasks or pauses.
 that it names for any of the speaker's. A role that a table does not name, and a node without `heard_by`, are heard as the policy's
 own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`, whom all hear. A speaker may narrow a message to
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
-All hear the launch, timers, who is lost or returns, and the conclusion; a decision, and that it was refused, who was asked and who
-hears all; whether a draft is passed who has heard the draft, and a hint whom it
-names. The entry that removes a member reaches it, and nothing after it.
+Of tasks those are told who heard them being given out, and who does one of that message: of them, and of all reports, questions,
+answers and nested teams until they end; their files go with the answer, which all hear, only if it names them. A task uses none of
+which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none.
+All hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in
+whichever node, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed who
+has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
 
-**Who does not hear something** and has the floor by it, or has it no more, or is removed, or whose group ends, is shown that
-something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is `elsewhere`,
-without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks the holders
-and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no more.
+**Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
+is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is
+`elsewhere`, without turn and course; of others it sees no votes, no choices and no secret roles. The charter that it is shown lacks
+the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
+more.
 
 **Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
-`writes` and `invites` of level {FORKS}, `says` and a role's `silent` of level {WORDS}; a policy with `heard_by`, `secret`,
-`peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`, `join`, `writes`, `invites`, `says` or a role's `silent` is cast
-with no others. A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its
-clients."""
+`writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all
+at once of level {WORDS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
+`join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no others. A group with older members whose
+policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:
     """Write the page."""
     parts = [_INTRO, _RULES, "## Who speaks next", _modes()]
     parts += ["\n\n".join(filter(None, (f"## {title}", about, _fields(kind)))) for title, (kind, about) in _PARTS.items()]
-    later = "; ".join(f"{where}: {', '.join(f'`{name}`' for name in names)}" for where, names in later_parts().items())
-    refused = "These parts are designed and not run by this release. A file that holds one is refused, by name:"
-    parts.append(f"## What is not yet known\n\n{refused} {later}.")
     return "\n\n".join(parts) + "\n"
 
 

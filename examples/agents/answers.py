@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -88,7 +89,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         missing = lost & column.cells.isna()
         unread = lost & ~missing
         if missing.any():
-            notes.append(f"{missing.sum()} without {column}" + f" ({column.missing})" * bool(column.missing))
+            notes.append(f"{missing.sum()} without {column} ({column.missing(missing)})".removesuffix(" ()"))
         if unread.any():
             notes.append(f"{unread.sum()} that cannot be read, such as {str(column.cells[unread].iloc[0])!r}")
         used &= ~lost
@@ -98,7 +99,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         column = condition.column
         if "missing" in condition.sign:
             used &= column.cells.isna().eq(condition.sign == "is missing")
-            told += [f"missing is what is empty, {column.missing}"] * bool(column.missing)
+            told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
         else:
             used &= _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
     is_count = figure.operation in ("count", "nunique") and not question.keys
@@ -110,8 +111,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    if used.iloc[-1] and figure.operation in ("sum", "mean", "median", "std", "max"):
-        _refuse_a_line_of_totals(cells["figure"], f"The last row of {table.name}")
+    if used.iloc[-1]:
+        _refuse_a_line_of_totals([*columns, *(one.column for one in question.conditions if one.spans)], table)
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -119,12 +120,13 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _refuse_a_line_of_totals(values: pd.Series, last_row: str) -> None:
+def _refuse_a_line_of_totals(columns: Iterable[Column], table: Table) -> None:
     """Refuse to count everything twice."""
-    above, last = values.iloc[:-1], values.iloc[-1]
-    if pd.api.types.is_numeric_dtype(values) and above.ne(0).sum() > 2 and np.isclose(last, above.sum(), rtol=1e-9):
-        hint = "Take a line of totals out of the file, or choose rows by a condition that it does not meet."
-        raise InvalidInputError(f"{last_row} holds {show(last)}, the sum of all above it.", hint=hint)
+    for column in columns:
+        values = _measured(column).fillna(0).to_numpy() if column.dates is None else np.zeros(1)
+        if np.count_nonzero(values) > 3 and np.isclose(2 * values[-1], values.sum(), rtol=1e-9):
+            hint = "Take a line of totals out of the file, or choose rows by a condition that it does not meet."
+            raise InvalidInputError(f"The last row of {table.name} holds {show(values[-1])}, the sum of all above it.", hint=hint)
 
 
 def where(question: Question) -> str:

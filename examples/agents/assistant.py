@@ -28,12 +28,7 @@ agent = Agent(
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Ask the model, and say that it was one.
-
-    Raises:
-        InvalidInputError: The texts that came along are too long for one question, which are not cut in silence.
-        TaskError: The model's answer was cut, or is none.
-    """
+    """Ask the model, and say that it was one; what is too long for one question is refused, not cut, and so is a cut answer."""
     texts = with_suffix(ctx.inputs, _TEXTS)
     told = [f"Task: {task}", *(f"Earlier result ({one.task_desc}):\n{one.content}" for one in ctx.results)]
     told += [f"File {file.name}:\n{read_text(file.path) if file in texts else '(you cannot see it)'}" for file in ctx.inputs]

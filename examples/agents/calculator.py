@@ -165,8 +165,7 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
     for name, written in zip(names, (unit, wanted), strict=True):
         if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
-            said = f"{written!r} is no unit that is known, or has several sizes."
-            raise InvalidInputError(said, hint=f"Units: {', '.join(_UNITS)}.")
+            raise DeclinedError(f"{written!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
     except DimensionalityError:

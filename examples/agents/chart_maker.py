@@ -1,7 +1,6 @@
 """Draw bar and line charts as PNG images, of what an earlier task computed or of a question about a CSV file.
 
-The question is of the language of docs/questions.md. Without a word for the kind of chart, the data decides: what follows in time
-becomes a line, everything else bars.
+The question is of the language of docs/questions.md. Where no kind is said, what follows in time becomes a line, all else bars.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ def run(task: str, ctx: TaskContext) -> str:
     wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
     if wish is None:
         hint = "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'."
-        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
+        refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE) else DeclinedError
+        raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]

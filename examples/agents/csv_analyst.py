@@ -52,7 +52,7 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
         raise DeclinedError(said, hint=have(ctx))
     if len(files) > 1:
         said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
-        raise DeclinedError(said, hint="Ask about each file in a sentence of its own that names it.")
+        raise DeclinedError(said, hint=f"Name it, as in '… in {files[0].name}'; ask about several in a sentence each.")
     return read_table(files[0].path, task)
 
 

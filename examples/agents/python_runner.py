@@ -38,8 +38,7 @@ _WORDS = frozenset(
     "result value of from".split()
 )
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
-_FILES = 20
-_OUTPUT_CHARS = 20_000
+_FILES, _OUTPUT_CHARS = 20, 20_000
 
 
 @agent.task

@@ -53,12 +53,9 @@ _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
 _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
 _CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
-_CLAUSES = "where CONDITION, in DATE or since DATE."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_BEGINNINGS = (
-    "A question begins with a figure, such as 'total COLUMN' or 'how many rows', with 'top 3 KEY by' a figure, or 'list rows'."
-)
 _VALUE_WORDS = 10
+_BEGINNINGS = "A question begins with a figure, such as 'total COLUMN' or 'how many rows', 'top 3 KEY by' a figure or 'list rows'."
 
 T = TypeVar("T")
 
@@ -147,7 +144,7 @@ class Reader:
 
     @property
     def _ended(self) -> bool:
-        return re.fullmatch(r"[\s.?!,;]*", self.text[self.at :]) is not None
+        return re.fullmatch(rf"(?:[\s.?!,;]|\b(?:{FILLER})\b)*", self.text[self.at :]) is not None
 
     def _rows(self) -> Question | None:
         """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
@@ -181,9 +178,13 @@ class Reader:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         may_group = not question.limit and question.figure.operation != "rows"
-        while not self._ended:
+        text = f"Here may stand {'per KEY, ' * may_group}where CONDITION, in DATE or since DATE. {_CONDITIONS}"
+        while True:
             start = self.at
             self._take(",")
+            self.could_stand.setdefault(self.at, text)
+            if self._ended:
+                break
             if self._take(self._file):
                 continue
             if may_group and self._take(PER):
@@ -193,7 +194,6 @@ class Reader:
             elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
-                self.could_stand.setdefault(start, f"Here may stand {'per KEY, ' * may_group}{_CLAUSES} {_CONDITIONS}")
                 self.at = start
                 break
         if len(set(keys)) < len(keys):
@@ -213,7 +213,9 @@ class Reader:
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        column = self._column() or self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers')))}.")
+        column = self._column() or self._fail(
+            f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers'))) or 'none'}."
+        )
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if operation == "sum" and column.why_rate:
@@ -223,8 +225,9 @@ class Reader:
 
     def _no_numbers(self, column: Column) -> NoReturn:
         example = next(iter(column.cells.dropna().astype(str)), "")
-        code = "; a number that begins with 0 is taken for a code" * bool(re.match(r"0\d", example))
-        raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}{code}.")
+        code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
+        held = "numbers" if column.dates is not None else "numbers or dates that are read here"
+        raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.")
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with each figure that can be said of it; what else stands there is no column alone."""
@@ -259,8 +262,11 @@ class Reader:
         columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
-            said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
-            hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else ""
+            said = (
+                f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates that are read here"
+            )
+            years = "Such are 2024-03-31 or 31.3.2024; years alone are compared as numbers: 'where COLUMN at least 2005'."
+            hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else years
             raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
         return columns[0]
 
@@ -306,7 +312,7 @@ class Reader:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
-            none = f" A cell without one ({column.missing}) is 'missing'." if column.missing else ""
+            none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         more = self._more(lambda: self._value(column), r", or|,|or")
         return Condition(column, sign, values=sum(more, values))
@@ -344,8 +350,12 @@ class Reader:
         for last, begin in product(reversed(found), dict.fromkeys((start, self.at))):
             if values := column.values(" ".join(word.findall(self.text[begin : last.end()]))):
                 break
-        else:
-            return ()
+        else:  # a cell of signs, such as `?`
+            signs = re.compile(r"[\s\"“”'`]*([^\w\s\"“”'’`]+)[\"“”'’`]*").match(self.text, self.at)
+            if signs is None or signs[1] not in column.different:
+                return ()
+            self.at, self.far = signs.end(), max(self.far, signs.end())
+            return (signs[1],)
         places = self._after(r"\s*", self.at), start, found[0].start()
         cells = ((one, fold(str(one))) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
@@ -397,7 +407,8 @@ class Reader:
         self.at, self.far = end, max(self.far, end)
         if len(columns) > 1:
             places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
-            hint = "Say the whole name, or give them different names in the file."
+            whole = "Say the whole name, or give" if len({fold(str(column)) for column in columns}) > 1 else "Give"
+            hint = f"{whole} them different names in the file."
             raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,7 @@ _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
-_DATE_FORMATS = (
-    "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
-)  # fmt: skip
+_DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATE_WORDS = frozenset(
     "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
@@ -66,9 +64,9 @@ class Column:
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
-        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        found = [(name_words(name), [re.escape(f"\0{signs}") for signs in re.split(r"\w", name)]) for name in spoken]
         named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
-        return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
+        return [re.compile(rf"(?:[{signs[0]}]\s*)*{words}(?:\s*[{signs[-1]}])*(?<!\s)") for words, signs in named]
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -109,7 +107,7 @@ class Column:
         units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
-            raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")
         return spread, str(units.pop())
 
     @property
@@ -117,13 +115,12 @@ class Column:
         """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
         words = name_words(self.name)
         named = [] if "per" in words else words[1:][-1:]
-        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named]
+        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named, *["%"] * ("%" in self.name)]
         return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
 
-    @cached_property
-    def missing(self) -> str:
-        """How cells are written that are missing and not empty: such as `n/a`, and among numbers and dates such as `-`."""
-        return ", ".join(map(repr, self.read_as_written()[self.cells.isna()].dropna().unique()[:3]))
+    def missing(self, rows: pd.Series | bool = True) -> str:
+        """How cells of some rows are written that are missing and not empty: as `n/a`, and among numbers and dates as `-`."""
+        return ", ".join(map(repr, self.read_as_written()[self.cells.isna() & rows].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
@@ -146,10 +143,7 @@ class Column:
 
     @cached_property
     def different(self) -> list[object]:
-        """Its different cells, in order; of figures only the whole ones, which can be said as a value, such as a year.
-
-        Where texts seem to be all different, as those of a sample are, one may stand here twice: to compare a million takes long.
-        """
+        """Its different cells, in order; of figures only whole ones, as years. Texts that seem all different are not compared."""
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
@@ -274,6 +268,7 @@ def read_table(path: Path, question: str = "") -> Table:
             load(places)
         return loaded[at]
 
+    @cache
     def written(at: int) -> pd.Series:
         return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
 
@@ -288,8 +283,8 @@ def read_table(path: Path, question: str = "") -> Table:
 
 def _tidy(text: str, end: str) -> str:
     """Take blanks behind cells away, and runs of them, so that what looks the same is counted as the same."""
-    signs = ("  ", f" {end}", f' "{end}', " \n", " \r", ' "\n', ' "\r')  # of a million rows most have none
-    return re.sub(rf' +(?="?(?:[{re.escape(end)}\r\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
+    signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n')  # of a million rows most have none
+    return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 
 
 def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:

@@ -37,8 +37,7 @@ _COUNT_FOR_NOTHING = frozenset(
     "it its list make many me measure much number of on page please result results search show tell text texts that the them then "
     "there these this those to was what where which".split()
 )
-_ANY = "“…”"
-"""Stands for a quoted word."""
+_ANY = "“…”"  # stands for a quoted word
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "

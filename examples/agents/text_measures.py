@@ -74,7 +74,9 @@ def summarise(text: str, count: int) -> list[str]:
 
     What it speaks of are its frequent words (Luhn 1958). A long sentence has more of them, so that its length counts against it.
     """
-    sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
+    sentences = list(dict.fromkeys(sentences_of(text)))
+    long = [sentence for sentence in sentences if len(words_of(sentence)) > 3]
+    sentences = long if len(long) >= count else sentences
     weights = dict(frequent_words(text, 10_000))
 
     def weight(at: int) -> float:

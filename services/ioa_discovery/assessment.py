@@ -113,8 +113,10 @@ def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_
     Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more. What was
     rejected counts as failed.
     """
-    left = {(one.assignee, TaskOutcome.DONE): one.done for one in state.folded}
-    left |= {(one.assignee, TaskOutcome.FAILED): one.failed + one.rejected for one in state.folded}
+    left = defaultdict[tuple[AgentId, TaskOutcome], int](int)
+    for one in state.folded:
+        left[one.assignee, TaskOutcome.DONE] += one.done
+        left[one.assignee, TaskOutcome.FAILED] += one.failed + one.rejected
     for report in reports:
         task = state.task(report.task_id)
         if isinstance(task, ClosedTask):
@@ -123,6 +125,6 @@ def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_
                 yield _Confirmed(report, task.assignee, ended)
         elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
             told = report.assignee, report.outcome
-            if state.is_folded(report.task_id) and left.get(told, 0) > 0:
+            if state.is_folded(report.task_id) and left[told] > 0:
                 left[told] -= 1
                 yield _Confirmed(report, *told)

@@ -37,9 +37,9 @@ class Caller:
         Raises:
             ForbiddenError: The key is not for that.
         """
-        for scope in scopes:
-            if scope not in self.scopes and not (scope is Scope.SEATS and self.people):
-                raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+        missing = [scope for scope in scopes if scope not in self.scopes and not (scope is Scope.SEATS and self.people)]
+        if missing:
+            raise ForbiddenError(f"This key is not for {', '.join(missing)}.", hint=self._key_for(*missing))
 
     def answers_for(self, person: str) -> bool:
         """Whether the caller may answer as somebody."""
@@ -57,7 +57,12 @@ class Caller:
         """
         if not self.answers_for(person):
             scope = f"seats:{person}"
-            raise ForbiddenError(f"This key is not for {scope}.", hint=f"Make one with `ioa keys create --scope {scope}`.")
+            raise ForbiddenError(f"This key is not for {scope}.", hint=self._key_for(scope))
+
+    def _key_for(self, *more: str) -> str:
+        """Say how a key is made that is for more than this one."""
+        scopes = ",".join(dict.fromkeys((*sorted(self.scopes), *(f"seats:{one}" for one in sorted(self.people)), *more)))
+        return f"Make one with `ioa keys create --name NAME --scope {scopes}`."
 
     def goal_id(self, entrance: str, *said: str) -> GoalId:
         """Derive a goal's id of who asks and what is said: said again it means the same goal, at whichever replica.

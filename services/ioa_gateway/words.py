@@ -13,5 +13,5 @@ def text_of(entry: Mapping[str, Any]) -> str:
     body = entry["body"]
     given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
     concluded = (body.get("conclusion") or {}).get("content", "")
-    words = (body.get("content", ""), body.get("task_conclusion", ""), concluded, *given)
+    words = (body.get("content", ""), body.get("task_conclusion", ""), body.get("text", ""), concluded, *given)
     return "\n".join(one for one in words if one)

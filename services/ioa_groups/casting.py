@@ -130,5 +130,5 @@ def _why(filling: Filling, there: int) -> str:
     if filling.need:
         return f"discovery knows nobody for “{filling.need}”"
     wanted = f"{filling.count} replicas" if filling.count > 1 else "an agent or a free replica"
-    must = "must be online, know the policy and play in no node beside it"
+    must = "must be online, know the policy and hold no other role that speaks in a node of this one"
     return f"{wanted} of {', '.join(filling.agents)} {must}, and there are {there}"

@@ -46,7 +46,7 @@ from ioa_groups.presence import absence
 from ioa_groups.setup import CARDS_BYTES, check_launch_size
 
 _PAGE = 256
-_BREATH = 16
+_BREATH = 4
 """After so many steps others have their turn."""
 _AGAIN = timedelta(milliseconds=100)
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")

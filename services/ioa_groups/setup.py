@@ -395,16 +395,17 @@ class GroupSetup:
         entries: list[SequencedEntry] = []
         size, up_to = 0, request.after
         number = head.entry.state.number_of(agent_id)
+        roles = head.entry.state.members[number].roles
         for stored in found:
-            if before is not None and before.entry.state.members[number].removed:
+            if before is not None and before.entry.state.is_member(agent_id) and before.entry.state.members[number].removed:
                 if not entries:
                     await self._ports.memberships.remove(agent_id, request.comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=up_to, up_to=up_to)
             if is_withheld(policy, head.entry.state, stored.entry.event, agent_id):
                 return Entries(entries=tuple(entries), complete=True, head=head.seq, up_to=up_to)
-            if stored.entry.is_shown_to(agent_id):
-                view = view_for(policy, stored.entry, agent_id)
-                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.chain[number], entry=view)
+            if stored.entry.is_open_to(agent_id):
+                view = view_for(policy, stored.entry, agent_id, roles)
+                sequenced = SequencedEntry(seq=stored.seq, previous_seq=stored.entry.link_of(number), entry=view)
                 size += len(encode(sequenced))
                 if entries and size > _PAGE_BYTES:
                     break

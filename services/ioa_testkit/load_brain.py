@@ -106,7 +106,20 @@ _FORKED: TeamSpec = team_of(
 )  # fmt: skip
 """Two tell numbers one after the other, and write them down; the judge has the floor again when both are done."""
 
-TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED, "forked": _FORKED}
+_CREWED: TeamSpec = team_of(
+    {
+        "team": "crewed",
+        "leader": "judge",
+        "roles": {"judge": POOL, "first": POOL, "second": POOL},
+        "nodes": [
+            {"name": "work", "roles": ["judge"], "heard_by": "node", "tasks": True, "max": 1, "then": "talk"},
+            {"name": "talk", "roles": ["first", "second"], "max": 2, "then": "end"},
+        ],
+    }
+)  # fmt: skip
+"""The judge gives out all parts, waits for some and pauses on others; who does none of them hears nothing of it."""
+
+TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED, "forked": _FORKED, "crewed": _CREWED}
 """Who works at goals that a policy leads, by their kind."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
@@ -178,7 +191,10 @@ def observe_and_speak(agent: AgentDefinition, *, speaks: bool) -> None:
 
 @dataclass(frozen=True)
 class _Situation:
-    """What is decided by. `legal` are kinds of messages; `is_forced` says that a limit has ended the discussion."""
+    """What is decided by. `legal` are kinds of messages.
+
+    `is_forced` says that a limit has ended the discussion, `is_led` that a policy leads it.
+    """
 
     me: AgentId
     goal: str
@@ -192,13 +208,15 @@ class _Situation:
     is_forced: bool
     observation: str
     offer: Offer | None
+    is_led: bool
 
 
 def _of_group(view: GroupView) -> _Situation:
     others = [agent_id for agent_id in view.reachable if agent_id != view.me]
     of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
     legal, is_forced = set(map(name_of, view.legal)), view.state.forced is not None
-    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation, view.offer)
+    of_policy = view.offer, view.part is not None
+    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation, *of_policy)
 
 
 def _of_turn(view: TurnView) -> _Situation:
@@ -206,7 +224,7 @@ def _of_turn(view: TurnView) -> _Situation:
     of_state = (view.goal, view.comm_id, view.turn, len(view.refusals))
     is_forced = "CONCLUDE_GROUP_DISCUSSION" not in view.legal and view.part is None  # under a policy every end looks like it
     of_talk = (view.conversation, view.tasks, others, view.legal)
-    return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer)
+    return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer, view.part is not None)
 
 
 async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
@@ -220,6 +238,11 @@ async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignmen
         return await _led(now, puzzle, chance)
     if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
         return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))
+    return _work(now, puzzle, chance) or _conclusion(now)
+
+
+def _work(now: _Situation, puzzle: Puzzle, chance: random.Random) -> SyncTaskAssignment | AsyncTaskAssignment | Pause | None:
+    """Give out what is missing, and wait for it; None if nothing is, or nobody may do so now."""
     known = _known(now)
     under_way = {part_of(task.spec.task_desc) for task in now.tasks if task.outcome is None}
     missing = [part for part in parts_of(now.goal) if part not in known and part not in under_way][: puzzle.batch]
@@ -229,11 +252,13 @@ async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignmen
         return kind(content=_words(chance), tasks=_tasks(now, chance, missing))
     if "PAUSE" in now.legal:
         return Pause(triggers=tuple(task.spec.task_id for task in now.tasks if task.outcome is None))
-    return _conclusion(now)
+    return None
 
 
-async def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion | Decision:
-    """Say what a policy asks for: tell what is seen and how many those are, and as the judge lead on once all is told.
+async def _led(
+    now: _Situation, puzzle: Puzzle, chance: random.Random
+) -> Discussion | Decision | SyncTaskAssignment | AsyncTaskAssignment | Pause:
+    """Say what a policy asks for: tell what is seen and how many those are, and as the judge lead on once all is told or done.
 
     What a policy calls the ways on is what it offers: back to `tell`, or past it.
     """
@@ -243,6 +268,8 @@ async def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discus
         await _think(puzzle, chance)
     if offered.options:
         return _chosen(offered, chance)
+    if offered.tasks and (work := _work(now, puzzle, chance)) is not None:
+        return work
     if offered.form:
         return Discussion(content=_words(chance), fields={"told": told})
     if offered.go:
@@ -273,7 +300,9 @@ def _conclusion(now: _Situation) -> Conclusion:
     """Return the answer, as far as it is known; one that a limit has cut short is none."""
     puzzle, told = _puzzle(now), _told(now.said)
     answer = stated(puzzle, _turns(now), _known(now).values(), told.values())
-    is_short = now.is_forced or len(told) < puzzle.sights
+    # Under a policy its turn to give out tasks may be over too soon.
+    undone = now.is_led and not {*parts_of(now.goal)} <= _known(now).keys()
+    is_short = now.is_forced or len(told) < puzzle.sights or undone
     return Conclusion(content=answer, reason=Reason.FAILED if is_short else Reason.CONCLUDED)
 
 

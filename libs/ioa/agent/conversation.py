@@ -128,6 +128,16 @@ def _heard(  # noqa: C901 - one flat case for each kind
             yield Heard(turn, sender, "message", payload.content)
 
 
+def conversation_of(view: GroupView) -> tuple[Heard, ...]:
+    """Tell what was said so far, without what somebody has decided: who judges or watches is no part of the talk."""
+    return tuple([one for one in heard(view) if one.kind != "decision"])
+
+
+def decisions_of(view: GroupView) -> tuple[Heard, ...]:
+    """Tell what was decided so far, of which this member was told."""
+    return tuple([one for one in heard(view) if one.kind == "decision"])
+
+
 def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
     """Tell what was said by each message, and by each task that ended without one, by what names it."""
     turns: dict[TaskId, int] = {}
@@ -172,7 +182,7 @@ def told_of_part(view: GroupView) -> str:
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer")]
+    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
     said = ["What was said so far:", *lines] if lines else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])

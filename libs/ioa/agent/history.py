@@ -20,7 +20,7 @@ from ioa.group.state import Awaiting, Charter, ClosedTask, Discussing, Gathering
 from ioa.ports.brain import FileReader, GroupView, NoFiles, Posted, Reply, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, MessageId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, PoolId, TaskId, turn_of_task_id
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
@@ -153,7 +153,8 @@ class GroupHistory:
         return course is not None and course.draft is not None and course.draft.passed
 
     def _is_struck(self, item: Message | TaskRecord) -> bool:
-        return isinstance(item, Message) and any(first <= item.header.turn <= last for first, last in self.struck)
+        turn = item.header.turn if isinstance(item, Message) else turn_of_task_id(item.spec.task_id) or 0
+        return any(first <= turn <= last for first, last in self.struck)
 
     def _forget_draft(self, message: Message) -> None:
         """Have a message that was passed take the place of its draft, for those that have heard both."""
@@ -188,7 +189,7 @@ class GroupHistory:
             charter=self.charter,
             state=state,
             messages=tuple(messages),
-            tasks=self.tasks(),
+            tasks=tuple([task for task in self.tasks() if not self._is_struck(task)]),
             legal=legal_kinds(self.state, me, at, policy),
             offer=asked_beside(self.state, me) if policy is None else offer(policy, self.state, me),
             part=part_of(policy, self.state, me) if policy is not None else None,
@@ -238,11 +239,11 @@ class GroupHistory:
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
         spec = record.spec
-        given, (_, closed) = self._given[spec.task_id], self._closed[spec.task_id]
+        given, (ended, closed) = self._given[spec.task_id], self._closed[spec.task_id]
         return Outcome(
             pool=pool,
             agent_id=spec.assignee,
-            need=(spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
+            need="" if ended.earshot else (spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
             done=record.outcome is TaskOutcome.DONE,
             at=closed,
             seconds=max(0.0, (closed - given).total_seconds()),
@@ -324,7 +325,8 @@ class GroupHistory:
         given_up = closed.outcome is TaskOutcome.FAILED and not is_told
         rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
         declined = spec.task_id in self._declined
-        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected, declined)
+        told = content or closed.why
+        return TaskRecord(spec, closed.outcome, told, artifacts, given_up, started, rejected, declined, not closed.earshot)
 
 
 def _sits_apart(state: GroupState, policy: Policy | None, me: AgentId) -> bool:

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from ioa.agent.answer_files import files_of_answer
+from ioa.agent.answer_files import files_of_answer, named_files
 from ioa.agent.asking import until_answered
-from ioa.agent.conversation import Heard, Teammate, heard, kept, teammates
+from ioa.agent.conversation import Heard, Teammate, conversation_of, decisions_of, kept, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.agent.inquiring import AskedOfMe, Inquiry
 from ioa.agent.listening import Listeners
@@ -66,6 +66,8 @@ class TurnView:
         me: This agent.
         turn: The number of the turn.
         conversation: What was said so far, in order, with the tasks and their results.
+        decisions: What was decided under a policy as far as this agent was told of it, in order; a hint to it and the reason why a
+            draft of its was rejected are `why`.
         tasks: Every task given out so far, in order.
         team: The other members.
         inputs: The files that came with the goal, as local copies.
@@ -87,6 +89,7 @@ class TurnView:
     comm_id: CommId
     turn: int
     conversation: tuple[Heard, ...]
+    decisions: tuple[Heard, ...]
     tasks: tuple[TaskRecord, ...]
     team: tuple[Teammate, ...]
     inputs: tuple[InputFile, ...]
@@ -212,13 +215,17 @@ class TurnView:
         """Wait until these open tasks have ended."""
         return validate(Pause, {"triggers": task_ids})
 
-    def conclude(self, text: str, *, reached: bool = True) -> WholeConclusion:
+    def conclude(self, text: str, *, reached: bool = True, files: Sequence[str] | None = None) -> WholeConclusion:
         """End the group with its answer and the files of the tasks that are done; `reached` is false if the goal was not.
 
-        A file is left out if a task that builds on it made one of its name.
+        All hear it. By default a file is left out if a task that builds on it made one of its name, or if not all were told of its
+        task; `files` names those that go with it instead.
+
+        Raises:
+            InvalidInputError: No task that is done has made a file of such a name.
         """
-        reason = Reason.CONCLUDED if reached else Reason.FAILED
-        return WholeConclusion(content=text, reason=reason, artifacts=files_of_answer(self.tasks))
+        artifacts = files_of_answer(self.tasks) if files is None else named_files(self.tasks, files)
+        return WholeConclusion(content=text, reason=Reason.CONCLUDED if reached else Reason.FAILED, artifacts=artifacts)
 
 
 ObserveFunction = Callable[[TurnView], str | Awaitable[str]]
@@ -394,7 +401,8 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         goal_id=view.charter.goal_id,
         comm_id=view.charter.comm_id,
         turn=view.state.turn,
-        conversation=heard(view),
+        conversation=conversation_of(view),
+        decisions=decisions_of(view),
         tasks=view.tasks,
         team=teammates(view),
         inputs=inputs,

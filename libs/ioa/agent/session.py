@@ -362,6 +362,8 @@ class GroupSession:
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
                 message = message or await self._prepared(tuple(refusals), turn, invited)
+                if message is None:
+                    return None
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -388,8 +390,10 @@ class GroupSession:
             await self.look()
         return await self._pass(turn, refusals) if len(refusals) == MAX_REFUSALS else None
 
-    async def _prepared(self, refusals: tuple[str, ...], turn: int, invited: list[Invite]) -> Message:
+    async def _prepared(self, refusals: tuple[str, ...], turn: int, invited: list[Invite]) -> Message | None:
         """Decide what to say, when all have joined who are invited first; `invited` holds whom this turn has invited.
+
+        A watcher that adds somebody has answered by that: then there is nothing to say.
 
         Raises:
             IoaError: Nobody more can be invited; the brain is told why.
@@ -399,6 +403,8 @@ class GroupSession:
                 raise InvalidInputError(f"This turn has invited {MAX_INVITES}, which is the most: say something.")
             await self._invite(said, turn)
             invited.append(said)
+            if not self._has_floor(turn):
+                return None
         await self._keep_thought(turn)
         by = self._meter.decided_by
         return await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)

@@ -17,7 +17,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
-from ioa.agent.conversation import GivenOut, given_out, heard, teammates, told_of_part
+from ioa.agent.conversation import GivenOut, conversation_of, given_out, teammates, told_of_part
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
@@ -104,7 +104,7 @@ class TaskRunner:
                 goal_id=view.charter.goal_id,
                 comm_id=view.charter.comm_id,
                 given=GivenOut(asked_by=view.charter.owner),
-                conversation=heard(view),
+                conversation=conversation_of(view),
                 team=teammates(view),
                 inputs=await until_answered(lambda: files.fetch(view.charter.inputs), comm_id=view.charter.comm_id),
             ),
@@ -229,7 +229,7 @@ class TaskRunner:
                 goal_id=charter.goal_id,
                 comm_id=charter.comm_id,
                 given=given_out(view.group, view.spec),
-                conversation=heard(view.group),
+                conversation=conversation_of(view.group),
                 team=teammates(view.group),
                 inputs=await files.fetch(charter.inputs),
             ),

@@ -53,7 +53,9 @@ async def show_waiting(url: str | None, person: str | None, terminal: Terminal) 
         return
     for line in (*map(in_words_of, found), *map(question_in_words, asked)):
         terminal.print(Text(line))
-    if not found and not asked:
+    if found or asked:
+        terminal.note('`ioa answer ID "TEXT"` answers, or with `--choose` where there are options.')
+    else:
         terminal.print(Text(f"Nothing waits for {person or 'anybody'}."))
 
 
@@ -242,7 +244,7 @@ def in_words_of(awaited: Awaited) -> str:
     lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
     lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
     default = f", then {waits.default}" if waits.default else ""
-    lines += [f"    until {waits.until}{default}"] if waits.until else []
+    lines += [f"    until {waits.until:%Y-%m-%d %H:%M} UTC{default}"] if waits.until else []
     return "\n".join(lines)
 
 
@@ -251,7 +253,7 @@ def question_in_words(asked: OpenQuestion) -> str:
     who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
     lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {asked.text}"]
     lines += [f"    --choose {' | '.join(asked.options)}"] if asked.options else []
-    return "\n".join((*lines, f"    until {asked.until.isoformat()}, then {asked.default}"))
+    return "\n".join((*lines, f"    until {asked.until:%Y-%m-%d %H:%M} UTC, then {asked.default}"))
 
 
 def _asked_for(blank: Blank) -> str:

@@ -12,8 +12,9 @@ from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
 from ioa.protocol.named_teams import NamedTeam, TeamReference
-from ioa.protocol.policy_check import PolicyFinding, check
+from ioa.protocol.policy_check import PolicyFinding
 from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
+from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
 
 _MAX_FILE_BYTES = 256_000
@@ -45,7 +46,7 @@ def check_file(file: Path, terminal: Terminal) -> ExitCode:
     """Tell what is wrong with a team file, each thing once."""
     try:
         team = read_team(file)
-        findings: tuple[PolicyFinding, ...] = check(team.policy)
+        findings: tuple[PolicyFinding, ...] = check_team(team)
         told = f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"
     except TeamError as error:
         findings, told = error.findings, ""
@@ -110,6 +111,7 @@ def _told(played: Played, width: int) -> str:
     options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
     options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
     options += [] if played.offered is None else [f"may choose {option}" for option in played.offered.options]
+    options += ["may give out tasks"] if played.offered is not None and played.offered.tasks else []
     told = f"   [{', '.join(options)}]" if options else ""
     is_draft = played.offered is not None and played.offered.reviewed
     refused = f"   refused: {played.refused}" if played.refused else "   (a draft)" if is_draft else ""

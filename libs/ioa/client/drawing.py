@@ -73,6 +73,8 @@ def _told(node: Node) -> Iterator[str]:
         yield f"fills in {', '.join(field.name for field in node.form)}"
     if node.writes:
         yield f"writes {', '.join(node.writes)}"
+    if node.tasks:
+        yield "gives out tasks"
     if node.review is not None:
         yield f"reviewed by {node.review.by}"
     if node.join == "all":

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.events import Event, GroupLaunched, MemberLost, MessageRefused, Said
+from ioa.group.events import Event, GroupLaunched, MemberJoined, MemberLost, MessageRefused, Said
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
@@ -27,25 +27,41 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import in_words
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, task_id_of_turn
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.messages import Conclusion, Decision, Discussion, Header, Message, Pass, PassCause, Payload, Phase
+from ioa.protocol.messages import (
+    Conclusion,
+    Decision,
+    Discussion,
+    Header,
+    InformTaskResult,
+    Message,
+    Pass,
+    PassCause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.policy_check import listed, nearest
-from ioa.protocol.team import Filling, TeamSpec
+from ioa.protocol.team import TeamSpec
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
 _QUOTED = r"""=\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _LINE = re.compile(
     r"(?P<who>[A-Za-z0-9_-]+)\s*(?:!\s*(?P<does>silent|lost)|"
-    r"(?:(?P<how>->|>)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
+    r"(?:(?P<how>->|=>|>|<-)\s*(?P<what>[A-Za-z0-9_-]+(?:\s*,\s*[A-Za-z0-9_-]+)*)\s*)?"
     rf"(?:\{{(?P<fields>(?:{_QUOTED}|[^}}])*+)\}}\s*)?:(?P<words>.*))"
 )
 _PAIR = re.compile(
     r"""\s*+(?:(?P<name>[A-Za-z0-9_-]++)\s*+=\s*+(?P<value>"(?:[^"\\]|\\.)*+"|'[^']*+'|[^,"'{\[\s][^,]*+|)\s*+)?(?:,|\Z)"""
 )
-_FORMS = "`who: words`, `who > name: words`, `who -> node: words`, `who {field = value}: words`, `who !silent` or `who !lost`"
+_FORMS = (
+    "`who: words`, `who > name: words`, `who -> node: words`, `who => name: task`, `who {field = value}: words`, "
+    "`who <- newcomer: words`, `who !silent` or `who !lost`"
+)
 _LED = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
@@ -56,6 +72,8 @@ class ScriptLine:
     Whoever is asked to decide chooses the way out, or the next speaker, of its line.
 
     Attributes:
+        joins: Who is to join the group.
+        tasks_for: Who is given its words as a task, instead of hearing them; then it speaks again.
         number: Where it stands in the script.
         does: Whether it says nothing instead, or is lost.
     """
@@ -63,6 +81,8 @@ class ScriptLine:
     words: str = ""
     to: str | None = None
     go: str | None = None
+    joins: str | None = None
+    tasks_for: Sequence[str] = ()
     fields: Mapping[str, str] = field(default_factory=dict)
     number: int = 0
     does: Literal["silent", "lost"] | None = None
@@ -96,8 +116,9 @@ def read_script(text: str) -> Script:
     """Read what members say, a line each; one with `#` is a comment.
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
-    `ada {vote = bob}: He did it.` fills a form in, with values in quotes or without; `bob !silent` says nothing, and `bob !lost` is
-    lost.
+    `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once; `ada {vote = bob}: He did it.` fills a form
+    in, with values in quotes or without; `host <- eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
+    `bob !lost` is lost.
 
     Raises:
         InvalidInputError: It names the line that is none.
@@ -114,6 +135,8 @@ def read_script(text: str) -> Script:
             words=(found["words"] or "").strip(),
             to=what if how == ">" else None,
             go=what if how == "->" else None,
+            joins=what if how == "<-" else None,
+            tasks_for=what.split(",") if what is not None and how == "=>" else (),
             fields=_fields(found["fields"] or "", number),
             number=number,
             does={"silent": "silent", "lost": "lost"}.get(found["does"]),  # type: ignore[arg-type]
@@ -150,7 +173,8 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     """
     charter = _charter(team)
     members = [card.agent_id for card in charter.team_members]
-    _check_names(script, [*members, *team.policy.role_numbers])
+    joining = [line.joins for lines in script.values() for line in lines if line.joins is not None]
+    _check_names(script, [*members, *joining, *team.policy.role_numbers])
     left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Discussion] = {}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
@@ -168,7 +192,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
                 drafts[speaker] = event.message.payload
             after = step(state, event, team.policy)
-            if after.audience != state.hearing:
+            if not {*state.hearing} <= {*after.audience}:
                 heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
             state = after.state
         except ValidationError as error:
@@ -183,6 +207,9 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
                 words, refused = _falls_silent(team, state, speaker, "silent"), ""
                 state = step(state, _said(state, speaker, _SILENCE), team.policy).state
         yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by)
+        while state.phase is Phase.ASSIGNED:
+            done, state = _done(state, team, node)
+            yield done
     yield _end(state, team, sorted(chain.from_iterable(left.values()), key=lambda line: line.number))
 
 
@@ -214,8 +241,15 @@ def _event(state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer
             return MemberLost(at=_START, agent_id=speaker)
         case "silent":
             return _said(state, speaker, _SILENCE)
+        case None if line.joins is not None:
+            role = _role_of_newcomer(line, offered)
+            return MemberJoined(at=_START, card=_card(AgentId(line.joins)), by=speaker, turn=state.turn, role=role, why=line.words)
         case None:
-            return _said(state, speaker, _spoken(line, speaker, offered))
+            return _said(state, speaker, _spoken(line, state, speaker, offered))
+
+
+def _role_of_newcomer(line: ScriptLine, offered: Offer) -> str | None:
+    return line.fields.get("role") or next(iter(offered.invites), None)
 
 
 def _refused(state: GroupState, by: AgentId, number: int) -> Event:
@@ -224,11 +258,23 @@ def _refused(state: GroupState, by: AgentId, number: int) -> Event:
     return MessageRefused(at=_START, by=by, turn=state.turn, message_id=message_id, code=RejectionCode.BAD_DECISION)
 
 
-def _spoken(line: ScriptLine, speaker: AgentId, offered: Offer) -> Discussion | Decision:
+def _done(state: GroupState, team: TeamSpec, node: str) -> tuple[Played, GroupState]:
+    """Have the first of the open tasks be done."""
+    task = state.open_tasks[0]
+    result = InformTaskResult(task_id=task.task_id, task_conclusion=f"({task.assignee} does it)")
+    after = step(state, _said(state, task.assignee, result, task.turn), team.policy)
+    heard_by = [one for one in after.audience if one != task.assignee] if after.audience != state.hearing else None
+    return Played(task.turn, node, task.assignee, result.task_conclusion, None, heard_by=heard_by), after.state
+
+
+def _spoken(line: ScriptLine, state: GroupState, speaker: AgentId, offered: Offer) -> Discussion | Decision | SyncTaskAssignment:
     """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
     if offered.options:
         members = tuple([AgentId(one.strip()) for one in line.fields.get("members", "").split(",") if one.strip()])
         return Decision(choice=_choice(line, offered), content=line.words, members=members)
+    if line.tasks_for:
+        given = [(task_id_of_turn(state.turn, str(number)), AgentId(name)) for number, name in enumerate(line.tasks_for, 1)]
+        return SyncTaskAssignment(tasks=tuple([TaskSpec(task_id=one, assignee=to, task_desc=line.words) for one, to in given]))
     to = [AgentId(name) for name in line.to.split(",")] if line.to else []
     return Discussion(
         content=line.words or f"({speaker} speaks)",
@@ -268,11 +314,16 @@ def _filled(blank: Blank, written: str | None) -> FieldValue:
 
 def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     """Show what was said, with what was filled in or chosen, and what of that was made up."""
+    if line.joins is not None:
+        joins = f"has {line.joins} join as {_role_of_newcomer(line, offered)}"
+        return f"{joins} ({line.words})" if line.words else joins
     if offered.options:
         decided = " ".join(filter(None, (f"decides: {_choice(line, offered)}", line.fields.get("members"))))
         return f"{decided} ({line.words})" if line.words else decided
     if offered.again:
         return "(says it again)"
+    if line.tasks_for:
+        return f"gives {', '.join(line.tasks_for)} a task: {line.words}"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}
     filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in told.items())
     written = f"writes {', '.join(offered.writes)} (made up)" if offered.writes else ""
@@ -306,21 +357,25 @@ def _line(left: Mapping[str, list[ScriptLine]], team: TeamSpec, state: GroupStat
     return ScriptLine()
 
 
-def _said(state: GroupState, sender: AgentId, payload: Payload) -> Event:
+def _said(state: GroupState, sender: AgentId, payload: Payload, turn: int | None = None) -> Event:
     header = Header(
         message_id=MessageId(f"m{state.turn}-{sender}"),
         comm_id=_COMM,
         sender=sender,
         state=state.phase,
-        turn=state.turn,
+        turn=state.turn if turn is None else turn,
         after=0,
         sent_at=_START,
     )
     return Said(at=_START, message=Message(header=header, payload=payload))
 
 
+def _card(agent: AgentId) -> AgentCard:
+    return AgentCard(agent_id=agent, name=agent, description="A member of a rehearsal.", pool=PoolId(agent))
+
+
 def _charter(team: TeamSpec) -> Charter:
-    cast = tuple(Casting(role=filling.role, members=_members(filling)) for filling in team.fillings)
+    cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
     members = dict.fromkeys((leader, *(agent for casting in cast for agent in casting.members)))
     return Charter(
@@ -328,20 +383,9 @@ def _charter(team: TeamSpec) -> Charter:
         goal_id=_GOAL,
         goal=team.goal,
         owner=leader,
-        team_members=tuple(
-            AgentCard(agent_id=agent, name=agent, description="A member of a rehearsal.", pool=PoolId(agent)) for agent in members
-        ),
+        team_members=tuple(_card(agent) for agent in members),
         team_up_depth=0,
         limits=Limits(max_turns=team.max_turns, deadline=_START + timedelta(days=1), level=LEVEL),
         policy=team.policy,
         cast=cast,
     )
-
-
-def _members(filling: Filling) -> tuple[AgentId, ...]:
-    """Name the holders of a role: as its agents if there are several, else as the role."""
-    if len(filling.agents) > 1:
-        return filling.agents
-    if filling.count > 1:
-        return tuple([AgentId(f"{filling.role}-{number}") for number in range(1, filling.count + 1)])
-    return (AgentId(filling.role),)

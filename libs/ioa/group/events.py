@@ -301,12 +301,15 @@ class Entry(Model):
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
-    if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
+    3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
+    groups of level 7 know, and of version 7 with what only policies of level 8 hold. All of a group that is a copy, or was one, are
+    of version 7 too: who knows of none would drop what it is.
 
     Attributes:
         audience: Who is told what happened.
         noticed: Who is not, and is shown that something did: it has the floor since, or has it no more.
-        chain: For each member the sequence of the entry before this one that it may see; empty where all hear all.
+        chain: For each member the sequence of the entry before this one that it may see, and behind them the same for who joins
+            later, if the policy lets others join; empty where all hear all.
     """
 
     version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7], known_up_to(7)] = 1
@@ -334,8 +337,21 @@ class Entry(Model):
         return cls(version=version, event=event, audience=audience, state=state)
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
-        """Whether a member may see this entry, if only that there is one."""
+        """Whether who was a member then may see this entry, if only that there is one."""
         return agent_id in self.audience or agent_id in self.noticed
+
+    def is_open_to(self, agent_id: AgentId) -> bool:
+        """Whether a member of the group may see this entry, which has perhaps joined since: then if all members of then may."""
+        return self.is_shown_to(agent_id) or (self.is_open and not self.state.is_member(agent_id))
+
+    @property
+    def is_open(self) -> bool:
+        """Whether each member was told of it, who was removed before as well."""
+        return {member.agent_id for member in self.state.members}.issubset(self.audience)
+
+    def link_of(self, number: int) -> int:
+        """Return the sequence of the entry before this one that a member may see, by its number; also of who joins later."""
+        return self.chain[min(number, len(self.chain) - 1)]
 
 
 def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:

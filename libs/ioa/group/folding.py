@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, FoldedTasks, GroupState, Paused, WaitingTask
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Earshot, FoldedTasks, GroupState, Paused, WaitingTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
@@ -50,9 +50,10 @@ def _named(state: GroupState) -> frozenset[TaskId]:
 
 
 def _counted(folded: tuple[FoldedTasks, ...], gone: Iterable[ClosedTask]) -> tuple[FoldedTasks, ...]:
-    counts: dict[AgentId, FoldedTasks] = {one.assignee: one for one in folded}
+    counts: dict[tuple[AgentId, Earshot], FoldedTasks] = {(one.assignee, one.earshot): one for one in folded}
     for task in gone:
-        known = counts.get(task.assignee) or FoldedTasks(assignee=task.assignee)
+        of = task.assignee, task.earshot
+        known = counts.get(of) or FoldedTasks(assignee=task.assignee, earshot=task.earshot)
         outcome = task.outcome.value
-        counts[task.assignee] = known.model_copy(update={outcome: min(MAX_COUNT, getattr(known, outcome) + 1)})
+        counts[of] = known.model_copy(update={outcome: min(MAX_COUNT, getattr(known, outcome) + 1)})
     return tuple(counts.values())

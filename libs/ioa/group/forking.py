@@ -1,13 +1,13 @@
 """Forking a group: the same events through the same machine, as the beginning of another group.
 
 What is copied is stepped again, so that what was changed is held to the rules, and the copy is a log like any other. What happened
-keeps its time and its place in the order. A task that runs goes on in the copy, and is begun anew by its assignee; so a nested team
-that works at one is left out, and those that had ended are copied with their parents.
+keeps its time and its place in the order. A task that runs goes on in the copy, and is begun anew by its assignee; so of a nested
+team that works at one only that it was there is copied, and those that had ended are copied with their parents.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
@@ -20,7 +20,6 @@ from ioa.group.events import (
     MemberJoined,
     QuestionAnswered,
     Said,
-    SubgroupAsked,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -32,13 +31,12 @@ from ioa.group.state import Charter, GroupState
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Fork, Goal, RepetitionRule
-from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, comm_id_of_task
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
     Decision,
     InformTaskResult,
-    Message,
     Payload,
     SyncTaskAssignment,
     TaskQuestion,
@@ -82,12 +80,10 @@ class Original:
     Attributes:
         root: The group of the goal.
         past: What happened in it and in its nested teams that had ended, up to the entry, by sequence.
-        left_out: The tasks that nested teams worked at which are not copied, by group.
     """
 
     root: CommId
     past: Sequence[Past]
-    left_out: Collection[tuple[CommId, TaskId]]
 
     @property
     def charter(self) -> Charter:
@@ -111,18 +107,12 @@ def original_of(root: CommId, logs: Mapping[CommId, Sequence[Past]]) -> Original
         root: The group of the goal.
         logs: What happened in each, by sequence; more than is needed does no harm.
     """
-    past, left_out, due = list[Past](), set[tuple[CommId, TaskId]](), [root]
+    past, due = list[Past](), [root]
     while due:
         log = logs.get(due.pop(), ())
-        ended = {one.event.subgroup for one in log if isinstance(one.event, SubgroupClosed)}
-        due += sorted(ended)
-        left_out |= {
-            (one.comm_id, one.event.task_id)
-            for one in log
-            if isinstance(one.event, SubgroupOpened) and one.event.subgroup not in ended
-        }
+        due += sorted({one.event.subgroup for one in log if isinstance(one.event, SubgroupClosed)})
         past += log
-    return Original(root, sorted(past, key=lambda one: one.seq), frozenset(left_out))
+    return Original(root, sorted(past, key=lambda one: one.seq))
 
 
 @dataclass
@@ -171,7 +161,7 @@ class Forking:
             if is_changed:
                 assert self.fork.say is not None
                 event, changed = reworded(event, self.fork.say, self._sketch_in(event)), True
-            if event is not None and (copied := self._step(one, event, is_changed=is_changed)) is not None:
+            if (copied := self._step(one, event, is_changed=is_changed)) is not None:
                 yield copied
         if not changed:
             raise InvalidInputError(
@@ -192,8 +182,8 @@ class Forking:
         except IllegalEventError as refused:
             if is_changed:
                 raise InvalidInputError(f"This cannot be said there: {refused.message}") from None
-            if self._may_be_missing(one):
-                return None
+            if isinstance(event, TimerFired):
+                return None  # it may have lost its object
             raise ConflictError(
                 f"Entry {one.seq} does not follow any more from what was changed: {refused.message}",
                 hint="Fork at an earlier entry, or with the same limits.",
@@ -201,20 +191,8 @@ class Forking:
         self._states[comm_id] = transition.state
         return Copied(comm_id, one.seq, event, transition, self._policies.get(comm_id))
 
-    def _may_be_missing(self, one: Past) -> bool:
-        """Whether something may have lost its object: a timer, or what a nested team was answered that is left out."""
-        match one.event:
-            case TimerFired():
-                return True
-            case QuestionAnswered(task_id=task_id):
-                return (one.comm_id, task_id) in self.original.left_out
-            case Said(message=Message(payload=Decision(task_id=task_id))):
-                return (one.comm_id, task_id) in self.original.left_out
-            case _:
-                return False
-
-    def _moved(self, one: Past) -> Event | None:
-        """Return what happened as it happens in the copy; None of a nested team that is left out."""
+    def _moved(self, one: Past) -> Event:
+        """Return what happened as it happens in the copy."""
         event = one.event
         match event:
             case GroupLaunched():
@@ -222,10 +200,8 @@ class Forking:
             case LaunchAbandoned():
                 told = {"goal_id": self.goal.goal_id, "user": self.goal.user}
                 event = event.model_copy(update=told)
-            case SubgroupOpened(task_id=task_id, subgroup=subgroup) if (one.comm_id, task_id) not in self.original.left_out:
+            case SubgroupOpened(task_id=task_id, subgroup=subgroup):
                 self._names[subgroup] = comm_id_of_task(CommId(self._names[one.comm_id]), task_id)
-            case SubgroupOpened() | SubgroupAsked() if (one.comm_id, event.task_id) in self.original.left_out:
-                return None
         names = self._names | (self._agents if one.comm_id == self.original.root else {})
         return renamed(event, names)
 
@@ -243,7 +219,7 @@ class Forking:
         drawn_as = None if charter.policy is None else charter.drawn_as or charter.comm_id
         return moved.model_copy(update={"forked_from": self.fork.origin, "copied": count, "drawn_as": drawn_as})
 
-    def _sketch_in(self, event: Event | None) -> Sketch:
+    def _sketch_in(self, event: Event) -> Sketch:
         compared = self.charter.limits.repetition is RepetitionRule.VERBATIM
         return self.sketch if compared and isinstance(event, Said) else lambda _payload: ()
 

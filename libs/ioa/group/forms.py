@@ -21,7 +21,7 @@ class Blank(NamedTuple):
     """A field that is to be filled in now.
 
     Attributes:
-        values: What it is chosen from: the options, or the members. Empty of other kinds.
+        values: What it is chosen from: the options, or the members. Empty of other kinds, and where nobody is left to be named.
         lowest: The least number; None is no bound.
         highest: The greatest number; None is no bound.
     """

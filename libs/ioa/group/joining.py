@@ -1,11 +1,17 @@
-"""How an agent joins a group that is under way: a member that has the floor has invited it, and keeps the floor."""
+"""How an agent joins a group that is under way: a member that has the floor has invited it, and keeps the floor.
+
+Under a policy a watcher may do so too that is asked whether to step in; that is its answer.
+"""
 
 from __future__ import annotations
 
 from ioa.group.events import MemberJoined
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import MAX_MEMBERS, GroupState, Member
-from ioa.protocol.policy import Node, Policy
+from ioa.group.state import MAX_MEMBERS, Asking, GroupState, Member
+from ioa.protocol.policy import Name, Policy
+
+ADD = "add"
+"""What a watcher may choose that has somebody join."""
 
 
 def join(state: GroupState, joined: MemberJoined) -> GroupState:
@@ -28,23 +34,27 @@ def join(state: GroupState, joined: MemberJoined) -> GroupState:
     return state.model_copy(update={"members": (*state.members, member), "ruled": ruled})
 
 
-def able_roles(policy: Policy, node: Node) -> tuple[str, ...]:
-    """Return the roles of a node in which an agent may join: those that no person holds."""
-    return tuple([name for name in node.roles if not policy.roles[policy.role_numbers[name]].human])
+def invited_as(policy: Policy, state: GroupState) -> tuple[Name, ...]:
+    """Return the roles in which who has the floor may have others join, or the watcher that is asked; empty if nobody may now."""
+    course, stage = state.course, state.stage
+    assert course is not None
+    if isinstance(stage, Asking):
+        return policy.able(policy.role_numbers) if stage.about == "watch" and ADD in stage.options else ()
+    node = policy.nodes[course.node]
+    return policy.able(node.roles) if node.invites and not course.opening else ()
 
 
 def join_in_role(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
-    """Take a new member into a group under a policy, in a role of the node that invites.
+    """Take a new member into a group under a policy, in a role that it may join in.
 
     Raises:
-        IllegalEventError: As in `join`; or the node does not invite, or has no such role.
+        IllegalEventError: As in `join`; or nobody may be invited now, or not in that role.
     """
     course = state.course
     assert course is not None
-    node = policy.nodes[course.node]
-    if not node.invites or course.opening:
+    able = invited_as(policy, state)
+    if not able:
         raise IllegalEventError(RejectionCode.OFF_COURSE, "The policy does not let anybody be invited now.")
-    able = able_roles(policy, node)
     if joined.role not in able:
         raise IllegalEventError(RejectionCode.OFF_COURSE, f"Say which role a new member is to play: one of {', '.join(able)}.")
     after = join(state, joined)

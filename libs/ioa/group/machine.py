@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import AnswerSubgroup, AskParent, CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, Kind, MemberJoined, MemberLost, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
+from ioa.group.floor import NOTHING_TO_WAIT_FOR
 from ioa.group.policy import rules
 from ioa.group.policy.audience import audience, check_floor, noticed
 from ioa.group.policy.hearing import hides
@@ -124,8 +125,8 @@ def _open(event: Event) -> GroupState:
 
 
 def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
-    if policy is not None and hides(policy, state) and isinstance(event, Said | MemberJoined):
-        check_floor(policy, state, event.message.header.sender if isinstance(event, Said) else event.by)
+    if policy is not None and hides(policy, state) and (by := _speaker(event)) is not None:
+        check_floor(policy, state, by)
     row, cell = _find(state, event)
     has_floor = row.sender is Sender.FLOOR_HOLDER
     charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state
@@ -136,7 +137,7 @@ def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState
     if after.tasks is not state.tasks:
         after = tasks.settle(after, event.at)
     if after.turn == state.turn:  # else the floor is another's now, and what could have kept it from being granted was asked
-        after = _fire(after, event)
+        after = _fire(after, event, policy)
         if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{row.name} changes nothing.")
     assert after.phase in leads_to, f"{row.name} led from {cell.phase} to {after.phase}, which the table does not say"
@@ -160,12 +161,24 @@ def _led(state: GroupState, event: Event, row: Row, policy: Policy | None) -> Gr
     return row.apply(state, event)
 
 
-def _fire(state: GroupState, event: Event) -> GroupState:
-    """Make the transition that the state calls for, if it calls for one."""
+def _fire(state: GroupState, event: Event, policy: Policy | None = None) -> GroupState:
+    """Make the transition that the state calls for, if it calls for one. Under a policy that says who goes on who has waited."""
     for rule in STATE_RULES_IN[state.phase]:
         if rule.when(state):
+            if rule is NOTHING_TO_WAIT_FOR and policy is not None:
+                return rules.woken(state, event.at, policy)
             return rule.apply(state, event.at)
     return state
+
+
+def _speaker(event: Event) -> AgentId | None:
+    """Return who brings about an event that only who has the floor may bring about; what is about a task is none."""
+    match event:
+        case MemberJoined(by=by):
+            return by
+        case Said(message=message) if TABLE[kind_of(event)].sender is Sender.FLOOR_HOLDER:
+            return message.header.sender
+    return None
 
 
 def _find(state: GroupState, event: Event) -> tuple[Row, Cell]:

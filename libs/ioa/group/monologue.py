@@ -38,14 +38,14 @@ def check_remark(state: GroupState, said: Said) -> Monologue | None:
     return Monologue(by=speaker, remarks=(*made, Remark(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])
 
 
-def check_tasks(state: GroupState, specs: Sequence[TaskSpec], sketches: Sequence[str]) -> None:
+def check_tasks(state: GroupState, sender: AgentId, specs: Sequence[TaskSpec], sketches: Sequence[str]) -> None:
     """Refuse an assignment of nothing but tasks that the same assignees are at already.
 
     Raises:
         IllegalEventError: It is a repetition.
     """
     at_work: dict[tuple[AgentId, str], tuple[str, int]] = {
-        (task.assignee, task.sketch): (task.task_id, task.turn) for task in state.unfinished_tasks if task.sketch
+        (task.assignee, task.sketch): (task.task_id, task.turn) for task in state.tasks_left(sender) if task.sketch
     }
     if not at_work or not sketches:
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ioa.group import tasks
 from ioa.group.events import Said
 from ioa.group.machine import check_said
+from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState, OpenTask
 from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.usage import NOTHING
@@ -21,13 +22,23 @@ def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
     """
     usage, limits = said.message.header.usage, state.limits
     task = state.task(report.task_id)
+    if state.course is not None and not _is_taken(state, said, report):
+        return True  # what is legal instead, its policy tells, which is asked for entries alone
     if not isinstance(task, OpenTask):
-        return state.course is not None  # what is legal instead, its policy tells, which is asked for entries alone
+        return False
     if task.progress == 0 or (usage is not None and usage != NOTHING):
         return True
     if limits.max_tokens is None and limits.max_cost_micros is None:
         return False
     return report.usage is not None and report.usage.beyond(task.spent) != NOTHING
+
+
+def _is_taken(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
+    try:
+        tasks.check_progress(state, said, report)
+    except IllegalEventError:
+        return False
+    return True
 
 
 def check_progress(state: GroupState, said: Said, report: InformTaskProgress) -> None:

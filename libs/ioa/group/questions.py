@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
-from ioa.group.events import QuestionAnswered, Said, SubgroupAsked
+from ioa.group.events import QuestionAnswered, Said, SubgroupAsked, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Awaiting, GroupState, OfTask, OpenTask
 from ioa.protocol.ids import AgentId, TaskId
@@ -72,7 +72,8 @@ def ask_of_task(state: GroupState, said: Said, payload: TaskQuestion) -> GroupSt
 def decide_for_task(state: GroupState, said: Said, payload: Decision) -> GroupState:
     """Take the answer of who gave out a task; nobody answers what it asks itself, and no agent what a person is asked."""
     assert payload.task_id is not None, "the machine has looked"
-    task, sender = tasks.open_task(state, payload.task_id), said.message.header.sender
+    sender = said.message.header.sender
+    task = tasks.open_task(state, payload.task_id, sender)
     if sender != task.assigner or sender == task.assignee:
         who = "the goal's user" if task.assigner == task.assignee else f"{task.assigner}, or the goal's user,"
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"What task {task.task_id} asks {who} answers, and not {sender}.")
@@ -103,7 +104,13 @@ def waits_for(task: OpenTask, agent_id: AgentId, at: datetime) -> bool:
     return asks and agent_id == task.assigner != task.assignee
 
 
-def expire(state: GroupState, at: datetime) -> GroupState:
+def run_out(state: GroupState, fired: TimerFired) -> GroupState:
+    """Do to tasks what time does: reports renew leases, leases and deadlines run out, and defaults of questions stand."""
+    heard = tasks.hear(state, fired)
+    return _expire(tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at), fired.at)
+
+
+def _expire(state: GroupState, at: datetime) -> GroupState:
     """Let go of what tasks have asked and nobody has answered in time: its default stands."""
     for task in state.open_tasks:
         late = {"of_team" if one.turn else "question": None for one in task.questions if one.until <= at}

@@ -2,6 +2,7 @@
 
 The copied entries keep the times at which they happened, and nothing runs out while they are copied. So one entry, the last one,
 moves all that is yet to come by as long as has passed since; every lease begins anew, since nobody has been told of its task.
+Nested teams that were at work were not copied: their tasks have none from now on, and what they were lent is there again.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def resume(state: GroupState, event: Event) -> GroupState:
             "members": tuple([_member(member, late) for member in state.members]),
             "passes": tuple([one.model_copy(update={"since": one.since + late}) for one in state.passes]),
             "tasks": tuple([_task(state, task, event.at, late) for task in state.tasks]),
+            "loans": (),
         }
     )
 
@@ -75,6 +77,8 @@ def _task(state: GroupState, task: Task, at: datetime, late: timedelta) -> Task:
             "lease_until": at + state.lease_of(task.assignee),
             "deadline": None if task.deadline is None else min(task.deadline + late, end),
             "question": _question(task.question, late, end),
+            "subgroup": None,
+            "of_team": None,
         }
     )
 

@@ -177,6 +177,10 @@ class TaskMode(StrEnum):
     ASYNC = "async"
 
 
+Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS, exclude_if=operator.not_)]
+"""The members that are told of a task, by number: who heard it being given out, and who does it. Empty where all hear all."""
+
+
 class OfTask(Question):
     """What a running task asks, or the nested team that serves it.
 
@@ -208,6 +212,7 @@ class OpenTask(Model):
         asked: The number of its last question, 0 before the first.
         question: What it asks, as long as that waits for an answer.
         of_team: What the nested team asks that serves it, and the answer, of which the team may not have been told yet.
+        earshot: Who is told of it; see `Earshot`.
     """
 
     status: Literal["open"] = "open"
@@ -226,6 +231,7 @@ class OpenTask(Model):
     asked: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
     of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
+    earshot: Earshot = ()
 
     @property
     def questions(self) -> tuple[OfTask, ...]:
@@ -243,6 +249,7 @@ class OpenTask(Model):
             outcome=outcome,
             why=why,
             subgroup=self.subgroup,
+            earshot=self.earshot,
         )
 
 
@@ -252,6 +259,7 @@ class WaitingTask(Model):
     Attributes:
         timeout: How long it may take from its start.
         sketch: What the task says, and uses; empty if nobody compares it.
+        earshot: Who is told of it; see `Earshot`.
     """
 
     status: Literal["waiting"] = "waiting"
@@ -263,10 +271,13 @@ class WaitingTask(Model):
     after: tuple[TaskIdField, ...] = ()
     timeout: Timeout | None = None
     sketch: Sketch = ""
+    earshot: Earshot = ()
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended before it has begun."""
-        return ClosedTask(task_id=self.task_id, assignee=self.assignee, turn=self.turn, outcome=outcome, why=why)
+        return ClosedTask(
+            task_id=self.task_id, assignee=self.assignee, turn=self.turn, outcome=outcome, why=why, earshot=self.earshot
+        )
 
 
 class ClosedTask(Model):
@@ -279,16 +290,18 @@ class ClosedTask(Model):
     outcome: TaskOutcome
     why: str = ""
     subgroup: CommIdField | None = None
+    earshot: Earshot = ()
 
 
 class FoldedTasks(Model):
-    """How many of a member's tasks have ended and left the state, by how they ended."""
+    """How many of a member's tasks have ended and left the state, by how they ended; those of one earshot."""
 
     assignee: AgentIdField
     done: Count = 0
     failed: Count = 0
     cancelled: Count = 0
     rejected: Count = 0
+    earshot: Earshot = ()
 
     @property
     def total(self) -> int:
@@ -758,15 +771,30 @@ class GroupState(Model):
         """How many tasks were given out so far."""
         return len(self.tasks) + sum([folded.total for folded in self.folded])
 
-    def is_folded(self, task_id: TaskId) -> bool:
+    def is_told_of(self, agent_id: AgentId, task: Task | FoldedTasks) -> bool:
+        """Whether a member is told of a task; who joins later is so only of what all are."""
+        return not task.earshot or (self.is_member(agent_id) and self.number_of(agent_id) in task.earshot)
+
+    def task_told_to(self, agent_id: AgentId, task_id: TaskId) -> Task | None:
+        """Find a task by its id, if a member is told of it."""
+        task = self.task(task_id)
+        return task if task is not None and self.is_told_of(agent_id, task) else None
+
+    def tasks_left(self, agent_id: AgentId) -> tuple[OpenTask | WaitingTask, ...]:
+        """Return the tasks that are not closed yet and that a member is told of."""
+        return tuple([task for task in self.unfinished_tasks if self.is_told_of(agent_id, task)])
+
+    def is_folded(self, task_id: TaskId, to: AgentId | None = None) -> bool:
         """Whether a task may have been given out, and closed, and have left the state since.
 
-        An id begins with the turn in which it is given out, so what is of an earlier turn and not here is taken for folded.
+        An id begins with the turn in which it is given out, so what is of an earlier turn and not here is taken for folded. With
+        `to` it is what that member can know, to whom a task that it is not told of is none.
         """
-        if not self.folded:
+        if not any(to is None or self.is_told_of(to, one) for one in self.folded):
             return False
         turn = turn_of_task_id(task_id)
-        return turn is not None and 0 < turn < self.turn and self.task(task_id) is None
+        known = self.task(task_id) if to is None else self.task_told_to(to, task_id)
+        return turn is not None and 0 < turn < self.turn and known is None
 
     def loan(self, subgroup: CommId) -> Loan | None:
         """Find what a nested team was lent and has not given back."""

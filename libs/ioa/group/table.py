@@ -143,7 +143,7 @@ def _message(
 
     def apply_payload(state: GroupState, event: Said) -> GroupState:
         payload: Any = event.message.payload
-        return apply(tasks.reject(state, rejects_of(payload)), event, payload)
+        return apply(tasks.reject(state, rejects_of(payload), event.message.header.sender), event, payload)
 
     return _row(kind, sender, apply_payload, cells, offered, level)
 
@@ -202,15 +202,6 @@ def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupS
     return floor.force_way_out(state, refused.by, refused.at) if noted is None else noted
 
 
-def _pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
-    unknown = [task_id for task_id in payload.triggers if state.task(task_id) is None and not state.is_folded(task_id)]
-    if unknown:
-        raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
-    until = said.at + state.limits.pause_timeout
-    stage = Paused(pauser=said.message.header.sender, triggers=payload.triggers, until=until)
-    return floor.take_turn(state, stage=stage)
-
-
 def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -> GroupState:
     if state.open_tasks:
         still_open = ", ".join(task.task_id for task in state.unfinished_tasks)
@@ -252,8 +243,7 @@ def _thinking(state: GroupState, said: Said, _payload: Thinking) -> GroupState:
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     if fired.at >= state.limits.deadline:
         return floor.end_at_deadline(state, fired.at)
-    heard = tasks.hear(state, fired)
-    after = questions.expire(tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at), fired.at)
+    after = questions.run_out(state, fired)
     match after.stage:
         case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
             after = gathering.skip(after, silent, fired.at, silences=len(silent))
@@ -317,12 +307,12 @@ def _one_more_task_may_be_given(state: GroupState, _agent_id: AgentId, _at: date
     return tasks.has_room(state)
 
 
-def _tasks_are_open(state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
-    return bool(state.open_tasks)
+def _tasks_are_open(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:
+    return bool(state.tasks_left(agent_id))
 
 
-def _no_task_is_open(state: GroupState, _agent_id: AgentId, _at: datetime) -> bool:
-    return not state.open_tasks
+def _no_task_is_open(state: GroupState, agent_id: AgentId, _at: datetime) -> bool:
+    return not state.tasks_left(agent_id)
 
 
 _G, _Q = Phase.GATHERING, Phase.DECIDING
@@ -387,7 +377,7 @@ _ROWS = (
     _message(
         Pause,
         Sender.FLOOR_HOLDER,
-        _pause,
+        tasks.pause,
         Cell(_D, (_P,), "the discussion sleeps until all triggers are closed; if they are, not at all", _CHARGED_AND_FREED),
         offered=_tasks_are_open,
     ),
@@ -464,7 +454,7 @@ _ROWS = (
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
-        *(Cell(phase, (phase,), _ACKNOWLEDGES, _CHARGED) for phase in (_D, _G)),
+        *(Cell(phase, (phase,), _ACKNOWLEDGES, _CHARGED) for phase in (_D, _G, _Q)),
         Cell(_W, (_W,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
         Cell(_A, (_A,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
         Cell(_P, (_P,), _ACKNOWLEDGES, _CHARGED_AND_FREED),
@@ -475,7 +465,7 @@ _ROWS = (
         tasks.result,
         *(
             Cell(phase, (phase,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED)
-            for phase in (_D, _G)
+            for phase in (_D, _G, _Q)
         ),
         Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
@@ -485,7 +475,7 @@ _ROWS = (
         TaskQuestion,
         Sender.ASSIGNEE,
         questions.ask_of_task,
-        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed") for phase in (_D, _G, _W, _A, _P)),
+        *(Cell(phase, (phase,), "the task waits for an answer; its lease is renewed") for phase in (_D, _G, _Q, _W, _A, _P)),
         offered=_a_question_may_be_asked,
         level=QUESTIONS,
     ),
@@ -493,7 +483,7 @@ _ROWS = (
         TaskDecision,
         Sender.ASSIGNER,
         questions.decide_for_task,
-        *(Cell(phase, (phase,), "the task is answered what it asks, without the floor") for phase in (_D, _G, _W, _A, _P)),
+        *(Cell(phase, (phase,), "the task is answered what it asks, without the floor") for phase in (_D, _G, _Q, _W, _A, _P)),
         offered=_a_question_waits,
         level=QUESTIONS,
     ),
@@ -537,6 +527,7 @@ _ROWS = (
         Sender.SETUP,
         joining.join,
         Cell(_D, (_D,), "who has the floor has invited an agent, which hears from now on, and reads what was said before"),
+        Cell(_Q, (_Q, _D, _G, _C), "who watches has an agent join; that is its answer"),
         level=INVITES,
     ),
     _event(
@@ -568,7 +559,10 @@ _ROWS = (
         SubgroupOpened,
         Sender.SETUP,
         tasks.open_subgroup,
-        *(Cell(phase, (phase,), "the assignee serves its task with a nested team, on a share of the budget") for phase in (_D, _G)),
+        *(
+            Cell(phase, (phase,), "the assignee serves its task with a nested team, on a share of the budget")
+            for phase in (_D, _G, _Q)
+        ),
         Cell(
             _W,
             (_W,),
@@ -584,7 +578,7 @@ _ROWS = (
         tasks.close_subgroup,
         *(
             Cell(phase, (phase,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED)
-            for phase in (_D, _G)
+            for phase in (_D, _G, _Q)
         ),
         Cell(_W, (_W,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
         Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
@@ -595,7 +589,7 @@ _ROWS = (
         QuestionAnswered,
         Sender.ANSWERER,
         questions.answer,
-        *(Cell(phase, (phase,), "the task is answered what it asks") for phase in (_D, _G, _W, _A)),
+        *(Cell(phase, (phase,), "the task is answered what it asks") for phase in (_D, _G, _Q, _W, _A)),
         Cell(_P, (_P, _D), "the task is answered what it asks, or the floor returns to who has asked out of the group", _FREED),
         level=QUESTIONS,
     ),
@@ -603,7 +597,10 @@ _ROWS = (
         SubgroupAsked,
         Sender.NESTED_TEAM,
         questions.ask_of_team,
-        *(Cell(phase, (phase,), "the nested team waits for an answer of who gave out its task") for phase in (_D, _G, _W, _A, _P)),
+        *(
+            Cell(phase, (phase,), "the nested team waits for an answer of who gave out its task")
+            for phase in (_D, _G, _Q, _W, _A, _P)
+        ),
         level=QUESTIONS,
     ),
     _opening(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from graphlib import CycleError, TopologicalSorter
 from itertools import repeat
@@ -11,7 +11,20 @@ from operator import is_
 from ioa.group import budget, floor, lacks, monologue
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, Awaiting, AwaitingAcks, ClosedTask, GroupState, OfTask, OpenTask, Task, TaskMode, WaitingTask
+from ioa.group.state import (
+    Assigned,
+    Awaiting,
+    AwaitingAcks,
+    ClosedTask,
+    Earshot,
+    GroupState,
+    OfTask,
+    OpenTask,
+    Paused,
+    Task,
+    TaskMode,
+    WaitingTask,
+)
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
@@ -20,6 +33,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
     InformTaskResult,
+    Pause,
     RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
@@ -45,8 +59,11 @@ _TOO_DEAR = "{} said that it cost more than a task may have of what is left of t
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment) -> GroupState:
-    """Open the tasks of an assignment, or have them wait, and suspend the floor until they are closed, or those open answered."""
+def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment, earshot: Earshot = ()) -> GroupState:
+    """Open the tasks of an assignment, or have them wait, and suspend the floor until they are closed, or those open answered.
+
+    `earshot` are the members that are told of it, by number; empty if all are.
+    """
     sender = said.message.header.sender
     if state.limits.level >= TASKS_ARE_FOLDED:
         _check_room(state, payload.tasks)
@@ -54,13 +71,13 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
     waits = state.limits.level >= TASKS_WAIT
     given = {spec.task_id for spec in payload.tasks} if waits else set()
     for spec in payload.tasks:
-        _check_spec(state, spec, reachable, given)
+        _check_spec(state, sender, spec, reachable, given)
     if waits and (cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks})):
         raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {', '.join(cycle)}.")
-    monologue.check_tasks(state, payload.tasks, said.sketches)
+    monologue.check_tasks(state, sender, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
-    unfinished = {*given, *(task.task_id for task in state.unfinished_tasks)} if waits else given
+    unfinished = {*given, *(task.task_id for task in state.tasks_left(sender))} if waits else given
     waiting = [
         WaitingTask(
             task_id=spec.task_id,
@@ -71,6 +88,7 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
             after=tuple([used for used in dict.fromkeys(spec.uses) if used in unfinished]),
             timeout=spec.timeout,
             sketch=sketch,
+            earshot=earshot,
         )
         for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
     ]
@@ -82,6 +100,16 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
         starting = tuple(task.task_id for task in added if isinstance(task, OpenTask))
         stage = AwaitingAcks(assigner=sender, waiting=starting, until=said.at + state.limits.floor_timeout)
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *added))
+
+
+def pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
+    """Have the discussion sleep until tasks are closed; that takes a turn."""
+    sender = said.message.header.sender
+    if unknown := untold(state, payload.triggers, sender):
+        raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
+    known = tuple([one for one in payload.triggers if (task := state.task(one)) is None or state.is_told_of(sender, task)])
+    stage = Paused(pauser=sender, triggers=known, until=said.at + state.limits.pause_timeout)
+    return floor.take_turn(state, stage=stage)
 
 
 def find_cycle(uses: Mapping[str, Collection[str]]) -> tuple[str, ...]:
@@ -112,16 +140,16 @@ def settle(state: GroupState, at: datetime) -> GroupState:
     return state.model_copy(update={"tasks": tuple([changed.get(task.task_id, task) for task in state.tasks])})
 
 
-def reject(state: GroupState, rejects: Sequence[RejectedTask]) -> GroupState:
+def reject(state: GroupState, rejects: Sequence[RejectedTask], by: AgentId) -> GroupState:
     """Take back that tasks are done: their results are not what was wanted.
 
     Raises:
-        IllegalEventError: One of them is not done, or has left the state.
+        IllegalEventError: One of them is not done, or has left the state, or who rejects it was told nothing of it.
     """
     if not rejects or state.limits.level < TASKS_ARE_REJECTED:
         return state
     for one in rejects:
-        task = state.task(one.task_id)
+        task = state.task_told_to(by, one.task_id)
         if not isinstance(task, ClosedTask) or task.outcome is not TaskOutcome.DONE:
             how = "gone or unknown" if task is None else task.outcome if isinstance(task, ClosedTask) else task.status
             why = f"{one.task_id} is {how}: only a task that is done can be rejected, and only while the group's record holds it."
@@ -179,7 +207,7 @@ def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupSta
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     """Record that an open task is served by a nested team."""
-    task = open_task(state, opened.task_id)
+    task = open_task(state, opened.task_id, opened.by)
     if task.assignee != opened.by:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} belongs to {task.assignee}.")
     if task.subgroup is not None:
@@ -207,6 +235,19 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
     if closed.degraded is not None:
         state = lacks.of_team(state, closed.task_id, closed.degraded)
     return replaced(state, task.closed(TaskOutcome.DONE))
+
+
+def cancel(state: GroupState, why: str, which: Callable[[OpenTask | WaitingTask], bool]) -> GroupState:
+    """Cancel those of the open and waiting tasks that something is true of."""
+    cancelled = [
+        task if isinstance(task, ClosedTask) or not which(task) else task.closed(TaskOutcome.CANCELLED, why) for task in state.tasks
+    ]
+    return state.model_copy(update={"tasks": tuple(cancelled)})
+
+
+def untold(state: GroupState, task_ids: Iterable[TaskId], to: AgentId) -> Sequence[TaskId]:
+    """Return those of some ids of which a member knows no task."""
+    return [one for one in task_ids if state.task_told_to(to, one) is None and not state.is_folded(one, to)]
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
@@ -321,6 +362,7 @@ def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[
         suspect=task.assignee in lost,
         deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
         sketch=task.sketch,
+        earshot=task.earshot,
     )
 
 
@@ -329,9 +371,14 @@ def _lack(task: WaitingTask, ended: Mapping[TaskId, TaskOutcome]) -> TaskId | No
     return next((used for used in task.after if ended.get(used, TaskOutcome.DONE) is not TaskOutcome.DONE), None)
 
 
-def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId], given: Collection[TaskId]) -> None:
+def _check_spec(
+    state: GroupState, sender: AgentId, spec: TaskSpec, reachable: Collection[AgentId], given: Collection[TaskId]
+) -> None:
     if spec.assignee not in reachable:
         why = f"{spec.assignee} is no member, or is out of reach, so it can get no task."
+        raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
+    if state.members[state.number_of(spec.assignee)].human:
+        why = f"{spec.assignee} is a person, who speaks and decides, and is given no tasks."
         raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
     if state.limits.level < TASKS_ARE_FOLDED:
         if state.task(spec.task_id) is not None:
@@ -340,9 +387,11 @@ def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId
         why = f"{spec.task_id} cannot be the id of a task of turn {state.turn}: it has to begin with t{state.turn}-."
         raise IllegalEventError(RejectionCode.BAD_TASK_ID, why)
     others = [task_id for task_id in spec.uses if task_id not in given]
-    unknown = [task_id for task_id in others if state.task(task_id) is None and not state.is_folded(task_id)]
-    if unknown:
+    if unknown := untold(state, others, sender):
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
+    if unheard := untold(state, others, spec.assignee):
+        why = f"Task {spec.task_id} uses tasks of which {spec.assignee} was told nothing: {', '.join(unheard)}."
+        raise IllegalEventError(RejectionCode.BAD_ADDRESSEE, why)
 
 
 def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
@@ -351,8 +400,8 @@ def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
     Raises:
         IllegalEventError: It is not its sender's, or its time is up.
     """
-    task = open_task(state, task_id)
     header = said.message.header
+    task = open_task(state, task_id, header.sender)
     if task.assignee != header.sender:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
     if task.turn != header.turn:
@@ -362,14 +411,14 @@ def reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
     return task
 
 
-def open_task(state: GroupState, task_id: TaskId) -> OpenTask:
-    """Find a task that is worked on.
+def open_task(state: GroupState, task_id: TaskId, by: AgentId | None = None) -> OpenTask:
+    """Find a task that is worked on; `by` is who asks for it, if that is a member.
 
     Raises:
-        IllegalEventError: There is none of this id; it says what has become of it.
+        IllegalEventError: There is none of this id that it is told of; it says what has become of it.
     """
-    match state.task(task_id):
-        case None if state.is_folded(task_id):
+    match state.task(task_id) if by is None else state.task_told_to(by, task_id):
+        case None if state.is_folded(task_id, by):
             raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed.")
         case None:
             raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"The group has no task {task_id}.")

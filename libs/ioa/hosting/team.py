@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.policy_check import PolicyFinding, check
+from ioa.protocol.policy_check import PolicyFinding
 from ioa.protocol.team import TeamSpec, document_of, team_of, to_toml
+from ioa.protocol.team_check import check_team
 
 
 class TeamFields(TypedDict, total=False):
@@ -72,6 +73,7 @@ class NodeFields(TypedDict, total=False):
     writes: Sequence[str]
     asks: bool
     invites: bool
+    tasks: bool
 
 
 class TeamNode:
@@ -146,7 +148,7 @@ class Team:
         Raises:
             TeamError: It says all that is wrong.
         """
-        return check(self.spec.policy)
+        return check_team(self.spec)
 
     def write(self, file: str | Path) -> None:
         """Write a team file, TOML or JSON by its name, which `ioa team` reads.

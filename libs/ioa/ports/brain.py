@@ -45,6 +45,8 @@ from ioa.protocol.team import TeamSpec
 class Invite:
     """Have somebody join the group before anything is said. It takes no turn: whoever invites is asked again when it is done.
 
+    Of who is asked whether to step in, and may add somebody, that is the answer.
+
     Attributes:
         agent: Who is to join.
         need: What somebody is needed for, in words, for discovery; instead of `agent`.
@@ -158,6 +160,7 @@ class TaskRecord:
         started: False while it waits for the tasks that it uses, and for good if it was cancelled before it could start.
         rejected: Why the group did not take its result; empty if it did.
         declined: Its assignee does no such tasks.
+        told_to_all: Whether all members are told of it; under a policy some may not be.
     """
 
     spec: TaskSpec
@@ -168,6 +171,7 @@ class TaskRecord:
     started: bool = True
     rejected: str = ""
     declined: bool = False
+    told_to_all: bool = True
 
 
 @dataclass(frozen=True)
@@ -346,8 +350,8 @@ class Brain(Protocol):
 class Decides(Protocol):
     """A brain that also decides where a policy asks its agent to; in the place of any other the default stands."""
 
-    async def decide(self, view: GroupView) -> Decision | Pass:
-        """Choose one of `view.offer.options`, or pass, so that the default stands."""
+    async def decide(self, view: GroupView) -> Decision | Pass | Invite:
+        """Choose one of `view.offer.options`, or pass, so that the default stands. Who chooses to add somebody invites it."""
 
 
 @runtime_checkable

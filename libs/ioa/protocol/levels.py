@@ -63,11 +63,20 @@ INVITES = 7
 QUESTIONS = 7
 """Who has the floor may ask the goal's user, or who gave out its group's task, and a running task may ask as well."""
 
+TASKS_UNDER_POLICIES = 8
+"""Under a policy who has the floor may give out tasks where a node lets it, and wait for them."""
+
 COPIES = 8
 """A group may begin with what was copied from that of another goal."""
 
 WORDS = 8
 """A policy may wait for what is said, and say what is shown in place of silence."""
+
+NEWCOMERS = 8
+"""Watchers may have others join, and so may who has the floor where not all hear all."""
+
+HUBS_COME_BACK = 8
+"""The hub has the floor again when nobody whom it has named is there any more."""
 
 LEVEL = 8
 """The level of this release."""

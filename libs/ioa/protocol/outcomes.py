@@ -56,7 +56,7 @@ class Outcome(Model):
     """How one task of a pool's agent went.
 
     Attributes:
-        need: The beginning of what was asked for.
+        need: The beginning of what was asked for; empty if not all of its group were told of it.
         seconds: How long it took from giving it out.
         task: Which task it was, unlike any other of any group; told twice, it counts once.
         owner: The pool of who tells it; None where one's own experience is told, or by an older release.

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
@@ -26,10 +25,12 @@ from ioa.protocol.levels import (
     FORKS,
     INVITES,
     MEMORIES,
+    NEWCOMERS,
     PEOPLE,
     POLICIES,
     QUESTIONS,
     REVIEWS,
+    TASKS_UNDER_POLICIES,
     VISIBILITY,
     WATCHERS,
     WORDS,
@@ -262,8 +263,8 @@ class Removal(PolicyPart):
 
     Attributes:
         field: A field of the node's form that names a member.
-        by: Whether most have named it, or the last one who has named anybody.
-        ties: Who goes if as many name another one: nobody, or the first that was named.
+        by: Whether who was named most often goes, be it by few, or whom the last one has named.
+        ties: Who goes if several were named as often: nobody, or the first that was named.
     """
 
     field: Name
@@ -368,6 +369,7 @@ class Node(PolicyPart):
             without it; until then exits that lead to it go on with the agenda, and are closed where nothing is on it.
         writes: What messages here may write on the board, a new version each time; who hears such a message reads it there.
         invites: Whether who has the floor here may have others join the group, in one of its roles, and keep the floor.
+        tasks: Whether who has the floor here may give out tasks to any members, or wait for tasks, and has the floor again then.
     """
 
     name: Name
@@ -389,6 +391,7 @@ class Node(PolicyPart):
     join: Annotated[Literal["any", "all"], Field(exclude_if=_unless("any"))] = "any"
     writes: Annotated[tuple[Name, ...], Field(max_length=MAX_WRITES, exclude_if=operator.not_)] = ()
     invites: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
+    tasks: Annotated[StrictBool, Field(exclude_if=operator.not_)] = False
 
     @property
     def sits_apart(self) -> bool:
@@ -415,8 +418,12 @@ class Node(PolicyPart):
         return tuple(dict.fromkeys(said))
 
 
-WatchVerb = Literal["remove", "hint", "end", "go"]
-"""What a watcher may do: take members out, tell some of them something, end the discussion, or begin a node anew."""
+_LET: Mapping[str, int] = {"tasks": TASKS_UNDER_POLICIES, "writes": BOARDS, "invites": INVITES, "asks": QUESTIONS}
+"""What a node may let its speakers do, with the level that a group needs for it: of forks, or above."""
+
+
+WatchVerb = Literal["remove", "add", "hint", "end", "go"]
+"""What a watcher may do: take members out, have one join, tell some something, end the discussion, or begin a node anew."""
 
 
 class Watcher(PolicyPart):
@@ -427,7 +434,8 @@ class Watcher(PolicyPart):
         node: Where; None is in each node.
         by: After messages of holders of this role; None is of anybody.
         every: After each so many turns of the group.
-        may: What it may choose besides nothing: `remove` or `hint` some members, `end` the discussion, `go` back to a node.
+        may: What it may choose besides nothing: `remove` or `hint` some members, `add` one, `end` the discussion, `go` back to a
+            node.
         go: The nodes that it may begin anew, once they were entered. What was said since then is struck.
     """
 
@@ -435,7 +443,7 @@ class Watcher(PolicyPart):
     node: Name | None = None
     by: Name | None = None
     every: Whole = 1
-    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=4)]
+    may: Annotated[tuple[WatchVerb, ...], Field(min_length=1, max_length=5)]
     go: Annotated[tuple[Name, ...], Field(max_length=MAX_NODES)] = ()
 
 
@@ -494,10 +502,9 @@ class Policy(PolicyPart):
         nodes = self.nodes
         needed = (
             (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
+            (NEWCOMERS, any("add" in watcher.may for watcher in self.watchers) or (self.takes_in and self.is_scoped)),
             (FORKS, self.forks),
-            (BOARDS, any(node.writes for node in nodes)),
-            (INVITES, any(node.invites for node in nodes)),
-            (QUESTIONS, any(node.asks for node in nodes)),
+            *((level, any(getattr(node, name) for node in nodes)) for name, level in _LET.items()),
             (REVIEWS, any(node.guards or node.review for node in nodes)),
             (MEMORIES, any(role.memory for role in self.roles)),
             (WATCHERS, bool(self.watchers)),
@@ -506,6 +513,11 @@ class Policy(PolicyPart):
             (ASKS_AND_GATHERINGS, any(map(_asks_or_gathers, nodes))),
         )
         return max((level for level, is_needed in needed if is_needed), default=POLICIES)
+
+    @cached_property
+    def takes_in(self) -> bool:
+        """Whether others may join the group on the way."""
+        return any(node.invites for node in self.nodes) or any("add" in watcher.may for watcher in self.watchers)
 
     @cached_property
     def voices_silence(self) -> bool:
@@ -561,6 +573,11 @@ class Policy(PolicyPart):
     def is_scoped(self) -> bool:
         """Whether not all hear all at once."""
         return self.hides or any(node.sits_apart for node in self.nodes)
+
+    def able(self, roles: Iterable[Name]) -> tuple[Name, ...]:
+        """Return those of some roles in which an agent may join: all know who does, and no person holds them."""
+        held = [self.roles[self.role_numbers[name]] for name in roles]
+        return tuple([role.name for role in held if not role.human and not role.secret])
 
     @cached_property
     def hearing_all(self) -> frozenset[int]:
@@ -638,24 +655,3 @@ class Casting(PolicyPart):
 
     role: Name
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_ROLES)]
-
-
-def looks_like(text: str, pattern: str) -> bool:
-    """Whether a text has the form of a pattern: `*` is anything, `?` any character, `#` a digit; case does not count.
-
-    It takes no more steps than there are pairs of a character and a sign: what was found between two stars stays.
-    """
-    return _form_of(pattern).fullmatch(text.casefold()) is not None
-
-
-@lru_cache(maxsize=1_024)
-def _form_of(pattern: str) -> re.Pattern[str]:
-    first, *others = ["".join(map(_sign, part)) for part in pattern.casefold().split("*")]
-    if not others:
-        return re.compile(first, re.DOTALL)
-    *between, last = others
-    return re.compile(f"{first}{''.join(f'(?>.*?{one})' for one in between)}.*{last}", re.DOTALL)
-
-
-def _sign(sign: str) -> str:
-    return {"?": ".", "#": r"\d"}.get(sign) or re.escape(sign)

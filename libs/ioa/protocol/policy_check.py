@@ -24,9 +24,9 @@ from ioa.protocol.policy import (
     Policy,
     Watcher,
     WatchVerb,
-    looks_like,
     reached_from,
 )
+from ioa.protocol.word_forms import looks_like
 
 MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
@@ -161,6 +161,7 @@ def _of_references(policy: Policy) -> Iterator[PolicyFinding]:
         yield from _of_form(node, roles)
         yield from _of_feedback(node, roles)
         yield from _of_asking(node)
+        yield from _of_tasks(node)
         yield from _of_exits(node, roles, policy.node_numbers)
 
 
@@ -176,8 +177,21 @@ def _of_watcher(policy: Policy, number: int, watcher: Watcher) -> Iterator[Polic
     for name in watcher.go:
         if name in (NOTHING, *get_args(WatchVerb)):
             yield _error(where, f"cannot choose the node {name!r}, which is another of its options: give that node another name")
+    if "add" in watcher.may:
+        yield from _of_adding(policy, where, watcher)
     if policy.ends == "last":
         yield _error(where, "is asked after the last message, which ends = 'last' would make the result: let the leader conclude")
+
+
+def _of_adding(policy: Policy, where: str, watcher: Watcher) -> Iterator[PolicyFinding]:
+    """Say why a watcher cannot have others join: all are told who joins, and who has added it."""
+    role = next((one for one in policy.roles if one.name == watcher.role), None)
+    if role is not None and role.human:
+        yield _error(where, f"{role.name} is a person, who has nobody join: leave `add` out")
+    elif role is not None and role.secret:
+        yield _error(where, f"{role.name} is secret, and all are told who has somebody join: leave `add` out")
+    if not policy.able(policy.role_numbers):
+        yield _error(where, "`add` needs a role that an agent may join in: one that is no person's and not secret")
 
 
 def _of_role(where: str, name: str, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -201,10 +215,14 @@ def _of_cast(node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
 
 
 def _of_inviting(policy: Policy, node: Node) -> Iterator[PolicyFinding]:
-    if node.invites and node.turns.mode == "together":
+    if not node.invites:
+        return
+    if node.turns.mode == "together":
         yield _error(_at(node), "`invites` needs one speaker at a time, and here all speak side by side")
-    elif node.invites and policy.is_scoped:
-        yield _error(_at(node), "`invites` is not yet known where not all hear all at once: let all hear all, or leave it out")
+    if not policy.able(name for name in node.roles if name in policy.role_numbers):
+        yield _error(_at(node), "`invites` needs a role that an agent may join in: one that is no person's and not secret")
+    if any(policy.hearers(policy.node_numbers[node.name], (policy.role_numbers[name],)) is not None for name in node.roles):
+        yield _error(_at(node), "`invites` tells all who joins and who has invited it, and not all hear who speaks here")
 
 
 def _of_hearing(policy: Policy, node: Node, roles: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -263,6 +281,13 @@ def _of_asking(node: Node) -> Iterator[PolicyFinding]:
         yield _error(_at(node), "`asks` needs one speaker at a time, and here all speak side by side")
     if node.asks and node.review is not None:
         yield _error(_at(node), "`asks` lets words out of the group that `review` has not passed: ask in a node of its own")
+
+
+def _of_tasks(node: Node) -> Iterator[PolicyFinding]:
+    if node.tasks and node.turns.mode == "together":
+        yield _error(_at(node), "`tasks` needs one speaker at a time; give them out in the node before")
+    if node.tasks and node.review is not None:
+        yield _error(_at(node), "`tasks` gives out words that `review` has not passed: give them out in a node of its own")
 
 
 def _of_exits(node: Node, roles: Mapping[str, int], nodes: Mapping[str, int]) -> Iterator[PolicyFinding]:
@@ -394,7 +419,13 @@ def _of_ways(policy: Policy) -> Iterator[PolicyFinding]:
         elif not _ends_surely(node) and not _is_ended_by(node):
             yield _error(_at(node), f"may never end: {_how_to_end(node)}")
         if policy.ends == "last" and (policy.heard_by != "all" or node.heard_by not in (None, "all", ("all",))):
-            yield _error(_at(node), "ends = 'last', and not all hear what is said here, though it may be the result")
+            ahead = next((way.to for way in node.exits if way.to != END), None)
+            last = "" if ahead is None else f", which is the last one also if nobody is present in {ahead}"
+            yield _error(
+                _at(node),
+                f"ends = 'last' makes the last message the result{last}, and not all hear those here: "
+                "let all hear them, or leave `ends` out",
+            )
         if policy.ends == "last" and any(way.judge is not None and way.to == END for way in node.exits):
             yield _error(
                 _at(node), f"ends = 'last', but {node.judge} may end it, after the last message: let somebody speak behind it"
@@ -537,23 +568,21 @@ def _of_size(policy: Policy) -> Iterator[PolicyFinding]:
 
 def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
     speaking = {name for node in policy.nodes for name in node.roles}
-    asked = {name: node for node in policy.nodes for name in _asked_in(node)}
+    asked = {name for node in policy.nodes for name in _asked_in(node)}
     named = {one.role for node in policy.nodes for one in node.form} | {node.review.by for node in policy.nodes if node.review}
     named |= {watcher.role for watcher in policy.watchers}
     for role in policy.roles:
         is_told = role.secret and role.prompt  # it may be there for its words
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
             yield PolicyFinding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
-    for name, node in asked.items():
-        if name not in speaking and name != policy.leader:
-            yield PolicyFinding("warning", _at(node), f"{name}, which is asked in it, takes part in no node")
     yield from _warnings_of_hearing(policy)
     yield from _warnings_of_joins(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
             yield PolicyFinding("warning", _at(node), what)
         if not _ends_surely(node):
-            yield PolicyFinding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns")
+            idle = next((f": the exit to {way.to} waits for `max`, which it lacks" for way in node.exits if way.is_bare), "")
+            yield PolicyFinding("warning", _at(node), f"only {_is_ended_by(node)}, besides max_turns{idle}")
         if _asks_twice(node):
             why = "`max` counts what each says, so that some speak twice when fewer are present"
             yield PolicyFinding("warning", _at(node), f"{why}: let an exit wait for `rounds`")
@@ -586,21 +615,43 @@ def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
         for name in _asked_in(node):
             if hearers is not None and numbers[name] not in hearers and name not in knowing:
                 yield PolicyFinding("warning", _at(node), f"{name} decides here and hears nothing of it: add it to heard_by")
-        for name in node.roles:
-            if policy.roles[numbers[name]].secret and policy.hearers(number, (numbers[name],)) is None:
-                yield PolicyFinding("warning", _at(node), f"{name} is secret, and all hear who speaks here")
+        for what in _of_secrets(policy, number, node):
+            yield PolicyFinding("warning", _at(node), what)
     for number, watcher in enumerate(policy.watchers, 1):
         if policy.hides and watcher.role not in knowing:
             yield PolicyFinding("warning", f"watcher {number}", f"{watcher.role} may not hear all that it watches: set hears_all")
     leader = policy.leader or policy.roles[0].name
+    heard = [policy.hearers(number, ()) for number in range(len(policy.nodes))]
+    hears = any(
+        leader in node.roles or roles is None or numbers[leader] in roles for node, roles in zip(policy.nodes, heard, strict=True)
+    )
+    if policy.ends == "leader" and leader not in knowing and not hears:
+        what = "states the conclusion and hears nothing of what is said: set hears_all, or add it to heard_by"
+        yield PolicyFinding("warning", f"role {leader}", what)
     if policy.secrets and leader not in knowing:
         yield PolicyFinding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")
+
+
+def _of_secrets(policy: Policy, number: int, node: Node) -> Iterator[str]:
+    """Say which secret roles show by speaking where all hear it: alone of their kind, or since members speak in their order."""
+    numbers = policy.role_numbers
+    secret = [name for name in node.roles if numbers[name] in policy.secrets]
+    heard = [name for name in secret if policy.hearers(number, (numbers[name],)) is None]
+    if not heard:
+        return
+    if len(secret) < 2 or len(secret) < len(policy.secrets):
+        yield f"{listed(heard)} {'is' if len(heard) == 1 else 'are'} secret, and all hear who speaks here"
+    elif node.turns.mode not in ("together", "random"):
+        yield f"{listed(heard)} are secret, and all hear who speaks first: members speak in the order of their roles"
 
 
 def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:
     """Say which exits are never taken, or otherwise than they read."""
     taken = None
+    is_one_round = all(way.is_bare for way in node.exits)
     for number, way in enumerate(node.exits, 1):
+        if way.is_bare and node.max is None and node.take == "one" and not is_one_round and _ends_surely(node):
+            yield f"{called(node.exits, number)} waits for `max`, which the node lacks: give it `max`, or leave the exit out"
         if taken is not None and way.is_bare and node.take == "one":
             yield f"{called(node.exits, number)} is never taken: {called(node.exits, taken)} before it waits for nothing either"
         if taken is None and way.is_bare and (way.to == END or policy.node(way.to).visits is None):

@@ -1,6 +1,6 @@
 """Team files: a policy, and who fills its roles. What is written by hand is read with shorthands; written back it reads the same.
 
-Reading answers with all that is wrong at once, each at its innermost place. Parts that are designed and not built are told as such.
+Reading answers with all that is wrong at once, each at its innermost place.
 """
 
 from __future__ import annotations
@@ -72,6 +72,15 @@ class Filling(PolicyPart):
     need: Annotated[str, Field(max_length=MAX_NEED_CHARS)] = ""
     count: Annotated[int, Field(strict=True, ge=1, le=MAX_ROLES)] = 1
 
+    @property
+    def names(self) -> tuple[AgentId, ...]:
+        """What its holders are called before anybody is cast: as its agents if there are several, else as the role."""
+        if len(self.agents) > 1:
+            return self.agents
+        if self.count > 1:
+            return tuple([AgentId(f"{self.role}-{number}") for number in range(1, self.count + 1)])
+        return (AgentId(self.role),)
+
     @model_validator(mode="after")
     def _is_filled_one_way(self) -> Filling:
         if self.agents and self.need:
@@ -141,15 +150,6 @@ HEARD_BY = "it is a role, `all`, `node`, `leader`, a list of roles, or a table: 
 _TOP = ("team", "goal", "max_turns", "version", "leader", "ends", "seed", "silent", "heard_by", "watchers", "roles", "nodes")
 _OF_ROLE = ("agent", "agents", "need", "count", *(name for name in Role.model_fields if name != "name"))
 _OF_NODE = (*Node.model_fields, "then")
-_LATER: Mapping[str, frozenset[str]] = {
-    "node": frozenset({"tasks"}),
-}
-"""Parts of policies that are designed and that this release does not know yet."""
-
-
-def later_parts() -> Mapping[str, tuple[str, ...]]:
-    """Name the parts of policies that this release does not know yet, by where they stand."""
-    return {"top of the file" if where == "top" else where: tuple(sorted(names)) for where, names in _LATER.items()}
 
 
 def read_toml(text: str) -> TeamSpec:
@@ -193,7 +193,7 @@ def team_of(document: object) -> TeamSpec:
 
 
 def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
-    holders = {one.role: max(one.count, len(one.agents)) for one in team.fillings}
+    holders = {one.role: len(one.names) for one in team.fillings}
     size = told_bytes(team.policy, holders)
     if size <= MAX_TOLD_BYTES:
         return ()
@@ -338,7 +338,7 @@ class _Reading:
         except (InvalidInputError, RecursionError) as error:
             self._wrong("", str(error))
             return None
-        self._keys("", document, _TOP, "top")
+        self._keys("", document, _TOP)
         if document.get("version", 1) != 1:
             self._wrong("", f"version {document['version']!r} of policies is not yet known; this release runs version 1")
         roles, nodes = document.get("roles"), document.get("nodes")
@@ -383,9 +383,9 @@ class _Reading:
         if not isinstance(given, Mapping):
             self._wrong(where, "is neither the name of an agent nor a table")
             given = {"agent": "nobody"}
-        told = self._keys(where, given, _OF_ROLE, "role")
+        told = self._keys(where, given, _OF_ROLE)
         if isinstance(memory := told.get("memory"), Mapping):
-            told["memory"] = self._keys(where, memory, Memory.model_fields, "memory")
+            told["memory"] = self._keys(where, memory, Memory.model_fields)
         filling: dict[str, Any] = {"role": name, **{key: told[key] for key in ("agents", "need", "count") if key in told}}
         named: list[str] = [key for key in ("agent", "agents", "need") if key in told]
         if told.get("human") not in (None, False):
@@ -413,7 +413,7 @@ class _Reading:
             self._wrong(where, "`name` is missing")
         if "roles" not in given:
             self._wrong(where, "`roles` is missing: who speaks in it")
-        given = self._keys(where, given, _OF_NODE, "node")
+        given = self._keys(where, given, _OF_NODE)
         node: dict[str, Any] = {"name": f"node-{number}", "roles": self._roles, **given, "exits": self._exits(where, given)}
         node.pop("then", None)
         if "turns" in given:
@@ -428,7 +428,7 @@ class _Reading:
         if "heard_by" in given:
             node["heard_by"] = self._heard_by(where, given["heard_by"])
         if isinstance(opens := given.get("opens"), Mapping):
-            node["opens"] = self._keys(where, opens, Opening.model_fields, "opens")
+            node["opens"] = self._keys(where, opens, Opening.model_fields)
         return {**node, **self._feedback(where, given)}
 
     def _feedback(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -445,7 +445,7 @@ class _Reading:
         watchers: list[object] = []
         for number, one in enumerate(given, 1):
             if isinstance(one, Mapping):
-                told = self._keys(f"watcher {number}", one, Watcher.model_fields, "watcher")
+                told = self._keys(f"watcher {number}", one, Watcher.model_fields)
                 one = {name: (it,) if name in ("may", "go") and isinstance(it, str) else it for name, it in told.items()}
             watchers.append(one)
         return watchers
@@ -454,7 +454,7 @@ class _Reading:
         """Read who reviews; in short a role alone."""
         if isinstance(given, str):
             given = {"by": given}
-        return self._keys(where, given, Review.model_fields, "review") if isinstance(given, Mapping) else given
+        return self._keys(where, given, Review.model_fields) if isinstance(given, Mapping) else given
 
     def _guard(self, where: str, given: object) -> object:
         """Read a guard; in short `"not_empty"`, `{ longest = 500 }` or `{ without = ["apple"] }`."""
@@ -465,7 +465,7 @@ class _Reading:
         for kind, field in (("longest", "most"), ("without", "words")):
             if given.keys() == {kind}:
                 given = {"kind": kind, field: given[kind]}
-        return self._keys(where, given, Guard.model_fields, "guard")
+        return self._keys(where, given, Guard.model_fields)
 
     def _field(self, where: str, name: str, given: object) -> dict[str, Any]:
         if isinstance(given, str):
@@ -477,7 +477,7 @@ class _Reading:
         if not isinstance(given, Mapping):
             self._wrong(where, f"the field {name!r} cannot be {_cut(given)}; it may be a table, or {SHORT_FORMS}")
             return {"name": name}
-        return {**self._keys(where, given, [one for one in FormField.model_fields if one != "name"], "form"), "name": name}
+        return {**self._keys(where, given, [one for one in FormField.model_fields if one != "name"]), "name": name}
 
     def _heard_by(self, where: str, given: object) -> object:
         """Read who hears a node: in short a role alone, also of each role that speaks."""
@@ -495,7 +495,7 @@ class _Reading:
     def _turns(self, where: str, given: object) -> object:
         if isinstance(given, str):
             given = {"mode": given}
-        return self._keys(where, given, Turns.model_fields, "turns") if isinstance(given, Mapping) else given
+        return self._keys(where, given, Turns.model_fields) if isinstance(given, Mapping) else given
 
     def _exits(self, where: str, given: Mapping[str, Any]) -> list[object]:
         if "then" in given and "exits" in given:
@@ -509,28 +509,22 @@ class _Reading:
         return [*exits, *(self._exit(where, way) if isinstance(way, Mapping) else way for way in ways)]
 
     def _exit(self, where: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        way = self._keys(where, given, Exit.model_fields, "exit")
+        way = self._keys(where, given, Exit.model_fields)
         if isinstance(remove := way.get("remove"), Mapping):
-            way["remove"] = self._keys(where, remove, Removal.model_fields, "remove")
+            way["remove"] = self._keys(where, remove, Removal.model_fields)
         if isinstance(when := way.get("when"), Mapping):
-            way["when"] = self._keys(where, when, Condition.model_fields, "when")
+            way["when"] = self._keys(where, when, Condition.model_fields)
             if when and not way["when"]:
                 del way["when"]
         return way
 
-    def _keys(self, where: str, given: Mapping[Any, Any], known: Iterable[str], part: str) -> dict[str, Any]:
+    def _keys(self, where: str, given: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
         """Tell which keys there are not, and return the others."""
-        known, later = list(known), _LATER.get(part, frozenset())
+        known = list(known)
         for key in map(str, given):
-            if key in later and key not in known:
-                self._later(where, f"`{key}`")
-            elif key not in known:
-                meant = nearest(key, [*known, *later])
-                self._wrong(where, f"there is no `{key}`{meant or f'; there are {listed(known)}'}")
+            if key not in known:
+                self._wrong(where, f"there is no `{key}`{nearest(key, known) or f'; there are {listed(known)}'}")
         return {key: value for key, value in given.items() if key in known}
-
-    def _later(self, where: str, what: str) -> None:
-        self._wrong(where, f"{what} is not yet known: this release runs policies without it")
 
     def _wrong(self, where: str, what: str) -> None:
         if (finding := PolicyFinding("error", where, what)) not in self.findings:

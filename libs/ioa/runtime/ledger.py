@@ -32,7 +32,7 @@ from ioa.group.events import (
     shortened,
 )
 from ioa.group.machine import Transition, step
-from ioa.group.policy.audience import chain_after, is_withheld, shares_view, view_for
+from ioa.group.policy.audience import chain_of, is_withheld, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.rejection import IllegalEventError
 from ioa.group.resuming import check_may_move
@@ -355,7 +355,7 @@ class GroupLedger:
             await self._arm_again(comm_id, group, transition.state)
             await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
             if entry.entry.chain and asked_by is not None:
-                expected = entry.entry.chain[transition.state.number_of(asked_by)]
+                expected = entry.entry.link_of(transition.state.number_of(asked_by))
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
@@ -378,7 +378,7 @@ class GroupLedger:
             others = [agent_id for agent_id in told.audience if agent_id != but]
             await self._inboxes.push(others, entry, seq=seq, previous_seq=previous_seq)
             return
-        links = {member.agent_id: link for member, link in zip(told.state.members, told.chain, strict=True)}
+        links = {member.agent_id: told.link_of(number) for number, member in enumerate(told.state.members)}
         alike: defaultdict[Hashable, defaultdict[int, list[AgentId]]] = defaultdict(lambda: defaultdict(list))
         for agent_id in (*told.audience, *told.noticed):
             if agent_id != but and not is_withheld(policy, told.state, told.event, agent_id):
@@ -466,8 +466,8 @@ class GroupLedger:
 def entry_of(head: StoredEntry | None, event: Event, transition: Transition, policy: Policy | None) -> Entry:
     """Return the entry of a transition, with its links where not all hear all."""
     chain: tuple[int, ...] = ()
-    if is_scoped(policy, transition.state):
-        chain = (0,) * len(transition.state.members) if head is None else chain_after(head.seq, head.entry)
+    if policy is not None and is_scoped(policy, transition.state):
+        chain = chain_of(policy, transition.state, None if head is None else (head.seq, head.entry))
     return Entry.of(event, transition.state, transition.audience, transition.noticed, chain)
 
 

@@ -438,9 +438,10 @@ def _specs(stored: StoredEntry) -> Sequence[TaskSpec]:
 def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
     """Yield what a member may see of a log, as it may."""
     policy = _policy_of(log)
+    roles = next((one.roles for one in log[-1].entry.state.members if one.agent_id == agent_id), ()) if log else ()
     for stored in log:
-        if stored.entry.is_shown_to(agent_id):
-            yield replace(stored, entry=view_for(policy, stored.entry, agent_id))
+        if stored.entry.is_open_to(agent_id):
+            yield replace(stored, entry=view_for(policy, stored.entry, agent_id, roles))
 
 
 def _policy_of(log: Sequence[StoredEntry]) -> Policy | None:

@@ -280,7 +280,10 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
             return
         async with aclosing(call.rooms.documents(call.caller, goal.comm_id, seq if after is None else after)) as documents:
             async for entry in documents:
-                for update in () if entry is None else telling.updates(entry):
+                if entry is None:
+                    continue
+                now = await call.client.goal(goal.name) if telling.is_asked(entry) else None
+                for update in telling.updates(entry, now):
                     yield update
         if call.rooms.may_go_on(call.caller):
             for update in telling.end(await call.while_let_in(call.client.result(goal.name, wait=True))):

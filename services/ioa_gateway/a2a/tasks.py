@@ -111,13 +111,27 @@ class Telling:
             metadata={"ioa.seq": str(entries[-1]["seq"] if entries else 0), **reason},
         )
 
-    def updates(self, entry: Document) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
-        """Tell of an entry, and of the files that it tells of."""
-        is_asked = self.caller is not None and may_ask(self.caller, self.goal, entry)
-        (self._asking.add if is_asked else self._asking.discard)(entry["comm_id"])
+    def is_asked(self, entry: Document) -> bool:
+        """Whether the caller is asked something since an entry."""
+        return self.caller is not None and may_ask(self.caller, self.goal, entry)
+
+    def updates(self, entry: Document, now: GoalStatus | None = None) -> Iterator[TaskStatusUpdateEvent | TaskArtifactUpdateEvent]:
+        """Tell of an entry, and of the files that it tells of.
+
+        Args:
+            entry: What happened.
+            now: How the goal stands; of who is asked, what he is asked.
+        """
+        (self._asking.add if self.is_asked(entry) else self._asking.discard)(entry["comm_id"])
         state = TaskState.TASK_STATE_INPUT_REQUIRED if self._asking else TaskState.TASK_STATE_WORKING
-        status = self._status(state, entry["at"], self.message(entry))
-        yield TaskStatusUpdateEvent(**self._ids(), status=status, metadata=_metadata(entry))
+        told = self._status(state, entry["at"], self.message(entry))
+        asks = None if now is None else self._standing(now, entry["at"])
+        if asks is not None and asks.state == TaskState.TASK_STATE_INPUT_REQUIRED:
+            if told.HasField("message"):  # first what was said, so that who stops at the question has heard it
+                told.state = TaskState.TASK_STATE_WORKING
+                yield TaskStatusUpdateEvent(**self._ids(), status=told, metadata=_metadata(entry))
+            told = asks
+        yield TaskStatusUpdateEvent(**self._ids(), status=told, metadata=_metadata(entry))
         for file in self.files(entry):
             yield TaskArtifactUpdateEvent(**self._ids(), artifact=file, last_chunk=True, metadata=_metadata(entry))
 

@@ -16,7 +16,7 @@ from ioa.group.events import Said
 from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Decision, Discussion
+from ioa.protocol.messages import AsyncTaskAssignment, Decision, Discussion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.team import Filling, TeamSpec, read_toml
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
@@ -46,6 +46,8 @@ EXPECTED: Mapping[str, str] = {
     "paper": "topic reader outliner author editor",
     "paper-loop": "analyst reader outliner writer outliner writer outliner editor",
 }
+TASKS: Mapping[str, Sequence[str]] = {"company": ["part of turn 6"] * 2 + ["part of turn 9"] * 2}
+"""What members did that were given tasks."""
 GAMES = {"undercover", "undercover-hosted", "werewolf"}
 """They are played where it is told who hears what."""
 
@@ -65,13 +67,15 @@ def member(role: str) -> Agent:
         return task
 
     @agent.speak
-    def speak(view: TurnView) -> Discussion | Decision | WholeConclusion:
+    def speak(view: TurnView) -> Discussion | Decision | WholeConclusion | SyncTaskAssignment | AsyncTaskAssignment:
         words = f"{role} in turn {view.turn}"
         if "CONCLUSION" in view.legal:
             return view.conclude(f"{role} concludes.")
         assert view.offer is not None and view.part is not None and role in view.part.roles
         if view.offer.options:
             return view.decide(left.pop(0).removeprefix("decide "))
+        if view.offer.tasks and all(task.spec.task_id.split("-")[0] != f"t{view.turn - 1}" for task in view.tasks):
+            return view.assign({mate.agent_id: f"part of turn {view.turn}" for mate in view.team[:2]})
         if view.offer.form:
             return view.say(
                 words, fields={blank.name: next(iter(blank.values), True) for blank in view.offer.form if blank.required}
@@ -100,6 +104,12 @@ def speakers(finished: FinishedGoal) -> str:
     return " ".join(one.header.sender for one in said if isinstance(one.payload, Discussion | Decision))
 
 
+def results(finished: FinishedGoal) -> list[str]:
+    """What tasks came to."""
+    said = [one.entry.event.message.payload for one in finished.log if isinstance(one.entry.event, Said)]
+    return sorted(one.task_conclusion for one in said if isinstance(one, InformTaskResult))
+
+
 @pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
     """On a real nats-server, with the services and clients that run in production."""
@@ -115,3 +125,4 @@ async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
                 finished = await running.run(GoalOrder(goal=team.goal, team=team))
             assert finished.result.reason is Reason.CONCLUDED
             assert speakers(finished) == EXPECTED[file], file
+            assert results(finished) == TASKS.get(file, []), file

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import httpx
 import pytest
@@ -39,7 +40,7 @@ from structlog.testing import capture_logs
 from ioa.errors import RateLimitedError
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_gateway.reach import requests
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
@@ -297,6 +298,23 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
         with pytest.raises(UnsupportedOperationError):
             await sent(client, yes)
     assert await said(plane, room) == ["Yes.", "No.", "", "Three it is."]
+
+
+async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:
+    """In words and as data, as it is told who asks how the task stands; what was said with it comes first."""
+    async with speaking(http) as client:
+        asked = list[str]()
+        async for event in client.send_message(asking("m1")):
+            if event.HasField("task"):
+                room = (await members.launch(GoalId(event.task.id))).state.comm_id
+                until = datetime.now(UTC) + timedelta(minutes=5)
+                await members.say(ADA, AskUser(text="In which language?", options=(), default="English", until=until), room)
+            status = event.status_update.status
+            asked += [part.text for part in status.message.parts]
+            if status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
+                break
+    said, words, _data = asked
+    assert (said, "In which language?" in words) == ("In which language?", True)
 
 
 async def test_a_revoked_key_is_told_nothing(

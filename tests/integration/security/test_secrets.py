@@ -14,7 +14,7 @@ import pytest
 from nats.aio.client import Client
 from nats.protocol.parser import Parser
 
-from ioa import Agent, TurnView
+from ioa import Agent, TaskContext, TurnView
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.sqlite_store import open_sqlite_store
@@ -64,7 +64,8 @@ TEAM: Mapping[str, Any] = {
             "asked": "turn",
             "exits": [{"to": "ask", "when": {"field": "note", "equals": "no"}}, {"to": "ask", "by": "chair"}, {"to": "ask"}],
         },
-        {"name": "ask", "roles": ["red"], "heard_by": "red", "asks": True, "max": 1, "then": "vote"},
+        {"name": "ask", "roles": ["red"], "heard_by": "red", "asks": True, "max": 1, "then": "work"},
+        {"name": "work", "roles": ["red"], "heard_by": "red", "tasks": True, "max": 1, "then": "vote"},
         {"name": "vote", "roles": ["red", "guest"], "turns": {"mode": "together", "peers": "never"}, "then": "close"},
         {"name": "close", "roles": ["guest"], "then": "sign"},
         {"name": "sign", "roles": ["boss"]},
@@ -72,12 +73,20 @@ TEAM: Mapping[str, Any] = {
 }
 _SAID = ("prompt", "node", "opening", "words", "field", "why", "aside", "draft", "reason")
 _ASKED = ("question", "option", "default", "answer")
-CANARIES = tuple([f"canary-{what}".encode() for what in (*_SAID, *_ASKED)])
+_TASKS = ("given", "task", "progress", "inquiry", "result", "file")
+CANARIES = tuple([f"canary-{what}".encode() for what in (*_SAID, *_ASKED, *_TASKS)])
 
 
 def player(name: str) -> Agent:
     """An agent that tells a canary wherever mallory does not hear it."""
     agent = Agent(name, description=f"Plays {name}.")
+
+    @agent.task
+    async def work(task: str, ctx: TaskContext) -> str:
+        ctx.progress("canary-progress")
+        ctx.artifact("canary-file.txt", "Nothing.")
+        await ctx.ask("canary-inquiry", default="canary-default", within=timedelta(seconds=1))
+        return "canary-result"
 
     @agent.speak
     def speak(view: TurnView) -> Said:
@@ -92,6 +101,9 @@ def player(name: str) -> Agent:
         if view.offer.reviewed:
             is_anew = view.conversation[-1].why == "canary-reason"
             return view.say("Nothing." if is_anew else "canary-draft")
+        if view.offer.tasks and not view.tasks:
+            others = [one.agent_id for one in view.team if one.agent_id in (ADA, BEN)]
+            return view.assign({others[0]: "canary-task"}, say="canary-given")
         if view.offer.asks:
             options = ("canary-option", "canary-default", "canary-answer")
             has_asked = view.conversation[-1].kind == "answer"
@@ -193,8 +205,9 @@ async def test_a_key_reads_nothing_that_its_agent_does_not_hear(tmp_path: Path, 
     kept = await asyncio.to_thread(files_of, tmp_path, MALLORY)
     assert (found[MALLORY], [one for one in CANARIES if one in kept]) == ([], [])
     assert found[BOSS] == [b"canary-aside"]  # who speaks in another node hears what those in this one do not hear of each other
-    assert found[CHAIR] == [*CANARIES]
-    assert found[ADA] == [one for one in CANARIES if one != b"canary-why"]
+    entered = [one for one in CANARIES if one != b"canary-progress"]  # that is told to who follows the goal, and to no member
+    assert found[CHAIR] == entered
+    assert found[ADA] == [one for one in entered if one != b"canary-why"]
 
 
 def files_of(folder: Path, name: AgentId) -> bytes:

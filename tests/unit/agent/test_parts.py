@@ -6,12 +6,12 @@ import asyncio
 import json
 from typing import Any
 
-from ioa import Agent
+from ioa import Agent, TurnView
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.client.client import Client
 from ioa.group.events import Said
-from ioa.ports.brain import Mission, TeamLaunch, TeamTools
+from ioa.ports.brain import Mission, TeamLaunch, TeamTools, WholeConclusion
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -135,6 +135,31 @@ async def test_models_fill_in_forms_apart_and_choose_among_options(ioa_system: S
     [rule] = prompts["rule"]
     assert rule.prompt.count("a secret one") == 2 and "tree: oak" in rule.prompt
     assert rule.shape is not None and '"enum": ["end", "stay"]' in json.dumps(rule.shape.model_json_schema())
+
+
+async def test_what_a_watcher_decides_is_no_part_of_the_talk(ioa_system: System) -> None:
+    """So that a team goes on as it did when somebody is to watch it; who decides is told apart from what was said."""
+    shown: list[tuple[str, str]] = []
+    host, guest, zoe = (Agent(name, description=f"{name} knows trees") for name in ("host", "guest", "zoe"))
+
+    def speak(view: TurnView) -> Discussion | Decision | WholeConclusion:
+        if view.offer is not None and view.offer.concluding:
+            return view.conclude(view.conversation[-1].content)
+        if view.offer is not None and view.offer.options:
+            return view.decide("nothing", "Let them talk.")
+        shown.append((view.conversation[-1].content if view.conversation else "", " ".join(one.why for one in view.decisions)))
+        return view.say(f"{view.me} speaks")
+
+    for one in (host, guest, zoe):
+        one.speak(speak)
+    team = {
+        "team": "trees",
+        "roles": {"host": "host", "guest": "guest", "zoe": "zoe"},
+        "nodes": [{"name": "talk", "roles": ["host", "guest"]}],
+        "watchers": [{"role": "zoe", "may": ["end"]}],
+    }
+    finished = await ioa_system.run(GoalOrder(goal="Which tree?", team=team_of(team)), agents=[host, guest, zoe])
+    assert (shown, finished.result.content) == ([("", ""), ("host speaks", "Let them talk.")], "guest speaks")
 
 
 async def test_a_model_that_gives_no_usable_ruling_leaves_the_default(ioa_system: System) -> None:

@@ -56,6 +56,26 @@ def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out.startswith("stateDiagram-v2\n    [*] --> n0\n")
 
 
+def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are done at once, whoever gave them out speaks again, and where nobody may a script that does is told so."""
+    script = tmp_path / "script"
+    script.write_text(
+        "coder => architect, reviewer: Write the board.\nreviewer => coder: Mend it.\nreviewer -> release: It works.\n"
+    )
+    try_file(SHIPPED / "company.toml", script, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
+    assert code[:3] == [
+        ("coder", "gives architect, reviewer a task: Write the board."),
+        ("architect", "(architect does it)"),
+        ("reviewer", "(reviewer does it)"),
+    ]
+    assert code[3][0] == "coder" and len(code) == 4
+    assert [one["why"] for one in told if one["event"] == "refused"] == [
+        "Nobody gives out tasks here, or waits for any: the node lacks `tasks`."
+    ]
+
+
 def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who speaks when, with what a script has them choose; the end is told too."""
     script = tmp_path / "script"
@@ -120,9 +140,11 @@ max = 1
 """.replace("..?", "-9..-3?")
 
 
-def _tried(tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip") -> list[tuple[str, str]]:
+def _tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], script: str, silent: str = "skip", team: str | None = None
+) -> list[tuple[str, str]]:
     file, lines = tmp_path / "vote.toml", tmp_path / "script"
-    file.write_text(VOTE.format(silent=silent))
+    file.write_text(team or VOTE.format(silent=silent))
     lines.write_text(script)
     try_file(file, lines, Terminal(as_json=True))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -165,6 +187,36 @@ def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.Cap
         ("ann", "(ann speaks)"),
         ("ann", "states the conclusion"),
         ("", "[9]"),
+    ]
+
+
+JOINING = """
+team = "desk"
+leader = "a"
+roles = { a = "ann", b = { agent = "bob", silent = "(shrugs)" }, c = "cat" }
+[[nodes]]
+name = "x"
+roles = ["a", "b", "c"]
+invites = true
+max = 9
+exits = [ { to = "end", when = { says = "*bye*", of = "b" } } ]
+[[watchers]]
+role = "c"
+by = "b"
+may = ["add"]
+"""
+
+
+def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever invites has its next line, a watcher that adds has answered, and silence is shown as its role has it."""
+    script = "a <- joe {role = b}: Help.\na: Bye.\nb !silent\njoe: Good BYE.\nc <- zoe {role = a}: You too."
+    assert _tried(tmp_path, capsys, script, team=JOINING) == [
+        ("a", "has joe join as b (Help.)"),
+        ("a", "Bye."),
+        ("b", "(says nothing; others are shown: (shrugs))"),
+        ("joe", "Good BYE."),
+        ("c", "has zoe join as a (You too.)"),
+        ("a", "states the conclusion"),
     ]
 
 

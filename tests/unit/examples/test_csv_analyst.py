@@ -655,12 +655,12 @@ def test_what_looks_the_same_is_counted_as_the_same(tmp_path: Path, name: str) -
 
 
 WRITTEN = """\
-site,weight,over_km,fee,balance,code,grade,seen,Jars
-A,3.5 kg,2.5,12 %,(13.50),INV-1000,C,-,4
-B,12 kg,-,8 %,"1,000.00",INV-1001,C++,2024-05-01,n/a
-C,n/a,12,,20.00,INV-1002,C#,2024-05-02,8
-D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?
-"Blue \"\"Door\"\"",1 kg,1,5 %,1.00,INV-1004,O'Dea & Sons,,1
+site,weight,over_km,fee,balance,code,grade,seen,Jars,mood
+A,3.5 kg,2.5,12 %,(13.50),INV-1000,C,-,4,?
+B,12 kg,-,8 %,"1,000.00",INV-1001,C++,2024-05-01,n/a,good
+C,n/a,12,,20.00,INV-1002,C#,2024-05-02,8,good
+D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?,
+"Blue \"\"Door\"\"",1 kg,1,5 %,1.00,INV-1004,O'Dea & Sons,,1,bad
 """
 
 
@@ -673,6 +673,7 @@ D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?
         ("how many rows have a fee below 10 %", "fee < 10: 2 (2 of 5 rows; left out: 1 without fee)."),
         ("how many rows where fee is 12 per cent", "fee is 12: 1 (1 of 5 rows; left out: 1 without fee)."),
         ("how many rows where over_km is 1 or 12", "over_km is 1 or 12: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
+        ("how many rows where mood is ?", "mood is ?: 1 (1 of 5 rows; left out: 1 without mood)."),
         ("how many rows where over_km is missing", "over_km is missing: 1 (1 of 5 rows, missing is what is empty, '-')."),
         ("how many rows where seen is missing", "seen is missing: 2 (2 of 5 rows, missing is what is empty, '-')."),
         ("total balance", "sum of balance: 1014.75 (5 of 5 rows)."),
@@ -681,6 +682,10 @@ D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?
         ("how many rows where grade is C++", "grade is C++: 1 (1 of 5 rows)."),
         ("how many rows where grade is 65+", "grade is 65+: 1 (1 of 5 rows)."),
         ('how many rows where grade is "O\'Dea & Sons"', "grade is O'Dea & Sons: 1 (1 of 5 rows)."),
+        (
+            'how many rows where mood is not "?" and Jars above 3',
+            "(1 of 5 rows; left out: 1 without mood, 1 without Jars ('n/a')).",
+        ),
         ('how many rows where site is "Blue "Door""', 'site is Blue "Door": 1 (1 of 5 rows).'),
         ('how many rows where site is Blue "Door"', 'site is Blue "Door": 1 (1 of 5 rows).'),
     ],
@@ -695,19 +700,37 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
 @pytest.mark.parametrize(
     ("content", "question", "said"),
     [
-        (WRITTEN, "total code", "code holds no numbers, but cells such as 'INV-1000'."),
-        (WRITTEN, "how many rows have code above 1000", "code holds no numbers, but cells such as 'INV-1000'."),
+        (WRITTEN, "total code", "code holds no numbers or dates that are read here, but cells such as 'INV-1000'."),
+        (
+            WRITTEN,
+            "how many rows have code above 1000",
+            "code holds no numbers or dates that are read here, but cells such as 'INV-1000'.",
+        ),
         (WRITTEN, "how many rows have weight over 3 lb", "'lb' is not understood after 'how many rows have weight over 3'."),
         (WRITTEN, "how many rows have weight over 3 lb", "A number of weight is said alone or with 'kg'."),
         (WRITTEN, "how many rows have over_km over 3,5", "Numbers are written 1000, 1,000 or 1000.5."),
         (WRITTEN, "how many rows where over_km is n/a", "A cell without one ('-') is 'missing'."),
+        (
+            WRITTEN,
+            'how many rows where mood is "!" and fee above 3',
+            "'\"!\" and fee above 3' is not understood after 'how many rows where mood is'",
+        ),
         (WRITTEN, "weight loss per site", "'weight loss per site' is not understood. A question begins with a figure"),
         (WRITTEN, "which site has the most kilos", "'Most' and 'fewest' are said of rows"),
         (WRITTEN, "total weight in spring", "'spring' is not understood after 'total weight in'. Here may stand a date."),
         ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
         ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
-        ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; they do not add up."),
+        ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
         ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
+        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6, the sum of all above it."),
+        (
+            "at,n\n09:00,1\n12:00,2\n",
+            "how many rows where at is after 10:00",
+            "at holds no numbers or dates that are read here, but cells such as '09:00'.",
+        ),
+        ("n,n\n1,2\n", "total n", "Give them different names in the file."),
+        ("at,n\n31.12.24,1\n", "total n since 2020", "no column of dates that are read here. Such are 2024-03-31"),
+        ("year,n\n2020,1\n", "total n since 2020", "years alone are compared as numbers"),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
         ("grade,n\na-b,1\na b,2\n", "total n where grade is a/b", "'a/b' may be said of several values of grade: 'a-b', 'a b'."),
     ],
@@ -730,7 +753,15 @@ def test_a_column_that_is_called_like_a_span_of_time(key: str, expected: dict[st
 
 
 @pytest.mark.parametrize(
-    ("column", "said"), [("Jars", "jar"), ("box", "boxes"), ("Companies", "company"), ("city", "cities"), ("Shoes", "shoe")]
+    ("column", "said"),
+    [
+        ("Jars", "jar"),
+        ("box", "boxes"),
+        ("Companies", "company"),
+        ("city", "cities"),
+        ("Shoes", "shoe"),
+        ("# of bags", "# of bags"),
+    ],
 )
 def test_a_name_is_said_in_the_singular_or_the_plural(column: str, said: str, run: Run, tmp_path: Path) -> None:
     """Whichever of them the file has."""

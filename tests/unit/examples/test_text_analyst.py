@@ -131,6 +131,11 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         run(agent, "count the words in the result", [data / "notes.txt"], [upstream("summarise it", "x.txt: summary: hello there")])
 
 
+def test_a_summary_of_short_sentences_is_as_long_as_asked() -> None:
+    """Short sentences say little, and are taken where there are not enough others."""
+    assert summarise("Mix 200 g flour with 2 eggs. Add milk. Fry them.", 2) == ["Mix 200 g flour with 2 eggs.", "Add milk."]
+
+
 @pytest.mark.parametrize(
     ("task", "content", "said"),
     [

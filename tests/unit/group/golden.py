@@ -140,6 +140,7 @@ def stories() -> dict[str, Sequence[Event]]:
     told["forked"] = forked(tasked.says("ada", to="bob")).finishes("t1-1").says("bob", to="ada")
     told |= gathered_stories()
     told |= asking_stories()
+    told |= tasked_stories()
     told |= {f"led-{name}": story for name, story in led_stories().items()}
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
@@ -163,6 +164,26 @@ def asking_stories() -> dict[str, Scenario]:
         "team-asks": tasked.nests("t1-1").team_asks("t1-1", 3).answered("yes", "t1-1").nested_ends("t1-1"),
         "led-asked": launched_under(policy, {"a": ["ada"], "b": ["bob"]}, "ada", "bob").asks("ada").answered("yes").timers(3),
         "led-asked-lost": launched_under(policy, {"a": ["ada"], "b": ["bob"]}, "ada", "bob").asks("ada").loses("ada").timer(),
+    }
+
+
+def tasked_stories() -> dict[str, Scenario]:
+    """Tasks under a policy: done, waiting for each other, timed out, of whoever is gone, unheard by some, and open at the end."""
+    work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 2, "then": "vote"}
+    story = group(work, {"name": "vote", "roles": ["a", "c"], "turns": "together"})
+    given = story.assigns("ada", "t1-1:bob", "t1-2:eve:t1-1", "t1-3:ada").progresses("t1-1").progresses("t1-3")
+    scoped = group({**work, "heard_by": "a"}, {"name": "vote", "roles": ["a", "c"], "tasks": True, "max": 2})
+    hidden = scoped.assigns_and_waits("ada", "t1-1:bob").nests("t1-1").nested_ends("t1-1")
+    talking = Discussion(content="On.")
+    return {
+        "led-tasks": given.finishes("t1-1").pauses("ada", "t1-2").finishes("t1-2").speaks("ada", talking).speaks("bob", talking),
+        "led-tasks-late": given.pauses("ada", "t1-1", "t1-3").timers(2).speaks("ada", talking).timers(4),
+        "led-tasks-gone": story.assigns_and_waits("ada", "t1-1:eve")
+        .loses("ada")
+        .finishes("t1-1")
+        .assigns("bob", "t2-1:eve")
+        .timers(9),
+        "led-tasks-unheard": hidden.assigns("ada", "t2-1:eve").progresses("t2-1").speaks("ada", talking).timers(4),
     }
 
 

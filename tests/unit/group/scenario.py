@@ -398,10 +398,15 @@ def launched(
 
 
 def launched_under(
-    policy: Policy, cast: Mapping[str, Sequence[str]], *members: str, max_turns: int = 100, patient: Collection[str] = ()
+    policy: Policy,
+    cast: Mapping[str, Sequence[str]],
+    *members: str,
+    max_turns: int = 100,
+    patient: Collection[str] = (),
+    level: int = LEVEL,
 ) -> Scenario:
     """A group that a policy leads, with who plays which role; the first member owns it."""
     castings = tuple(Casting(role=role.name, members=tuple(map(AgentId, cast[role.name]))) for role in policy.roles)
-    free = charter(*members, limits=limits(max_turns=max_turns), patient=patient)
+    free = charter(*members, limits=limits(max_turns=max_turns, level=level), patient=patient)
     event = GroupLaunched(at=START, charter=Charter.model_validate({**dict(free), "policy": policy, "cast": castings}))
     return Scenario(step(None, event).state, (event,), policy=policy)

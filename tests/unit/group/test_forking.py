@@ -270,10 +270,11 @@ def _in_sub(event: Said) -> object:
 
 
 def test_a_nested_team_at_work_is_left_out_and_its_task_is_begun_anew() -> None:
-    """With what it had asked: the task is open, has no team, and lends nothing."""
-    story = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").nests("t1-1").team_asks("t1-1")
+    """With what it had asked: the task is open, has no team, and lends nothing, and may be served by a team again."""
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").nests("t1-1").team_asks("t1-1")
     story = story.answered("yes", "t1-1").says("ada", to="bob")
-    _, state = fork_of(story.log, len(story.log))
+    _, copied = fork_of(story.log, len(story.log))
+    state = gone_on(copied, story.now)
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.subgroup is None and not task.questions and state.loans == ()
 

@@ -6,12 +6,14 @@ import pytest
 
 from ioa.group.events import Entry, MemberJoined, encode_entry
 from ioa.group.machine import step
+from ioa.group.policy.offer import offer
 from ioa.group.rejection import RejectionCode
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import INVITES
-from tests.unit.group.scenario import Scenario, card, launched
-from tests.unit.group.test_policy import X, Y, group
+from ioa.protocol.messages import Decision
+from tests.unit.group.scenario import Scenario, card, launched, said
+from tests.unit.group.test_policy import Told, X, Y, group
 
 
 def joining(story: Scenario, **about: object) -> MemberJoined:
@@ -90,6 +92,28 @@ def test_who_joins_under_a_policy_plays_a_role() -> None:
     assert story.state.members[-1].roles == (0,) and story.state.members[-1].agent_id == AgentId("joe")
     assert story.state.course is not None
     assert (len(story.state.course.taken), len(story.state.course.total)) == (4, 4)
+
+
+def test_a_watcher_adds_by_having_somebody_join() -> None:
+    """In any role that is open to all; to choose it without anybody is a wrong choice, and so is a role that is secret."""
+    watcher = {"role": "c", "may": ["add"]}
+    story = group({**X, "roles": ["a", "b"], "then": "y"}, Y, roles={"b": {"secret": True}}, watchers=[watcher])
+    asked = Told(story).word("says").story
+    assert asked.policy is not None
+    offered = offer(asked.policy, asked.state, AgentId("eve"))
+    assert offered is not None and (offered.options, offered.invites) == (("nothing", "add"), ("a", "c"))
+    chosen = asked.refusal(said("eve", Decision(choice="add"), asked.state.turn))
+    assert (chosen.code, chosen.message) == (RejectionCode.BAD_DECISION, "To add somebody, have it join: who does is your answer.")
+    assert asked.refusal(joining(asked, by="eve", role="b")).code is RejectionCode.OFF_COURSE
+    assert asked.refusal(joining(asked, by="ada", role="a")).code is RejectionCode.NOT_YOUR_FLOOR
+    joined = asked.happens(joining(asked, by="eve", role="a"))
+    assert (joined.state.floor, joined.state.turn, joined.state.turns_taken) == (("zoe",), asked.state.turn + 1, 1)
+
+
+def test_a_watcher_that_only_ends_adds_nobody() -> None:
+    """Nor does a judge."""
+    asked = Told(group(X, watchers=[{"role": "c", "may": ["end"]}])).word("says").story
+    assert asked.refusal(joining(asked, by="eve", role="a")).code is RejectionCode.OFF_COURSE
 
 
 def test_why_somebody_is_invited_is_guarded() -> None:

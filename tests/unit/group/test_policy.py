@@ -17,6 +17,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -235,6 +236,10 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      "says says silent says", "x:bob x:eve x:bob x:eve x:bob"),
     ("a hub that is lost: in order", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
      "says:bob -ada says says +ada says", "x:ada x:bob x:bob x:eve x:bob x:bob x:ada"),
+    ("whom a hub has named is lost: the hub again", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
+     "says:eve -eve says:bob says", "x:ada x:eve x:ada x:bob x:ada"),
+    ("a hub names one that is lost while the judge is asked: the hub again", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9,
+     "asked": "turn", "exits": [{"to": "y", "by": "c"}]}, Y], {}, "says:bob -bob decides:stay", "x:ada x?eve x?eve x:ada"),
     ("a lost holder is passed over, uncounted", [{**X, "max": 3}], {},
      "says -bob says says", "x:ada x:bob x:eve x:ada concluding:ada"),
     ("a lost holder alone keeps the floor", [{**X, "max": 2, "then": "y"}, Y], {}, "-ada -bob -eve +bob",
@@ -447,6 +452,17 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      "says " * 6, "x:ada y:eve z:bob w:ada v:bob w:ada concluding:ada"),
     ("who joins speaks in its role, and who invites keeps the floor", [{**X, "roles": ["a", "b"], "invites": True, "max": 5}], {},
      "says invites:joe/a says says says says", "x:ada x:bob x:bob x:ada x:joe x:bob concluding:ada"),
+    ("a watcher adds somebody, and that is its answer", [X], watched("c", by="a", may=["add", "end"]),
+     "says invites:joe/b says says says", "x:ada x?eve x:bob x:joe x:eve concluding:ada"),
+    ("and the next watcher is asked", [{**X, "max": 1, "then": "y"}, Y],
+     {"watchers": [*watched("c", may=["add"])["watchers"], *watched("b", may=["add", "remove"])["watchers"]]},
+     "says invites:joe/c decides:remove/eve says decides:nothing", "x:ada x?eve x?bob y:joe y?joe y?bob"),
+    ("whom a message has named speaks after who is added", [{**X, "turns": "nominate", "max": 9}], watched("b", may=["add"]),
+     "says:eve invites:joe/a says", "x:ada x?bob x:eve x?bob"),
+    ("who was added speaks side by side", [{**X, "turns": "together", "max": 9}], watched("a", by="c", may=["add"]),
+     "says says says invites:joe/b", "x:ada+bob+eve x:bob+eve x:eve x?ada x:ada+bob+joe+eve"),
+    ("who is invited hears where not all hear all", [{**X, "invites": True, "max": 2, "then": "y"}, {**Y, "heard_by": "node"}], {},
+     "invites:joe/c says says says says", "x:ada x:ada x:bob y:eve y:joe concluding:ada"),
     ("who joins counts for a round", [{**X, "invites": True, "turns": "nominate", "max": 9, "exits": [
         {"to": "y", "when": {"rounds": 1}}]}, Y], {"roles": {"a": {"at_most": 3}}},
      "invites:joe/a says:joe says:bob says:eve says", "x:ada x:ada x:joe x:bob x:eve y:eve"),
@@ -695,6 +711,16 @@ def test_the_second_repetition_passes_the_turn() -> None:
     story = group({**X, "max": 9})
     assert story.repeats_itself(A, "m1").holder == A
     assert story.repeats_itself(A, "m1").repeats_itself(A, "m2").holder == B
+
+
+@pytest.mark.parametrize(("level", "next_one"), [(LEVEL, A), (LEVEL - 1, C)])
+def test_the_hub_has_the_floor_again_when_all_whom_it_has_named_are_lost(level: int, next_one: str) -> None:
+    """Nobody speaks in a talk with a chair whom the chair has not named. Groups of before go on in order, as they did."""
+    policy = policy_of({**X, "turns": {"mode": "hub", "by": "a"}, "max": 9})
+    story = launched_under(policy, CAST, A, B, C, level=level)
+    for named in (Discussion(content="Well?", next_speakers=(AgentId(B),)), Discussion(content="Well?", next_speaker=AgentId(B))):
+        asked = story.happens(said(A, named, story.state.turn, story.now))
+        assert asked.loses(B).state.floor == (next_one,)
 
 
 def test_words_may_come_again_in_a_hub() -> None:

@@ -12,39 +12,49 @@ import pytest
 from ioa.group.events import (
     Entry,
     Event,
+    MemberJoined,
     MemberLost,
     MemberReturned,
     MessageRefused,
     QuestionAnswered,
     Said,
+    SubgroupClosed,
+    SubgroupOpened,
     TimerFired,
     encode_entry,
 )
 from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.forms import Blank
+from ioa.group.joining import ADD
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState
+from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import BOARDS, REVIEWS, WORDS
 from ioa.protocol.messages import (
     AskUser,
+    AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
     Discussion,
+    InformTaskProgress,
+    InformTaskResult,
     Pass,
     PassCause,
     Pause,
     Payload,
     SyncTaskAssignment,
+    TaskOutcome,
+    TaskQuestion,
     Thinking,
 )
 from ioa.protocol.policy import END, FieldValue, FormField, Policy
 from ioa.protocol.team import read_toml
-from tests.unit.group.scenario import Scenario, launched_under, said, specs
+from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
 from tests.unit.protocol.policies import SHIPPED, Choose, any_forked_policy, any_policy
 
@@ -86,7 +96,7 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     if offered.again:
         return [last_draft(story)]
     if offered.options:
-        return [_decision(option, offered, story) for option in offered.options]
+        return [_decision(option, offered, story) for option in offered.options if option != ADD]
     if offered.say is not None:
         return [Discussion(content=offered.say)]
     fields = filled(offered.form, random.Random(len(offered.form)).choice)
@@ -95,6 +105,8 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
     told += [Discussion(content="On.", go=node, fields=fields) for node in offered.go]
     if offered.asks:
         told.append(_question(story))
+    if offered.tasks:
+        told += _tasks_offered(story)
     if offered.most_named > 1:
         several = offered.next_speakers[: offered.most_named]
         told.append(Discussion(content="All.", next_speakers=several, fields=fields))
@@ -103,6 +115,20 @@ def offered_messages(offered: Offer, story: Scenario) -> list[Payload]:
         told.append(ConcludeGroupDiscussion())
         told += [ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))] if offered.may_conclude else []
     return told
+
+
+def _tasks_offered(story: Scenario) -> list[Payload]:
+    """Tasks for any members, one that waits for another, and what is open already to wait for."""
+    state, holder = story.state, story.state.floor_holder
+    assert holder is not None
+    able = [one.agent_id for one in state.members if one.takes_part and not one.human] or [holder]
+    turn, left = state.turn, [task.task_id for task in state.tasks_left(holder)]
+    known = [one for one in left[-1:] if all(state.task_told_to(agent, one) for agent in able)]
+    one, both = f"t{turn}-1:{able[-1]}:{','.join(known)}", (f"t{turn}-1:{able[0]}", f"t{turn}-2:{able[-1]}:t{turn}-1")
+    if state.members[state.number_of(able[-1])].human:
+        return []
+    told: list[Payload] = [SyncTaskAssignment(tasks=specs((one,))), AsyncTaskAssignment(tasks=specs(both))]
+    return [*told, Pause(triggers=tuple(left))] if left else told
 
 
 def _decision(option: str, offered: Offer, story: Scenario) -> Decision:
@@ -167,13 +193,21 @@ def garbage(policy: Policy, offered: Offer, story: Scenario) -> Iterator[Payload
         yield from (Discussion(content="Mine.", fields={**others, blank.name: value}) for value in _WRONG[blank.kind])
     if offered.most_named < len(offered.next_speakers) or offered.most_named == 1:
         yield Discussion(content="All.", next_speakers=tuple(map(AgentId, MEMBERS)), fields=fields)
-    yield SyncTaskAssignment(tasks=specs((f"t{turn}-1:ada",)))
-    yield Pause(triggers=(TaskId(f"t{turn}-1"),))
+    yield from _wrong_tasks(offered, turn)
     yield Conclusion(content="Done.")
     if END not in offered.go or offered.reviewed:
         yield ConcludeGroupDiscussion()
     if not offered.may_conclude or END not in offered.go:
         yield ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))
+
+
+def _wrong_tasks(offered: Offer, turn: int) -> Iterator[Payload]:
+    if not offered.tasks:
+        yield SyncTaskAssignment(tasks=specs((f"t{turn}-1:ada",)))
+    yield AsyncTaskAssignment(tasks=specs((f"t{turn}-1:zoe",)))
+    yield AsyncTaskAssignment(tasks=specs((f"t{turn + 1}-1:ada",)))
+    yield AsyncTaskAssignment(tasks=specs((f"t{turn}-1:ada:t{turn}-9",)))
+    yield Pause(triggers=(TaskId(f"t{turn}-1"),))
 
 
 _FORBIDDEN = {"not_empty": " ", "longest": "x" * 201, "without": "CanaRies"}
@@ -197,6 +231,8 @@ def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
 
 def _anything(story: Scenario, choose: Choose) -> Event:
     state = story.state
+    if state.open_tasks and choose(("of a task", "else")) == "of a task":
+        return _of_a_task(story, choose(state.open_tasks), choose)
     if isinstance(state.stage, Awaiting) and choose((True, True, False)):
         answer = choose(state.stage.options or (f"Answer {len(story.log)}.",))
         return QuestionAnswered(at=story.now, turn=state.turn, answer=answer, by="user")
@@ -216,6 +252,8 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     if kind == "passes":
         return said(holder, Pass(cause=choose((PassCause.NOTHING_TO_ADD, PassCause.NO_USABLE_ANSWER))), state.turn, story.now)
     offered = offer(story.policy, state, AgentId(holder))
+    if offered is not None and offered.invites and choose((True, False, False)):
+        return joining(story, holder, choose(offered.invites))
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered, story))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None and not offered.again:
         writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
@@ -226,6 +264,50 @@ def _anything(story: Scenario, choose: Choose) -> Event:
         message_id = MessageId(f"m{len(story.log)}")
         return MessageRefused(at=story.now, by=AgentId(holder), turn=state.turn, message_id=message_id, code=code)
     return said(holder, payload, state.turn, story.now)
+
+
+def _of_a_task(story: Scenario, task: OpenTask, choose: Choose) -> Event:
+    """Something that comes of an open task: reports, questions and answers, and what a nested team does."""
+    number = len(story.log)
+    kind = choose(("progress", "done", "done", "failed", "asks", "nests", "times out"))
+    about = {"at": story.now, "task_id": task.task_id}
+    report = InformTaskResult(task_id=task.task_id, task_conclusion=f"Result {number}.")
+    if task.questions:
+        told = {"turn": 0, "number": task.questions[0].number, "answer": "yes", "by": "user"}
+        return QuestionAnswered.model_validate({**about, **told})
+    if task.subgroup is not None:
+        ended = {"subgroup": task.subgroup, "reason": choose(("concluded", "failed")), "content": f"Answer {number}."}
+        return SubgroupClosed.model_validate({**about, **ended, "turns": choose((0, 1))})
+    match kind:
+        case "progress":
+            payload: Payload = InformTaskProgress(task_id=task.task_id, number=task.progress + 1)
+        case "failed":
+            payload = report.model_copy(update={"outcome": TaskOutcome.FAILED})
+        case "asks" if task.asked < MAX_QUESTIONS:
+            asked = {
+                "text": f"Well, {number}?",
+                "options": ("yes", "no"),
+                "default": "no",
+                "until": story.now + timedelta(minutes=1),
+            }
+            payload = TaskQuestion.model_validate({"task_id": task.task_id, "number": task.asked + 1, **asked})
+        case "nests" if story.state.turns_left > 1:
+            opened = {**about, "by": task.assignee, "subgroup": f"n{number}"}
+            return SubgroupOpened.model_validate(opened)
+        case "times out":
+            due = story.state.next_deadline()
+            assert due is not None
+            return TimerFired(at=due)
+        case _:
+            payload = report
+    return said(task.assignee, payload, task.turn, story.now)
+
+
+def joining(story: Scenario, by: str, role: str) -> MemberJoined:
+    """Somebody new joins, whom a member has invited or added."""
+    newcomer = card(f"new-{len(story.state.members)}")
+    told = {"at": story.now, "card": newcomer, "by": by, "turn": story.state.turn, "role": role}
+    return MemberJoined.model_validate(told)
 
 
 def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
@@ -242,6 +324,11 @@ def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
             fresh = here.state.model_copy(update={"monologue": None})
             for payload in offered_messages(offered, here):
                 step(fresh, said(holder, payload, fresh.turn, here.now), here.policy)
+            for role in offered.invites:
+                step(fresh, joining(here, holder, role), here.policy)
+            for role in [one.name for one in here.policy.roles if one.name not in offered.invites]:
+                with pytest.raises(IllegalEventError):
+                    step(fresh, joining(here, holder, role), here.policy)
             before = encode_entry(Entry.of(here.log[-1], here.state, ())).data
             for payload in garbage(here.policy, offered, here):
                 with pytest.raises(IllegalEventError):
@@ -261,6 +348,22 @@ def test_every_policy_ends_by_timers_alone() -> None:
         while not silent.state.phase.is_terminal:
             silent, fired = silent.timer(), fired + 1
         assert fired <= 4 * ROUNDS_OF_SILENCE * len(MEMBERS)
+
+
+def test_every_policy_ends_by_timers_alone_from_wherever_it_is() -> None:
+    """While tasks run or wait too: their leases run out, and whoever has waited for them has the floor again."""
+    waited = 0
+    for seed, story in enumerate(groups(100)):
+        choose = random.Random(seed).choice
+        for number, here in enumerate(run(story, choose)):
+            if number % 7 or not here.state.open_tasks:
+                continue
+            waited += 1
+            fired = 0
+            while not here.state.phase.is_terminal:
+                here, fired = here.timer(), fired + 1
+            assert fired <= 6 * ROUNDS_OF_SILENCE * len(MEMBERS)
+    assert waited
 
 
 def test_every_policy_ends_by_garbage_answers() -> None:
@@ -338,12 +441,16 @@ def test_who_is_removed_hears_nothing_more_and_has_no_part() -> None:
         for event in last.log:
             transition = step(state, event, last.policy)
             assert gone.isdisjoint(transition.audience)
-            assert (last.policy is not None and last.policy.hides) or set(transition.audience) == set(MEMBERS) - gone
+            assert (last.policy is not None and last.policy.hides) or set(transition.audience) == {*_ids(transition.state)} - gone
             state = transition.state
             gone = {member.agent_id for member in state.members if member.removed}
             assert gone.isdisjoint({*state.floor, state.owner})
         seen += len(gone)
     assert seen
+
+
+def _ids(state: GroupState) -> Iterator[AgentId]:
+    return (member.agent_id for member in state.members)
 
 
 def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:

@@ -53,7 +53,7 @@ from ioa.protocol.messages import (
     TaskQuestion,
     Thinking,
 )
-from ioa.protocol.policy import Exit, Node, Policy, Role, Turns
+from ioa.protocol.policy import Exit, Node, Policy, Role, Watcher
 from ioa.protocol.questions import Question
 from tests.unit.group.scenario import (
     COMM,
@@ -74,29 +74,29 @@ EXPECTED = """
                           nothing   talking      tasked      gathered    asked       handing   assigned  paused    concluding
 DISCUSSION                no_group  discussing   discussing  gathering   wrong_phase not_floor not_floor not_floor wrong_phase
 DECISION                  no_group  wrong_phase  wrong_phase wrong_phase discussing  not_floor not_floor not_floor wrong_phase
-TaskDecision              no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+TaskDecision              no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
 ASK_USER                  no_group  paused       paused      wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
-TASK_QUESTION             no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+TASK_QUESTION             no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
 SYNC_TASK_ASSIGNMENT      no_group  assigned     assigned    wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 ASYNC_TASK_ASSIGNMENT     no_group  handing      handing     wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
-INFORM_TASK_PROGRESS      no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
-INFORM_TASK_RESULT        no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
+INFORM_TASK_PROGRESS      no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
+INFORM_TASK_RESULT        no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
 PAUSE                     no_group  bad_trigger  paused      wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 CONCLUDE_GROUP_DISCUSSION no_group  concluding   tasks_open  wrong_phase wrong_phase not_floor not_floor not_floor wrong_phase
 CONCLUSION                no_group  wrong_phase  wrong_phase wrong_phase wrong_phase not_floor not_floor not_floor concluded
 PASS                      no_group  discussing   discussing  gathering   discussing  not_floor not_floor not_floor concluding
 THINKING                  no_group  discussing   discussing  gathering   deciding    not_floor not_floor not_floor concluding
-timer_fired               no_group  discussing   discussing  gathering   discussing  handing   assigned paused    concluding
+timer_fired               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_lost               no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
 member_returned           no_group  discussing   discussing  gathering   deciding    handing   assigned paused    concluding
-member_joined             no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
+member_joined             no_group  discussing   discussing  wrong_phase discussing  wrong_phase wrong_phase wrong_phase wrong_phase
 cancel_requested          no_group  cancelled    cancelled   cancelled   cancelled   cancelled cancelled cancelled cancelled
 repetition_refused        no_group  discussing   discussing  wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase wrong_phase
 message_refused           no_group  wrong_phase  wrong_phase wrong_phase deciding    wrong_phase wrong_phase wrong_phase wrong_phase
-subgroup_opened           no_group  unknown_task discussing  gathering   wrong_phase discussing assigned paused    wrong_phase
-subgroup_closed           no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    concluding
-subgroup_asked            no_group  unknown_task discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
-question_answered         no_group  too_late     discussing  gathering   wrong_phase handing   assigned paused    wrong_phase
+subgroup_opened           no_group  unknown_task discussing  gathering   deciding    discussing assigned paused    wrong_phase
+subgroup_closed           no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    concluding
+subgroup_asked            no_group  unknown_task discussing  gathering   deciding    handing   assigned paused    wrong_phase
+question_answered         no_group  too_late     discussing  gathering   deciding    handing   assigned paused    wrong_phase
 group_launched            discussing exists exists exists exists exists exists exists exists
 launch_abandoned          failed    exists exists exists exists exists exists exists exists
 """
@@ -123,12 +123,15 @@ def _gathered() -> Scenario:
 
 
 def _asked() -> Scenario:
-    """Ada is asked who of the others speaks."""
-    turns = Turns(mode="ask", by="chair")
-    node = Node(name="talk", roles=("chair", "guest"), turns=turns, max=9, exits=(Exit(to="end"),))
-    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(node,))
+    """Ada, who watches, is asked whether to step in after what Bob has said, while he does what she has given him."""
+    plan = Node(name="plan", roles=("chair",), max=1, tasks=True, exits=(Exit(to="talk"),))
+    talk = Node(name="talk", roles=("guest",), max=9, exits=(Exit(to="end"),))
+    watcher = Watcher(role="chair", node="talk", may=("add",))
+    policy = Policy(roles=(Role(name="chair"), Role(name="guest")), nodes=(plan, talk), watchers=(watcher,))
     cast = {"chair": ["ada"], "guest": ["bob", "eve"]}
-    return launched_under(policy, cast, "ada", "bob", "eve", patient=["ada"]).loses("eve")
+    story = launched_under(policy, cast, "ada", "bob", "eve", patient=["ada"]).loses("eve").assigns("ada", "t1-1:bob", "t1-2:bob")
+    story = story.nests("t1-2").team_asks("t1-2").progresses("t1-1").speaks("ada", Discussion(content="On."))
+    return story.speaks("bob", Discussion(content="Well."))
 
 
 SITUATIONS: dict[str, Callable[[], Scenario]] = {
@@ -151,7 +154,7 @@ ENDED: dict[str, Callable[[], Scenario]] = {
 
 PAYLOADS: dict[Kind, tuple[str, Payload]] = {
     Discussion: ("ada", Discussion(content="…", next_speaker=AgentId("bob"))),
-    Decision: ("ada", Decision(choice="bob")),
+    Decision: ("ada", Decision(choice="nothing")),
     SyncTaskAssignment: ("ada", SyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
     AsyncTaskAssignment: ("ada", AsyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
     InformTaskProgress: ("bob", InformTaskProgress(task_id=TaskId("t1-1"), number=2)),
@@ -190,7 +193,13 @@ def event_of(kind: Kind, state: GroupState | None) -> Event:
         TimerFired: TimerFired(at=due),
         MemberLost: MemberLost(at=START, agent_id=AgentId("bob")),
         MemberReturned: MemberReturned(at=START, agent_id=AgentId("eve")),
-        MemberJoined: MemberJoined(at=START, card=card("zoe"), by=AgentId("ada"), turn=state.turn if state else 1),
+        MemberJoined: MemberJoined(
+            at=START,
+            card=card("zoe"),
+            by=AgentId("ada"),
+            turn=state.turn if state else 1,
+            role="guest" if state and state.course else None,
+        ),
         CancelRequested: CancelRequested(at=START),
         RepetitionRefused: RepetitionRefused(
             at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1

@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pytest
 
-from ioa.group.events import Entry, Event, GroupLaunched, QuestionAnswered, Said, encode_entry
-from ioa.group.machine import step
-from ioa.group.policy.audience import audience, chain_after, is_withheld, seen_by, shares_view, view_for
+from ioa.group.events import (
+    Entry,
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    QuestionAnswered,
+    Said,
+    SubgroupClosed,
+    encode_entry,
+    name_of,
+)
+from ioa.group.machine import legal_kinds, step
+from ioa.group.policy.audience import audience, chain_of, is_withheld, seen_by, shares_view, view_for
 from ioa.group.policy.hearing import is_scoped
 from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Discussing, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import VISIBILITY
-from ioa.protocol.messages import AskUser, Decision, Discussion, Payload
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    Decision,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pause,
+    Payload,
+    SyncTaskAssignment,
+    TaskQuestion,
+)
 from ioa.protocol.policy import Policy
 from tests.unit.group.scenario import Scenario, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
@@ -33,7 +54,7 @@ def entries(log: Sequence[Event], policy: Policy) -> list[Entry]:
     made: list[Entry] = []
     for seq, event in enumerate(log, 1):
         after = step(made[-1].state if made else None, event, policy)
-        chain = chain_after(seq - 1, made[-1]) if made else (0,) * len(after.state.members)
+        chain = chain_of(policy, after.state, (seq - 1, made[-1]) if made else None)
         made.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
     return made
 
@@ -52,25 +73,39 @@ def _played(choose: Choose) -> tuple[Policy, Scenario, Sequence[Entry]]:
 
 def record(policy: Policy, log: Sequence[Entry], agent_id: AgentId) -> list[Entry]:
     """What a member has seen of a group in the end."""
-    return [view_for(policy, entry, agent_id) for entry in log if entry.is_shown_to(agent_id)]
+    roles = next(member.roles for member in log[-1].state.members if member.agent_id == agent_id)
+    return [view_for(policy, entry, agent_id, roles) for entry in log if entry.is_open_to(agent_id)]
+
+
+def members_of(log: Sequence[Entry]) -> Sequence[AgentId]:
+    """All who were in a group in the end, also those who have joined on the way."""
+    return [member.agent_id for member in log[-1].state.members]
+
+
+def is_told(entry: Entry, agent_id: AgentId) -> bool:
+    """Whether a member knows what happened, be it that all members of then were told before it joined."""
+    then = {member.agent_id for member in entry.state.members}
+    return agent_id in entry.audience or (agent_id not in then and then <= {*entry.audience})
 
 
 def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:
     """Whatever others say and ask, are answered, and call what they decide by: its record is the same to the byte."""
     changed = 0
     asked = set[bool]()
+    joined = 0
     for policy, _, log in played():
-        for agent_id in map(AgentId, MEMBERS):
+        for agent_id in members_of(log):
+            joined += agent_id not in MEMBERS
             asked |= {agent_id in entry.audience for entry in log if isinstance(entry.event, QuestionAnswered)}
-            heard = [_words(entry.event) for entry in log if agent_id in entry.audience]
+            heard = [_words(entry.event) for entry in log if is_told(entry, agent_id)]
             others = [
-                entry.event if agent_id in entry.audience or _words(entry.event) in heard else _with_other_words(entry.event)
+                entry.event if is_told(entry, agent_id) or _words(entry.event) in heard else _with_other_words(entry.event)
                 for entry in log
             ]
             changed += others != [entry.event for entry in log]
             seen = [encode_entry(view).data for view in record(policy, log, agent_id)]
             assert seen == [encode_entry(view).data for view in record(policy, entries(others, policy), agent_id)]
-    assert changed and asked == {True, False}
+    assert changed and joined and asked == {True, False}
 
 
 def _words(event: Event) -> str:
@@ -88,6 +123,8 @@ def _with_other_words(event: Event) -> Event:
         asked = event.message.payload
         payload = asked.model_copy(update={"text": f"canary {asked.text}"})
         return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
+    if (told := _with_other_words_of_a_task(event)) is not None:
+        return told
     if isinstance(event, QuestionAnswered) and event.answer.startswith("Answer"):  # any words, and no option
         return event.model_copy(update={"answer": f"canary {event.answer}"})
     if not isinstance(event, Said) or not isinstance(event.message.payload, Discussion):
@@ -99,6 +136,77 @@ def _with_other_words(event: Event) -> Event:
     changed: dict[str, object] = {"content": f"canary {words}", "writes": {}}
     payload = message.payload.model_copy(update=changed)
     return event.model_copy(update={"message": message.model_copy(update={"header": header, "payload": payload}), "sketches": ()})
+
+
+def _with_other_words_of_a_task(event: Event) -> Event | None:
+    """The same about a task, in other words, and at another cost; None if it is about none."""
+    if isinstance(event, SubgroupClosed):
+        return event.model_copy(update={"content": f"canary {event.content}"})
+    if not isinstance(event, Said):
+        return None
+    match event.message.payload:
+        case SyncTaskAssignment() | AsyncTaskAssignment() as given:
+            tasks = [one.model_copy(update={"task_desc": f"canary {one.task_desc}"}) for one in given.tasks]
+            payload: Payload = given.model_copy(update={"content": "canary", "tasks": tuple(tasks)})
+        case InformTaskResult() as result:
+            payload = result.model_copy(update={"task_conclusion": f"canary {result.task_conclusion}"})
+        case InformTaskProgress() as progress:
+            payload = progress.model_copy(update={"draft": "canary"})
+        case TaskQuestion() as question:
+            payload = question.model_copy(update={"text": f"canary {question.text}"})
+        case Pause() as pause:
+            payload = pause.model_copy(update={"content": "canary"})
+        case _:
+            return None
+    sketches = ("canary",) * len(event.sketches)
+    return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload}), "sketches": sketches})
+
+
+def test_tasks_of_which_a_member_was_told_nothing_are_in_nothing_that_it_is_shown() -> None:
+    """Neither their ids, in whatever the state tells of them, nor who does them; and nothing is said of them when it asks."""
+    hidden = 0
+    for policy, story, log in played():
+        for number, agent_id in enumerate(map(AgentId, MEMBERS)):
+            mine = record(policy, log, agent_id)
+            told = {task.task_id for entry in mine for task in entry.state.tasks}
+            all_tasks = {task.task_id: task for entry in log for task in entry.state.tasks}
+            untold = {task_id for task_id, task in all_tasks.items() if task.earshot and number not in task.earshot}
+            hidden += len(untold)
+            assert told.isdisjoint(untold)
+            shown = b"".join(encode_entry(entry).data for entry in mine)
+            mentioned = {one for one in untold for event in _heard_by(log, agent_id) if one in str(event)}
+            assert not [one for one in untold - mentioned if f'"{one}"'.encode() in shown or _packed(one) in shown]
+        refusals = {_asked_about(policy, story, entry, agent_id, task_id) for entry in log for agent_id, task_id in _untold(entry)}
+        assert refusals <= {"unknown_task", "task_closed", "group_ended", "wrong_phase", None}
+    assert hidden
+
+
+def _heard_by(log: Sequence[Entry], agent_id: AgentId) -> Sequence[Event]:
+    return [entry.event for entry in log if agent_id in entry.audience]
+
+
+def _packed(task_id: str) -> bytes:
+    """An id as it is encoded."""
+    return bytes([0xA0 | len(task_id)]) + task_id.encode()
+
+
+def _untold(entry: Entry) -> Iterator[tuple[AgentId, TaskId]]:
+    for number, agent_id in enumerate(map(AgentId, MEMBERS)):
+        for task in entry.state.tasks:
+            if task.earshot and number not in task.earshot:
+                yield agent_id, task.task_id
+
+
+def _asked_about(policy: Policy, story: Scenario, entry: Entry, agent_id: AgentId, task_id: TaskId) -> str | None:
+    """What a member is told that reports on a task of which it was told nothing: the same as of one that there never was."""
+    codes = []
+    for named in (task_id, TaskId(task_id.replace("-", "-no", 1))):
+        result = InformTaskResult(task_id=named, task_conclusion="Mine.")
+        with pytest.raises(IllegalEventError) as refusal:
+            step(entry.state, said(agent_id, result, 1, story.now), policy)
+        codes.append((refusal.value.code, refusal.value.message.replace("-no", "-"), refusal.value.legal))
+    assert codes[0] == codes[1]
+    return codes[0][0]
 
 
 def test_secret_roles_and_words_of_others_are_in_nothing_that_a_member_is_shown() -> None:
@@ -139,8 +247,14 @@ def test_what_a_member_sees_it_sees_again_and_its_offer_is_the_routers() -> None
                     offers += 1
                     mine, real = offer(policy, seen, agent_id), offer(policy, entry.state, agent_id)
                     assert mine is not None and real is not None
-                    assert mine._replace(form=()) == real._replace(form=())
+                    concludes = mine.may_conclude if _leads_in_secret(policy) else real.may_conclude
+                    assert mine._replace(form=()) == real._replace(form=(), may_conclude=concludes)
     assert offers
+
+
+def _leads_in_secret(policy: Policy) -> bool:
+    """Whether members do not know who leads, and so neither who states the conclusion."""
+    return policy.leader is not None and policy.role_numbers[policy.leader] in policy.secrets
 
 
 def test_members_that_share_a_view_are_shown_the_same() -> None:
@@ -157,14 +271,14 @@ def test_links_lead_from_each_entry_of_a_member_to_the_one_before() -> None:
     """So it sees when it lacks one; whoever is removed is shown nothing after it, and all others the end."""
     for _, _, log in played():
         gone: set[str] = set()
-        before = dict.fromkeys(MEMBERS, 0)
+        before = dict.fromkeys(members_of(log), 0)
         for seq, entry in enumerate(log, 1):
-            for number, name in enumerate(MEMBERS):
-                if entry.is_shown_to(AgentId(name)):
-                    assert (entry.chain[number], name in gone) == (before[name], False)
+            for number, name in enumerate(before):
+                if entry.is_open_to(name):
+                    assert (entry.link_of(number), name in gone) == (before[name], False)
                     before[name] = seq
             gone = {member.agent_id for member in entry.state.members if member.removed}
-        assert {before[name] for name in MEMBERS if name not in gone} == {len(log)}
+        assert {before[name] for name in before if name not in gone} == {len(log)}
 
 
 def test_refolding_gives_the_same_audiences_through_the_encoding() -> None:
@@ -185,11 +299,13 @@ def test_who_hears_nothing_learns_nothing_by_being_refused() -> None:
     for policy, story, log in played():
         for entry in log[:-1:3]:
             for agent_id in map(AgentId, MEMBERS):
-                if seen_by(policy, entry.state, agent_id).stage.phase == "elsewhere":
+                seen = seen_by(policy, entry.state, agent_id)
+                if seen.stage.phase == "elsewhere":
+                    known = tuple(map(name_of, legal_kinds(seen, agent_id, story.now, policy)))  # of its own tasks
                     for turn in (entry.state.turn, 1):
                         with pytest.raises(IllegalEventError) as refusal:
                             step(entry.state, said(agent_id, Discussion(content="Me."), turn, story.now), policy)
-                        refused.add((agent_id, refusal.value.message, refusal.value.legal))
+                        refused.add((agent_id, refusal.value.message, refusal.value.legal == known))
     assert len(refused) == len(MEMBERS)
 
 
@@ -211,6 +327,7 @@ def test_a_group_with_members_of_an_older_release_hears_as_it_did() -> None:
     for policy, story, log in played():
         assert policy.level >= VISIBILITY
         old = story.state.model_copy(update={"limits": story.state.limits.model_copy(update={"level": VISIBILITY - 1})})
-        assert {audience(policy, old, entry.event) for entry in log} == {old.hearing}
+        told = {audience(policy, old, entry.event) for entry in log if not isinstance(entry.event, MemberJoined)}
+        assert told == {old.hearing}
         assert not is_scoped(policy, old)
         assert seen_by(policy, old, AgentId("ada")) is old

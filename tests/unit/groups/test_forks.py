@@ -9,10 +9,12 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.client.documents import standing_of
 from ioa.errors import NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired
-from ioa.group.requests import CancelGroup, Rejected, Sync
+from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import OpenTask
+from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
@@ -163,12 +165,19 @@ async def half_copied(plane: Plane, at: int) -> None:
     plane.log.on_append = lambda: None
 
 
+async def _standing(plane: Plane) -> str:
+    record, [head] = await plane.goals.find(COPY), (await plane.entries(COPY))[-1:]
+    assert record is not None
+    return standing_of(GoalStatus(record, GroupSnapshot(seq=head.seq, state=head.entry.state, charter=None), None))
+
+
 async def test_nobody_gets_in_between() -> None:
     """While it is copied a member is told nothing, may say nothing, and no timer moves it; a cancellation ends it."""
     plane = Plane()
     entries = await a_conversation(plane)
     await half_copied(plane, entries[-1].seq)
     assert (await plane.state(COPY)).copying
+    assert await _standing(plane) == "copying"
     refused = await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-9:bob",))), comm_id=COPY)
     assert isinstance(refused, Rejected)
     assert (await plane.setup.sync(Sync(comm_id=COPY, agent_id=ADA))).entries == ()

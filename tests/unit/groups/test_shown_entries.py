@@ -64,11 +64,13 @@ class Member:
         self._cursor = self._position = entry.seq
 
 
-async def play(log: Sequence[Event], rng: random.Random) -> tuple[MemoryControlPlane, dict[AgentId, Member]]:
+async def play(
+    log: Sequence[Event], names: Sequence[AgentId], rng: random.Random
+) -> tuple[MemoryControlPlane, dict[AgentId, Member]]:
     """Have routers record a log and show it to its members; every fifth push is lost, and many a router dies."""
     clock = Hands(START)
     plane = MemoryControlPlane(clock, renew_every=timedelta(seconds=1), task_lease=timedelta(seconds=30))
-    members = {AgentId(name): Member(plane, AgentId(name)) for name in MEMBERS}
+    members = {name: Member(plane, name) for name in names}
     pushed: list[tuple[AgentId, SequencedEntry]] = []
 
     def keep(agent_id: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
@@ -98,17 +100,20 @@ async def play(log: Sequence[Event], rng: random.Random) -> tuple[MemoryControlP
 
 
 async def test_each_member_has_exactly_what_it_may_see_in_order() -> None:
-    """However many pushes and answers are lost and routers die; and with everything pushed nobody else is told anything."""
-    shown = hidden = 0
-    for seed in range(30):
+    """However many pushes and answers are lost and routers die, and whenever it has joined; and nobody else is told anything."""
+    shown = hidden = joined = 0
+    for seed in range(40):
         rng = random.Random(seed)
         *_, last = run(cast(any_scoped_policy(rng.choice), rng.choice), rng.choice)
         assert last.policy is not None
-        plane, members = await play(last.log, rng)
+        roles = {member.agent_id: member.roles for member in last.state.members}
+        plane, members = await play(last.log, [*roles], rng)
         log = await plane.log.read(COMM, after=0, limit=10_000)
         for agent_id, member in members.items():
             await member.catch_up()
-            mine = [one for one in log if one.entry.is_shown_to(agent_id)]
-            assert await member.record() == [(one.seq, view_for(last.policy, one.entry, agent_id)) for one in mine]
+            mine = [one for one in log if one.entry.is_open_to(agent_id)]
+            views = [(one.seq, view_for(last.policy, one.entry, agent_id, roles[agent_id])) for one in mine]
+            assert await member.record() == views
             shown, hidden = shown + len(mine), hidden + len(log) - len(mine)
-    assert shown and hidden
+            joined += agent_id not in MEMBERS
+    assert shown and hidden and joined

@@ -10,6 +10,7 @@ from itertools import pairwise
 import pytest
 
 from ioa.protocol.outcomes import kind_of_need
+from ioa.protocol.word_forms import looks_like
 from ioa.repetition import normalised
 from tests.unit.patterns.attacks import attacks_on
 from tests.unit.patterns.bounding import TakesForEverError, bounded
@@ -84,7 +85,7 @@ def test_every_expression_takes_time_in_proportion_to_the_text(source: Source) -
     assert slow == []
 
 
-@pytest.mark.parametrize("source", _SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("source", sources(looks_like.__module__), ids=lambda source: source.name)
 def test_no_expression_is_made_in_a_function(source: Source) -> None:
     """Each expression stands in its module or in a call as it is, so that the test above finds it."""
     assert hidden(source) == []
@@ -104,3 +105,10 @@ def test_what_backtracks_is_found(expression: str) -> None:
 def test_what_routers_and_discovery_read_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
     """No wording of a message or of a task stalls who has to read it."""
     assert not _grows_too_fast(read, lambda chars: unit * (chars // len(unit)))
+
+
+@pytest.mark.parametrize("form", ["*a*b", "*ab*ab*c", "*?*?*a", "*#*#b*", "?*" * 12 + "b", "*" + "a?" * 20 + "b*", "a*" * 20 + "b"])
+@pytest.mark.parametrize("unit", ["a", "ab", "ba", "1", "a1"])
+def test_what_has_a_form_is_found_in_proportion_to_the_text(form: str, unit: str) -> None:
+    """Authors write the forms of which expressions are made, and anybody the texts."""
+    assert not _grows_too_fast(lambda text: looks_like(text, form), lambda chars: unit * (chars // len(unit)))

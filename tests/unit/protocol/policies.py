@@ -123,7 +123,7 @@ def _any(choose: Choose) -> Policy:
 
 
 def _any_watcher(roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
-    may = [verb for verb in ("remove", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
+    may = [verb for verb in ("remove", "add", "hint", "end", "go") if choose((True, True, False))] or ["remove"]
     go = names[: choose((1, 2))] if "go" in may else ()
     told = {"role": choose(roles), "node": choose((None, *names)), "by": choose((None, *roles)), "every": choose((1, 2))}
     return {**told, "may": may, "go": go}
@@ -140,6 +140,10 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
     if mode == "together":
         turns["peers"] = choose(("after", "at_once"))
     form = _any_form(some, choose)
+    review: Any = choose(
+        (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
+    )
+    review, lets = (None, (False,)) if mode == "together" else (review, (False, False, review is None))
     if mode == "follow":
         turns["follow"] = {choose(some): choose(some)}
     return {
@@ -158,13 +162,13 @@ def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Cho
         "again": choose(("anew", "continue")),
         "visits": choose((None, None, 1, 2)),
         "guards": choose(((), (), (), GUARDS)),
-        "review": choose(
-            (None, None, None, {"by": choose(roles), "tries": choose((1, 3)), "then": choose(("drop", "pass", "end"))})
-        ),
+        "review": review,
         "take": choose(("one", "one", "all")),
         "join": choose(("any", "any", "all")),
         "writes": choose(((), (), ("plot",), ("plot", "notes"))),
-        "asks": choose((False, False, True)),
+        "asks": choose(lets),
+        "tasks": choose(lets),
+        "invites": mode != "together" and choose((False, False, True)),
     }
 
 

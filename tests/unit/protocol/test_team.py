@@ -13,6 +13,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
 from ioa.protocol.policy_check import SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
+from ioa.protocol.team_check import check_team
 from tests.unit.protocol.policies import SHIPPED, any_team
 
 HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
@@ -22,6 +23,16 @@ Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
 Z = Y.replace('"y"', '"z"')
 W = Y.replace('"y"', '"w"') + 'join = "all"\n'
 V = Y.replace('"y"', '"v"')
+
+
+LAST = (
+    "node x: ends = 'last' makes the last message the result, {}and not all hear those here: let all hear them, or leave `ends` out"
+)
+TWICE = "node x: `max` = 2 is a round while all are there, and some fill it in twice when fewer are: let an exit wait for `rounds`"
+SECRET = (
+    'team = "t"\nleader = "a"\n[roles]\na = { agent = "ada", hears_all = true }\nb = { agent = "bob", secret = true }\n'
+    'c = { agent = "eve", secret = true }\n[[nodes]]\nname = "x"\nroles = ["b", "c"]\n'
+)
 
 
 def _findings(text: str) -> list[str]:
@@ -56,7 +67,7 @@ def test_a_role_is_filled_by_an_agent_several_a_pool_or_a_need() -> None:
 def test_each_team_that_ships_has_nothing_wrong(file: Path) -> None:
     """Neither an error nor a warning, and it reads back from TOML and JSON to the same."""
     team = read_toml(file.read_text())
-    assert check(team.policy) == ()
+    assert check_team(team) == ()
     assert read_toml(to_toml(team)) == team
     assert read_json(json.dumps(document_of(team))) == team
 
@@ -115,7 +126,7 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         ('heard_by = "some"\n' + HEAD + X, "`heard_by` is 'some', and may be all, node, leader"),
         (
             'ends = "last"\n' + HEAD + X + 'heard_by = "node"',
-            "node x: ends = 'last', and not all hear what is said here, though it may be the result",
+            LAST.format(""),
         ),
         (
             HEAD + 'c = { agent = "d", secret = true }\n' + X + 'form = { spy = "c" }',
@@ -210,8 +221,30 @@ def test_what_is_written_reads_back_to_the_same() -> None:
             HEAD + X + 'then = "end"\nexits = []',
             "node x: has both `then` and `exits`; `then` is short for exits without a condition",
         ),
+        (
+            HEAD + X + 'tasks = true\nturns = "together"',
+            "node x: `tasks` needs one speaker at a time; give them out in the node before",
+        ),
+        (HEAD + X + 'tasks = true\nreview = "b"', "node x: `tasks` gives out words that `review` has not passed"),
         (HEAD + X + 'invites = true\nturns = "together"', "node x: `invites` needs one speaker at a time, and here all speak"),
-        (HEAD + X + 'invites = true\nheard_by = "b"', "node x: `invites` is not yet known where not all hear all at once"),
+        (
+            HEAD + X + 'invites = true\nheard_by = "b"',
+            "node x: `invites` tells all who joins and who has invited it, and not all hear who speaks here",
+        ),
+        (
+            HEAD.replace('a = "ada"', 'a = { agent = "ada", secret = true }').replace('b = "bob"', "b = { human = true }")
+            + X
+            + 'invites = true\nmax = 2\nheard_by = "all"',
+            "node x: `invites` needs a role that an agent may join in: one that is no person's and not secret",
+        ),
+        (
+            HEAD + "c = { human = true }\n" + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
+            "watcher 1: c is a person, who has nobody join: leave `add` out",
+        ),
+        (
+            HEAD + 'c = { agent = "eve", secret = true }\n' + X + '[[watchers]]\nrole = "c"\nmay = ["add"]',
+            "watcher 1: c is secret, and all are told who has somebody join: leave `add` out",
+        ),
         (HEAD + X + 'writes = ["plot", "plot"]', "node x: writes 'plot' twice"),
         (HEAD + X + 'take = "all"\nthen = "y"\n' + Y, "node x: take = 'all' needs exits to several nodes: give it more of them"),
         (
@@ -248,17 +281,6 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        (X + "tasks = true", "node x: `tasks`"),
-    ],
-)
-def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None:
-    """A policy is not run without a part that its author counts on."""
-    assert _findings(HEAD + text) == [f"{what} is not yet known: this release runs policies without it"]
-
-
-@pytest.mark.parametrize(
     ("text", "expected"),
     [
         (HEAD + Y, "role a: nobody who holds it ever has a turn"),
@@ -286,8 +308,26 @@ def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None
             "node x: only its judge, b, ends it, besides max_turns",
         ),
         (
-            HEAD + 'c = "eve"\n' + X + 'max = 3\nexits = [ { to = "end", by = "c" } ]',
-            "node x: c, which is asked in it, takes part in no node",
+            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y,
+            "node x: only its judge, b, ends it, besides max_turns: the exit to end waits for `max`, which it lacks",
+        ),
+        (
+            HEAD + X + 'exits = [ { to = "y", when = { turns = 3 } }, { to = "end" } ]\n' + Y,
+            "node x: the exit to end waits for `max`, which the node lacks: give it `max`, or leave the exit out",
+        ),
+        (
+            SECRET.replace('roles = ["b", "c"]', 'roles = ["a", "b"]').replace('c = { agent = "eve", secret = true }\n', "")
+            + "max = 4",
+            "node x: b is secret, and all hear who speaks here",
+        ),
+        (
+            SECRET + "max = 4",
+            "node x: b, c are secret, and all hear who speaks first: members speak in the order of their roles",
+        ),
+        (
+            (HEAD + 'c = "eve"\n').replace("[roles]", 'leader = "a"\n[roles]')
+            + '[[nodes]]\nname = "x"\nroles = ["b", "c"]\nheard_by = "node"',
+            "role a: states the conclusion and hears nothing of what is said: set hears_all, or add it to heard_by",
         ),
         (
             HEAD + X + 'then = ["y", "y"]\n' + Y,
@@ -320,19 +360,115 @@ def test_what_is_worth_a_thought_is_a_warning(text: str, expected: str) -> None:
     assert [(one.kind, str(one)) for one in check(read_toml(text).policy)] == [("warning", expected)]
 
 
+JUDGED = 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y
+NEVER = "node x: the exit to y never has its `when` hold: that takes 3 turns, and a visit is over after 2 turns"
+ADVICE = "give it more of them, or let b speak in a node of its own, with a `form`"
+
+
+PASSED = (
+    "node y: may be entered 2 times, and its members have 1 turn in all (`at_most`): later visits are passed through without a word"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            HEAD + X + "max = 2\n" + JUDGED,
+            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
+        ),
+        (
+            HEAD + X + 'exits = [ { to = "y", by = "b" }, { to = "end", when = { rounds = 1 } } ]\n' + Y,
+            [f"node x: b, its judge, is never asked: ways out come first, and a visit is over after 2 turns; {ADVICE}"],
+        ),
+        (HEAD + X + "max = 3\n" + JUDGED, []),
+        (HEAD + X + 'max = 2\nasked = "turn"\n' + JUDGED, []),
+        (HEAD + X + 'max = 2\nturns = { mode = "hub", by = "a" }\nasked = "turn"\n' + JUDGED, []),
+        (
+            HEAD
+            + X
+            + 'max = 2\nopens = { role = "a", say = "Go." }\n'
+            + DONE
+            + 'exits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n'
+            + Y,
+            [
+                NEVER,
+                TWICE,
+            ],
+        ),
+        (
+            HEAD.replace('"bob"', '{ agent = "pool", count = 2 }')
+            + X
+            + 'exits = [ { to = "y", when = { rounds = 1 } }, { to = "end", when = { turns = 2 } } ]\n'
+            + Y,
+            [NEVER, "node x: no turn comes to b-2: a visit is over after 2 turns, and others come first"],
+        ),
+        (
+            HEAD + X + 'max = 1\nthen = "y"\n' + Y,
+            ["node x: no turn comes to b: a visit is over after 1 turn, and others come first"],
+        ),
+        (
+            HEAD + X + 'max = 1\nopens = { role = "b" }\nthen = "y"\n' + Y,
+            ["node x: no turn comes to a: a visit is over after 1 turn, and others come first"],
+        ),
+        (HEAD + X + 'max = 1\nturns = "random"\nthen = "y"\n' + Y, []),
+        (
+            "max_turns = 3\n" + HEAD + X + 'max = 20\nthen = "y"\n' + Y,
+            ["node y: is never entered: it takes 20 turns to come to it, and `max_turns` is 3"],
+        ),
+        ("max_turns = 3\n" + HEAD + X + 'max = 20\nexits = [ { to = "y", by = "speaker" }, { to = "end" } ]\n' + Y, []),
+        (
+            HEAD.replace('"bob"', '{ agent = "bob", at_most = 1 }')
+            + X
+            + 'then = "y"\n'
+            + Y
+            + 'visits = 2\nexits = [ { to = "x", when = { visits = 1 } }, { to = "end" } ]\nmax = 1',
+            [PASSED],
+        ),
+        (
+            HEAD
+            + X
+            + 'form = { out = "a" }\nturns = "together"\nexits = [ '
+            + '{ to = "end", when = { rounds = 1 }, remove = { field = "out" } } ]',
+            ["node x: a opens the group and is never removed, although a may be named: let another role be `leader`"],
+        ),
+        (
+            HEAD + X + DONE + 'max = 2\nexits = [ { to = "y", when = { field = "done", by = "all" } }, { to = "end" } ]\n' + Y,
+            [TWICE],
+        ),
+    ],
+)
+def test_what_cannot_work_with_so_many_members_is_a_warning(text: str, expected: list[str]) -> None:
+    """What a policy alone allows may be impossible for those who take part: a question before a round is over, one turn for two."""
+    assert [str(one) for one in check_team(read_toml(text))] == expected
+
+
+def test_secret_roles_that_speak_by_chance_beside_each_other_do_not_show() -> None:
+    """The common node of a game of hidden roles is no mistake."""
+    assert _findings(SECRET + 'turns = "random"\nmax = 4') == []
+
+
+def test_who_ends_by_the_last_message_is_told_why_all_have_to_hear_it() -> None:
+    """Also in a node that leads on: behind it perhaps nobody is present."""
+    node = X + 'heard_by = "node"\n'
+    head = 'ends = "last"\n' + HEAD
+    assert _findings(head + node) == [LAST.format("")]
+    ahead = "which is the last one also if nobody is present in y, "
+    assert _findings(head + node + 'then = "y"\n' + Y) == [LAST.format(ahead)]
+
+
 def test_all_that_is_wrong_is_told_at_once() -> None:
     """Nobody has to mend a file one error at a time."""
     node = 'max = "3"\nagain = "new"\nform = { n = "1..", vote = "adda", "My F" = "text", s = "9..1" }\nturns = "folow"\n'
     exits = 'exits = [ { to = "z", by = "jugde" }, { to = "z", when = { field = "s", by = "al" } }, { to = "end", By = "a" } ]\n'
     roles = 'ann = { agent = "a", need = "sums" }\nAll = "x"\nada = { count = 0 }\n'
     others = "and there are a, b, ann, All, ada"
-    assert sorted(_findings('leader = "zed"\nends = "first"\n' + HEAD + roles + X + node + exits + "tasks = 1")) == [
+    assert sorted(_findings('leader = "zed"\nends = "first"\n' + HEAD + roles + X + node + exits + "takes = 1")) == [
         "`ends` is 'first', and may be leader, last",
         "leader: no role is called 'zed'; there are a, b, ann, All, ada",
         "node x: `again` is 'new', and may be anew, continue; did you mean `anew`?",
         "node x: `max` must be a whole number, and is '3'",
         "node x: `name` of the field 'My F' is 'My F'; a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter",
-        "node x: `tasks` is not yet known: this release runs policies without it",
         "node x: `turns.mode` is 'folow', and may be order, nominate, random, hub, follow, together, ask; did you mean `follow`?",
         "node x: `when.by` of exit 2 is 'al', and may be last, any, all, most; did you mean `all`?",
         "node x: no number is right for the field 's': 9 is more than 1",
@@ -340,6 +476,7 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
         f"node x: the field 'n' cannot be '1..'; it may be {SHORT_FORMS}",
         f"node x: the field 'vote' is 'adda', which is no role; it may be {SHORT_FORMS}, {others}; did you mean `ada`?",
         "node x: there is no `By`; there are to, when, by, remove",
+        "node x: there is no `takes`; did you mean `take`?",
         "node x: there is no node 'z' to go to",
         "role All: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter",
         "role ada: `count` is 0, and must be at least 1",

@@ -69,7 +69,7 @@ class Lists:
         looked_at = 0
         while True:
             width = min(_LOOKED_AT_ONCE, _MOST_LOOKED_AT - looked_at) if only.leaves_out else limit
-            page = await self._page(width, before, open_only=only.is_of_open_ones)
+            page = await self._page(width, before, open_only=only.is_of_open_ones, labels=only.labels)
             looked_at, before = looked_at + width, page.before
             likely = [one for one in page.records if only.takes(one.record)]
             for place, row in enumerate(await self._rows([one.record for one in likely])):
@@ -157,9 +157,10 @@ class Lists:
             if before is None or len(records) >= _NEWEST_GOALS:
                 return _Records(records, before)
 
-    async def _page(self, limit: int, before: int | None, *, open_only: bool) -> _Records:
+    async def _page(self, limit: int, before: int | None, *, open_only: bool, labels: Mapping[str, str] | None = None) -> _Records:
+        """Read a page of records; those without the labels may be left out."""
         if not open_only:
-            page = await self._pages.newest(before=before, limit=limit)
+            page = await self._pages.newest(before=before, limit=limit, labels=labels)
             return _Records(page.records, page.next)
         page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
         keys = {message.seq: message.subject.removeprefix(subject_of(OPEN, "")) for message in page_back.messages}

@@ -38,9 +38,10 @@ from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode, encode, read_field
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, is_token
+from ioa.protocol.labels import bears
 
 _ENDED = stream_of(ENDED)
 _MARKER_TTL = timedelta(hours=1)
@@ -63,20 +64,27 @@ class NatsGoalPages:
         page = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit)
         return GoalPage(_records(page.messages), None if page.complete else page.messages[-1].seq)
 
-    async def newest(self, *, before: int | None, limit: int) -> GoalPage:
-        """Read back."""
+    async def newest(self, *, before: int | None, limit: int, labels: Mapping[str, str] | None = None) -> GoalPage:
+        """Read back. Those that do not bear the labels are left out, and no more is made of them than it takes to see that."""
         page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit)
-        return GoalPage(_records(page.messages), page.before)
+        return GoalPage(_records(page.messages, labels), page.before)
 
 
-def _records(messages: Iterable[StreamMessage]) -> Sequence[NumberedRecord]:
+def _records(messages: Iterable[StreamMessage], labels: Mapping[str, str] | None = None) -> Sequence[NumberedRecord]:
     records = []
     for message in messages:
         try:
-            records.append(NumberedRecord(message.seq, decode(GoalRecord, message.data)))
+            if not labels or _bears(message.data, labels):
+                records.append(NumberedRecord(message.seq, decode(GoalRecord, message.data)))
         except IoaError as error:
             _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
     return records
+
+
+def _bears(record: bytes, labels: Mapping[str, str]) -> bool:
+    goal = read_field(record, "goal")
+    given = goal.get("labels") if isinstance(goal, dict) else None
+    return isinstance(given, dict) and bears(given, labels)
 
 
 class NatsEndedGoals:

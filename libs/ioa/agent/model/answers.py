@@ -302,10 +302,17 @@ class Step(Decide):
     members: list[Text] = []
 
 
+class StepOrAdd(Step):
+    """The same, where somebody may be added: whom discovery finds for a need, to play a role."""
+
+    need: Text = ""
+    role: Text = ""
+
+
 @lru_cache
-def speech_in_part(*, asks: bool, invites: bool) -> type[PartSpeech]:
-    """Return the shape of what is said under a policy, where its node may let the speaker ask the user, or invite."""
-    more = (*((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
+def speech_in_part(*, asks: bool, invites: bool, tasks: bool) -> type[PartSpeech]:
+    """Return the shape of what is said under a policy, where a node may let its speaker do more than talk."""
+    more = (*((Assign, PauseOn) if tasks else ()), *((AskOut,) if asks else ()), *((InviteInPart,) if invites else ()))
     if not more:
         return PartSpeech
     either: Any = Annotated[Union[DiscussInPart, *more, Read, Conclude, PassOn], Field(discriminator="type")]
@@ -313,9 +320,9 @@ def speech_in_part(*, asks: bool, invites: bool) -> type[PartSpeech]:
 
 
 @lru_cache(maxsize=64)
-def ruling_on(options: tuple[str, ...], *, names: bool = False) -> type[Ruling]:
-    """Return the shape of a decision among these options, so that a provider writes no other one; some name members."""
+def ruling_on(options: tuple[str, ...], base: type[Decide] = Decide) -> type[Ruling]:
+    """Return the shape of a decision among these options, so that a provider writes no other one."""
     among: Any = Literal[options]
-    decide = create_model("Decide", __base__=Step if names else Decide, choice=(among, ...))
+    decide = create_model("Decide", __base__=base, choice=(among, ...))
     either: Any = Annotated[Union[decide, Read], Field(discriminator="type")]  # noqa: UP007 - of classes that are made here
     return create_model("Ruling", __base__=Ruling, decision=(either, ...))

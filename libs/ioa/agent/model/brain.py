@@ -29,13 +29,14 @@ from ioa.agent.model.answers import (
     Read,
     Speech,
     Step,
+    StepOrAdd,
     ruling_on,
     speech_in_part,
 )
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, DecisionPrompt, Dialogue, NoUsableAnswer, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
-from ioa.agent.model.legality import is_mute, is_written, objection, usable
+from ioa.agent.model.legality import fault_of_adding, is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
 from ioa.agent.model.payloads import conclusion_of, invite_of, rejecting, utterance_of
 from ioa.agent.model.planning import TeamPlanning
@@ -45,6 +46,8 @@ from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, ModelTally
 from ioa.agent.rules.team_plan import team_of_needs
 from ioa.group.events import name_of
+from ioa.group.joining import ADD
+from ioa.group.policy.offer import Offer
 from ioa.ports.brain import (
     Alone,
     Brain,
@@ -209,8 +212,10 @@ class ModelBrain:
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
         return rejecting(await _conclusion(said, view), said.rejects)
 
-    async def decide(self, view: GroupView) -> ToDecide | Pass:
+    async def decide(self, view: GroupView) -> ToDecide | Pass | Invite:
         """Choose one of the options that the policy of the group gives, and no other; if the model fails, pass: the default stands.
+
+        A watcher that adds somebody invites whom discovery finds.
 
         Raises:
             UndecidedError: As in `speak`.
@@ -225,13 +230,17 @@ class ModelBrain:
             told = self._told(view, lambda seen, above: context.ruling(self._prompts, seen, self._budget, above))
             within = self._within_floor(view, view.state.limits.floor_timeout)
             question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view), purpose="decide")
-            shape = ruling_on(options, names=view.offer.about == "watch")
-            said = await self._dialogue.decide(question, shape, lambda _: None)
+            base = Decide if view.offer.about != "watch" else StepOrAdd if ADD in options else Step
+            shape = ruling_on(options, base)
+            said = await self._dialogue.decide(question, shape, lambda ruling: fault_of_adding(ruling.decision, view))
         except NoUsableAnswer as failure:
             return self._pass("decide", failure, view)
         view.meter.decided_by = self._by_model
         view.meter.thought = shortened_thought(said.thought)
         assert isinstance(said.decision, Decide)
+        if isinstance(said.decision, StepOrAdd) and said.decision.choice == ADD:
+            added = said.decision
+            return Invite(need=added.need.strip(), role=added.role, why=added.content.strip() or added.need.strip())
         named = said.decision.members if isinstance(said.decision, Step) else []
         content = said.decision.content.strip()[:_MAX_WHY_CHARS]
         return ToDecide.model_validate({"choice": said.decision.choice, "content": content, "members": named})
@@ -283,8 +292,9 @@ class ModelBrain:
         told = self._told(view, lambda seen, above: context.tail(self._prompts, seen, self._budget, above))
         within = self._within_floor(view, floor)
         question = DecisionPrompt(told, view.meter, within=within, reader=Reader(view), about=_about(view))
-        asks, invites = (view.offer.asks, bool(view.offer.invites)) if view.offer is not None else (False, False)
-        shape: type[Speech] = Speech if view.part is None else speech_in_part(asks=asks, invites=invites)
+        let = view.offer or Offer()
+        in_part = speech_in_part(asks=let.asks, invites=bool(let.invites), tasks=let.tasks)
+        shape: type[Speech] = Speech if view.part is None else in_part
         said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said

@@ -229,6 +229,8 @@ def _part(prompts: Prompts, view: GroupView) -> str:
         choices.append(_fields(offered))
         choices += [f"`writes` puts {', '.join(offered.writes)} on the board." if offered.writes else ""]
         choices += ["ASK asks the user of the goal, and gives you the floor again with the answer." if offered.asks else ""]
+        if offered.tasks:
+            choices.append("ASSIGN gives out tasks, and PAUSE waits for open ones; then you have the floor again.")
         if offered.invites:
             choices.append(f"INVITE has somebody join for a `need`, as `role`: {', '.join(offered.invites)}; then you speak.")
         choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
@@ -240,11 +242,16 @@ def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
     assert part is not None
     return prompts.fill(
         "part",
+        tasks="where tasks are given out" if _gives_tasks(view) else "nobody gives out tasks",
         roles=", ".join(part.roles) or "nothing, and listen",
         place=f"The discussion is at: {part.node}." if part.node else "",
         told=fenced("part", "\n".join(map(defused, part.prompts))),
         choices=choices,
     )
+
+
+def _gives_tasks(view: GroupView) -> bool:
+    return view.charter.policy is not None and any(node.tasks for node in view.charter.policy.nodes)
 
 
 def _fields(offered: Offer) -> str:
@@ -291,11 +298,13 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         standing=standing_and_sight(view, budget, prompt_tokens),
         refusals=_refusals(view),
         part=_told_part(prompts, view, ""),
-        question=_QUESTIONS[offered.about or "exit"],
+        question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
     )
 
+
+_ADDING = "`add` has somebody join for a `need`, in a sentence, as `role`"
 
 _QUESTIONS: Mapping[Ask, str] = {
     "speaker": "who speaks next",

@@ -24,11 +24,13 @@ from ioa.agent.model.answers import (
     Reject,
     SearchClient,
     Speech,
+    StepOrAdd,
 )
 from ioa.agent.model.discussion import objection_to_discussion
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.errors import InvalidInputError
 from ioa.group.events import MAX_WHY_CHARS, Kind
+from ioa.group.joining import ADD
 from ioa.group.policy.offer import Offer
 from ioa.group.state import MAX_MEMBERS, Concluding, Discussing, Gathering
 from ioa.group.tasks import find_cycle
@@ -139,6 +141,13 @@ def question_of(said: AskOut, view: GroupView) -> AskUser:
     return inquiry.to_user(view.at, view.state.limits.deadline)
 
 
+def fault_of_adding(said: object, view: GroupView) -> str | None:
+    """Say what is wrong with how somebody is added; None if nothing is."""
+    if not isinstance(said, StepOrAdd) or said.choice != ADD or view.offer is None:
+        return None
+    return _of_newcomer(said.need, said.role, view.offer.invites)
+
+
 def _of_request(said: AskOut | InviteIn, rejects: Sequence[Reject], view: GroupView) -> str | None:
     if isinstance(said, InviteIn):
         return _of_invite(said, rejects, view)
@@ -155,9 +164,13 @@ def _of_invite(said: InviteIn, rejects: Sequence[Reject], view: GroupView) -> st
         return f"INVITE is closed now: {_why_closed(_INVITE, view)}. Open: {', '.join(_open_words(view))}."
     if rejects:
         return "an INVITE rejects nothing: reject with what you say when somebody has joined."
-    if isinstance(said, InviteInPart) and said.role not in roles:
-        return f"`{said.role}` is no role that somebody can join in; `role` is one of {_listed(roles)}."
-    if not said.need.strip() or len(said.need) > MAX_WHY_CHARS:
+    return _of_newcomer(said.need, said.role if isinstance(said, InviteInPart) else None, roles)
+
+
+def _of_newcomer(need: str, role: str | None, roles: Sequence[str]) -> str | None:
+    if role is not None and role not in roles:
+        return f"`{role}` is no role that somebody can join in; `role` is one of {_listed(roles)}."
+    if not need.strip() or len(need) > MAX_WHY_CHARS:
         return f"`need` says in a sentence whom you want to join, in {MAX_WHY_CHARS:,} characters at most."
     return None
 
@@ -217,13 +230,13 @@ def _why_closed(word: str, view: GroupView) -> str:
         return "the discussion has ended"
     if isinstance(view.state.stage, Gathering):
         return "you are one of several who speak side by side"
-    if view.offer is not None:
+    still_open = [task.task_id for task in view.state.unfinished_tasks]
+    if view.offer is not None and not (view.offer.tasks and (word == "PAUSE" or (word == "CONCLUDE" and still_open))):
         return "the policy of this group does not offer it now"
     match word:
         case "PAUSE":
             return "no task is open"
         case "CONCLUDE":
-            still_open = [task.task_id for task in view.state.unfinished_tasks]
             return f"{_listed(still_open)} still open" if still_open else "not your turn"
         case "PASS":
             return "a member's software is too old for it"
@@ -285,7 +298,8 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
         return "`tasks` is empty; give out a task, or decide something else."
     if len(said.tasks) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(said.tasks)} tasks are too many for one message; {MAX_TASKS_PER_ASSIGNMENT} may be given out at once."
-    assignees = list(dict.fromkeys((*view.reachable, view.me)))
+    people = {member.agent_id for member in view.state.members if member.human}
+    assignees = [one for one in dict.fromkeys((*view.reachable, view.me)) if one not in people]
     names = [task.name for task in said.tasks if task.name]
     problems = (
         _of_member(task.assignee, assignees, view)

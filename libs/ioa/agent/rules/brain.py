@@ -63,7 +63,7 @@ class RuleBrain:
         return next_utterance(_legible(view))
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """Merge the results in the plan's order; under a policy, which gives out none, repeat what was said last."""
+        """Merge the results in the plan's order; under a policy, where rules plan none, repeat what was said last."""
         view.meter.decided_by = _RULES
         return conclude_course(view) if view.part is not None else conclude(_legible(view))
 

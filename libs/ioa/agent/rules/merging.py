@@ -43,10 +43,10 @@ class Section:
 
 
 def conclude_course(view: GroupView) -> Conclusion:
-    """State what was said last, word for word: where a policy leads, that is what its course has come to."""
+    """State what was said last, word for word: where a policy leads, that is what its course has come to; with files of tasks."""
     last = next((one.payload.content for one in reversed(view.messages) if isinstance(one.payload, Discussion)), "")
     reason = Reason.CONCLUDED if last and view.state.forced is None else Reason.FAILED
-    return WholeConclusion(content=last or "Nothing was said.", reason=reason)
+    return WholeConclusion(content=last or "Nothing was said.", reason=reason, artifacts=files_of_answer(view.tasks))
 
 
 def conclude(view: GroupView) -> Conclusion:

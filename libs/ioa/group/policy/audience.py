@@ -19,16 +19,22 @@ from ioa.group.events import (
     QuestionAnswered,
     RepetitionRefused,
     Said,
+    SubgroupAsked,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
     Unheard,
 )
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.hearing import as_known, hearing, hears, hears_all, hides, is_scoped, sitting_apart
+from ioa.group.policy.hearing import as_known, hearing, hears, hears_all, hides, is_scoped, sitting_apart, told_of_tasks
 from ioa.group.policy.offer import offer_in
 from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Asking,
+    Assigned,
     Awaiting,
+    AwaitingAcks,
     Charter,
     Choices,
     Concluding,
@@ -39,18 +45,35 @@ from ioa.group.state import (
     Gathering,
     GroupState,
     Member,
+    OpenTask,
+    Paused,
+    Task,
+    WaitingTask,
 )
-from ioa.protocol.ids import AgentId
+from ioa.protocol.goals import Degraded
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import VISIBILITY
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Message, Pass
+from ioa.protocol.messages import (
+    TASK_REPORTS,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    Message,
+    Pass,
+    SyncTaskAssignment,
+    TaskQuestion,
+)
 from ioa.protocol.policy import Node, Policy
+from ioa.protocol.usage import Usage
 
 
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
     """Return who is told of an event, in the order of joining: who is removed by it for the last time.
 
     All hear the launch, timers, who joins, is lost or returns, and the conclusion; a decision and what it was refused only who
-    hears all; the answer to a question who has heard that.
+    hears all; the answer to a question who has heard that; and what comes of a task who was told of it.
 
     Args:
         policy: What leads the group.
@@ -61,6 +84,8 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
         return (*state.hearing, event.card.agent_id)
     if policy is None or not hides(policy, state):
         return state.hearing
+    if (task := _task_of(state, event)) is not None:
+        return tuple([one for one in state.hearing if state.is_told_of(one, task)])
     match event:
         case Said(message=message):
             return _told(policy, state, message)
@@ -76,7 +101,7 @@ def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[Ag
 def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: tuple[AgentId, ...]) -> tuple[AgentId, ...]:
     """Return who is not told of an event, and has to know of it.
 
-    It has the floor since, or has it no more, or is removed, or all is over.
+    It has the floor since, or has it no more, or its task was taken from it, or it is removed, or all is over.
     """
     if not hides(policy, before):
         return ()
@@ -92,10 +117,21 @@ def noticed(policy: Policy | None, before: GroupState, after: GroupState, told: 
 
 
 def chain_after(seq: int, entry: Entry) -> tuple[int, ...]:
-    """Return for each member the last entry that it may see of a log which ends with `entry`."""
-    return tuple(
-        [seq if entry.is_shown_to(member.agent_id) else link for member, link in zip(entry.state.members, entry.chain, strict=True)]
-    )
+    """Return for each member the last entry that it may see of a log which ends with `entry`, and for who joins later."""
+    members = entry.state.members
+    known = [seq if entry.is_shown_to(member.agent_id) else link for member, link in zip(members, entry.chain, strict=False)]
+    later = [seq if entry.is_open else link for link in entry.chain[len(members) :]]
+    return (*known, *later)
+
+
+def chain_of(policy: Policy, state: GroupState, head: tuple[int, Entry] | None) -> tuple[int, ...]:
+    """Return the links of an entry that leads to a state, behind the last one of the log."""
+    later = (0,) if policy.takes_in else ()
+    if head is None:
+        return (0,) * len(state.members) + later
+    chain = chain_after(*head)
+    joined = len(state.members) + len(later) - len(chain)
+    return chain + chain[-1:] * joined
 
 
 def is_withheld(policy: Policy, state: GroupState, event: Event, agent_id: AgentId) -> bool:
@@ -125,15 +161,25 @@ def check_floor(policy: Policy, state: GroupState, agent_id: AgentId) -> None:
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"Others hold the floor, not {agent_id}.")
 
 
-def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId) -> Entry:
-    """Return an entry as a member is shown it, that is shown it at all."""
+def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Entry:
+    """Return an entry as a member is shown it, that is shown it at all.
+
+    Args:
+        policy: What leads the group.
+        entry: What happened, and where it led.
+        agent_id: The member.
+        joined_as: Its roles, if it has joined since.
+    """
     if policy is None or not entry.chain:
         return entry
     event: Event = entry.event
-    if agent_id not in entry.audience:
+    if agent_id not in entry.audience and entry.state.is_member(agent_id):
         event = Unheard(at=event.at)
     elif isinstance(event, GroupLaunched):
-        event = event.model_copy(update={"charter": charter_for(event.charter, agent_id)})
+        event = event.model_copy(update={"charter": charter_for(event.charter, agent_id, joined_as)})
+    elif isinstance(event, TimerFired) and event.heard:
+        known = [one for one in event.heard if entry.state.task_told_to(agent_id, one.task_id) is not None]
+        event = event.model_copy(update={"heard": tuple(known)})
     told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
     state = seen_by(policy, entry.state, agent_id)
     return entry.model_copy(update={"event": event, "audience": told, "noticed": (), "chain": (), "state": state})
@@ -149,13 +195,16 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
         hearers = policy.hearers(course.node, member.roles)  # who does not hear others of its roles knows of itself alone
         has_drafted = course.draft is not None and course.draft.by == number
         own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
-    return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else ""
+    untold = tuple([one for one in (*state.tasks, *state.folded) if not state.is_told_of(agent_id, one)])
+    return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else "", tuple(map(id, untold))
 
 
 def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a group's state as a member may see it; what it has seen before it sees in the same way."""
     if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
         return state  # a view is not judged once more, by less than the router knows
+    if not state.is_member(agent_id):
+        return _before_joining(policy, state)
     me = state.members[state.number_of(agent_id)]
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
@@ -168,8 +217,11 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
         "decisions": (),
         "dearest_turn": 0,
         "tally": state.tally if state.tally is not None and state.tally.by == agent_id else None,
+        **_tasks_for(state, agent_id),
     }
     stage, course = state.stage, state.course
+    if isinstance(stage, Ended) and stage.degraded is not None:
+        shown["stage"] = stage.model_copy(update={"degraded": _lacks_for(state, stage.degraded, agent_id)})
     if isinstance(stage, Concluding | Ended | Elsewhere) or course is None:
         return state.model_copy(update={**shown, "course": None})
     visible = _visible(policy, state, course, me)
@@ -182,17 +234,44 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
         seats = tuple([seat for seat in stage.seats if seat.agent_id in visible])
         away = tuple([one for one in stage.away if one == agent_id])
         shown["stage"] = _blank(stage).model_copy(update={"seats": seats, "away": away})
+    elif isinstance(stage, Paused):
+        triggers = tuple([one for one in stage.triggers if state.task_told_to(agent_id, one) is not None])
+        shown["stage"] = stage.model_copy(update={"triggers": triggers})
     shown["course"] = _course_for(policy, state, course, me)
     return state.model_copy(update=shown)
 
 
-def charter_for(charter: Charter, agent_id: AgentId) -> Charter:
-    """Return a charter as a member may see it.
+def _before_joining(policy: Policy, state: GroupState) -> GroupState:
+    """Return a state as who joins later may see it: who was there, and no more, if anything is kept from anybody."""
+    if not policy.hides:
+        return state
+    nobody = Member(agent_id=_NOBODY)
+    hidden: dict[str, object] = {
+        "members": tuple([as_known(policy, one, nobody) for one in state.members]),
+        "monologue": None,
+        "passes": (),
+        "decisions": (),
+        "dearest_turn": 0,
+        "tally": None,
+        "tasks": (),
+        "folded": (),
+        "course": None,
+        "turn": 0,
+        "stage": Elsewhere(until=state.next_deadline() or state.limits.deadline),
+    }
+    return state.model_copy(update=hidden)
+
+
+_NOBODY = AgentId("nobody")
+
+
+def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:
+    """Return a charter as a member may see it, also one that has joined in some roles since.
 
     It lacks the holders and the prompts of secret roles, and the words of nodes that the member neither speaks in nor hears.
     """
     policy = charter.policy
-    held = [number for number, casting in enumerate(charter.cast) if agent_id in casting.members]
+    held = [*joined_as, *(number for number, casting in enumerate(charter.cast) if agent_id in casting.members)]
     if policy is None or not policy.hides or charter.limits.level < VISIBILITY or not policy.hearing_all.isdisjoint(held):
         return charter
     hidden = policy.secrets.difference(held)
@@ -218,6 +297,8 @@ def _told(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId,
         return _besides(policy, state, sender, *hinted)
     if is_draft(policy, state, speaker):
         return _reviewing(policy, state, course, speaker)
+    if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+        return told_of_tasks(policy, state, message)
     told = hearing(policy, state, speaker, state.members)
     if only := payload.to if isinstance(payload, Discussion) else ():
         told = [one for one in told if one.agent_id in only or one is speaker or hears_all(policy, one)]
@@ -245,9 +326,25 @@ def _besides(policy: Policy, state: GroupState, *agents: AgentId) -> tuple[Agent
     return tuple([one.agent_id for one in state.members if one.agent_id in agents or hears_all(policy, one)])
 
 
-def _duty(state: GroupState, agent_id: AgentId) -> int:
-    """Return the turn in which a member is to speak; 0 if it is not."""
-    return state.turn if agent_id in state.floor else 0
+def _duty(state: GroupState, agent_id: AgentId) -> tuple[int, frozenset[TaskId]]:
+    """Return the turn in which a member is to speak, 0 if it is not, and the tasks that it is to do."""
+    turn = state.turn if agent_id in state.floor else 0
+    return turn, frozenset([task.task_id for task in state.tasks if isinstance(task, OpenTask) and task.assignee == agent_id])
+
+
+def _task_of(state: GroupState, event: Event) -> Task | None:
+    """Return the task that an event is about, and nothing else."""
+    match event:
+        case Said(message=message):
+            payload = message.payload
+            task_id = payload.task_id if isinstance(payload, (*TASK_REPORTS, TaskQuestion, Decision)) else None
+        case SubgroupOpened(task_id=task_id) | SubgroupClosed(task_id=task_id) | SubgroupAsked(task_id=task_id):
+            pass
+        case QuestionAnswered(task_id=task_id):
+            pass
+        case _:
+            return None
+    return None if task_id is None else state.task(task_id)
 
 
 def _sees_stage(policy: Policy, state: GroupState, me: Member) -> bool:
@@ -259,8 +356,12 @@ def _sees_stage(policy: Policy, state: GroupState, me: Member) -> bool:
 
 
 def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> Sequence[AgentId]:
-    """Return those of who is to speak, or has asked out of the group, that a member sees."""
-    speaking = (state.stage.asker,) if isinstance(state.stage, Awaiting) else state.floor
+    """Return those of who is to speak, or waits to have the floor again, that a member sees."""
+    match state.stage:
+        case Awaiting(asker=waiter) | Paused(pauser=waiter) | Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter):
+            speaking: tuple[AgentId, ...] = (waiter,)
+        case _:
+            speaking = state.floor
     own = me.agent_id
     return [one for one in speaking if one == own or _sees_floor(policy, state, course, me, state.members[state.number_of(one)])]
 
@@ -268,6 +369,34 @@ def _visible(policy: Policy, state: GroupState, course: Course, me: Member) -> S
 def _sees_floor(policy: Policy, state: GroupState, course: Course, member: Member, speaker: Member) -> bool:
     """Whether a member that is not to speak sees who is: if it will hear it. A decision is heard by who hears all."""
     return not isinstance(state.stage, Asking) and hears(policy, course, member, speaker)
+
+
+def _tasks_for(state: GroupState, agent_id: AgentId) -> Mapping[str, object]:
+    """Return what the state holds of tasks that a member is told of. What teams of others were lent counts as used, by nobody."""
+    if not state.tasks and not state.folded:
+        return {}
+    known = tuple([task for task in state.tasks if state.is_told_of(agent_id, task)])
+    if len(known) == len(state.tasks) and all(state.is_told_of(agent_id, one) for one in state.folded):
+        return {}
+    teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
+    hidden = [loan for loan in state.loans if loan.subgroup not in teams]
+    lent = Usage(tokens_in=sum(loan.tokens or 0 for loan in hidden), cost_micros=sum(loan.cost_micros or 0 for loan in hidden))
+    return {
+        "tasks": known,
+        "folded": tuple([one for one in state.folded if state.is_told_of(agent_id, one)]),
+        "loans": tuple([loan for loan in state.loans if loan.subgroup in teams]),
+        "nested_turns": state.nested_turns + sum(loan.turns for loan in hidden),
+        "spent": state.spent.plus(lent),
+        "lacks": None if state.lacks is None else _lacks_for(state, state.lacks, agent_id),
+    }
+
+
+def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
+    """Return what a conclusion may lack, with those of its tasks that a member is told of."""
+    known = [
+        one for one in lacks.tasks if state.task_told_to(agent_id, one) or (not state.task(one) and state.is_folded(one, agent_id))
+    ]
+    return lacks.model_copy(update={"tasks": tuple(known)})
 
 
 def _unanswered(state: GroupState) -> GroupState:

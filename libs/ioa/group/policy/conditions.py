@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ioa.group.policy.casting import Scene
-from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words, looks_like
+from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words
+from ioa.protocol.word_forms import looks_like
 
 Told = Sequence[tuple[int, FieldValue]]
 

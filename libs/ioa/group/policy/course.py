@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from ioa.group import floor, gathering, lacks
+from ioa.group import floor, gathering, lacks, tasks
 from ioa.group.policy.agenda import left_by
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.conditions import removed_by, said
@@ -15,7 +15,7 @@ from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import VISIBILITY
+from ioa.protocol.levels import HUBS_COME_BACK, VISIBILITY
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
@@ -96,7 +96,8 @@ def let_answer(state: GroupState, scene: Scene, at: datetime, changed: Mapping[s
     assert draft is not None
     if draft.by in scene.present:
         return _grant(state, scene, draft.by, at, changed)
-    return go_on(state, without_draft(scene), at, changed)
+    scene = without_draft(scene)
+    return go_on(state, scene, at, changed, named=back_to_hub(state, scene))
 
 
 def let_go_on(state: GroupState, scene: Scene, number: int, at: datetime) -> GroupState | None:
@@ -113,7 +114,15 @@ def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Give the floor of a lost holder to who is next, uncounted; if nobody is present it stays, since the holder may come back."""
     assert state.course is not None
     scene = without_draft(scene_of(policy, state, state.course))
-    return _next_floor(state, scene, at, {}, None) or state
+    return _next_floor(state, scene, at, {}, back_to_hub(state, scene)) or state
+
+
+def back_to_hub(state: GroupState, scene: Scene) -> int | None:
+    """Return who has the floor again when whom it has named is not present any more; None where there is no hub."""
+    turns = scene.node.turns
+    if turns.mode != "hub" or turns.by is None or state.limits.level < HUBS_COME_BACK:
+        return None
+    return next(iter(scene.holders(turns.by)), None)
 
 
 def ask(
@@ -252,9 +261,11 @@ def leave(
 
 
 def removed(state: GroupState, numbers: Collection[int]) -> GroupState:
-    """Take members out of a group."""
-    members = [one.model_copy(update={"removed": True}) if number in numbers else one for number, one in enumerate(state.members)]
-    return state.model_copy(update={"members": tuple(members)})
+    """Take members out of a group, and their tasks from them."""
+    gone = [one.agent_id for number, one in enumerate(state.members) if number in numbers]
+    members = [one.model_copy(update={"removed": True}) if one.agent_id in gone else one for one in state.members]
+    after = state.model_copy(update={"members": tuple(members)})
+    return tasks.cancel(after, "its assignee was removed", lambda task: task.assignee in gone) if state.tasks else after
 
 
 def finish(state: GroupState, scene: Scene, at: datetime) -> GroupState:
@@ -272,6 +283,8 @@ def begin_anew(state: GroupState, scene: Scene, to: str, at: datetime) -> GroupS
     known: dict[str, object] = {"struck": (*kept, (first, last))}
     if scene.policy.forks:  # none of its branches may be begun anew: what is on the agenda was forked since
         known |= {"agenda": (), "done": tuple([one for one in course.done if course.entered[one] < course.entered[number]])}
+    if state.tasks:
+        state = tasks.cancel(state, f"{to} is begun anew", lambda task: task.turn >= first)
     return _enter(state, scene.policy, course.model_copy(update=known), to, at, {}, None)
 
 
@@ -370,11 +383,17 @@ def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     return max(times, default=None)
 
 
+def conclude(state: GroupState, at: datetime) -> GroupState:
+    """Have the leader state the conclusion; what is still open by then is cancelled."""
+    rest = tasks.cancel(state, "the discussion has ended", lambda _: True) if state.tasks else state
+    return floor.open_conclusion(rest, floor.concluder(rest), at, forced=None)
+
+
 def _end(state: GroupState, policy: Policy, at: datetime, words: str | None) -> GroupState:
     """End the discussion: the last message is the result, or the leader states it."""
     if policy.ends == "last" and words is not None:
         return floor.end(state, Reason.CONCLUDED, words, at, (), lacks.of_conclusion(state))
-    return floor.open_conclusion(state, floor.concluder(state), at, forced=None)
+    return conclude(state, at)
 
 
 def _told(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ioa.group.state import Course, Gathering, GroupState, Member
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import VISIBILITY
+from ioa.protocol.messages import AsyncTaskAssignment, Message, SyncTaskAssignment
 from ioa.protocol.policy import Policy
 
 
@@ -57,6 +58,17 @@ def hearing(policy: Policy, state: GroupState, speaker: Member, among: Iterable[
     also = (speaker.agent_id, None if stage.votes is None else stage.votes.by)
     apart = frozenset(policy.speaking[course.node])
     return [one for one in found if one.agent_id in also or apart.isdisjoint(one.roles) or not hearing_all.isdisjoint(one.roles)]
+
+
+def told_of_tasks(policy: Policy, state: GroupState, message: Message) -> tuple[AgentId, ...]:
+    """Return who is told of an assignment, and of what comes of its tasks: who hears its sender, and who does one of them."""
+    payload = message.payload
+    assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
+    if not hides(policy, state):
+        return state.hearing
+    heard = hearing(policy, state, state.members[state.number_of(message.header.sender)], state.members)
+    told = {*(one.agent_id for one in heard), *(task.assignee for task in payload.tasks)}
+    return tuple([one for one in state.hearing if one in told])
 
 
 def sitting_apart(policy: Policy, state: GroupState) -> frozenset[AgentId]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ioa.group import floor
 from ioa.group.forms import Blank, blanks_of, check_fields
 from ioa.group.gathering import check_question
-from ioa.group.joining import able_roles
+from ioa.group.joining import invited_as
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.hearing import addressees
 from ioa.group.policy.review import check_again, check_guards, is_draft, is_reviewed
@@ -18,7 +18,19 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ask, Asking, Choices, Discussing, Gathering, GroupState
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import ASKS_AND_GATHERINGS
-from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Decision, Discussion, Pass, Payload, Thinking
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Decision,
+    Discussion,
+    Pass,
+    Pause,
+    Payload,
+    SyncTaskAssignment,
+    Thinking,
+)
 from ioa.protocol.policy import END, Guard, Policy
 
 
@@ -45,6 +57,7 @@ class Offer(NamedTuple):
         asks: Whether it may ask out of the group, and have the floor again with the answer.
         writes: What it may write on the board with what it says.
         invites: In which roles it may have others join the group.
+        tasks: Whether it may give out tasks to any members, or wait for some, and has the floor again then.
         again: Tells the draft that was passed, and that it says again word for word; empty if none was. Its client does so.
     """
 
@@ -67,6 +80,7 @@ class Offer(NamedTuple):
     asks: bool = False
     writes: tuple[str, ...] = ()
     invites: tuple[str, ...] = ()
+    tasks: bool = False
 
     @property
     def kinds(self) -> frozenset[type[Payload]]:
@@ -76,11 +90,14 @@ class Offer(NamedTuple):
         if self.concluding:
             return _CONCLUDING
         talking = _ENDING if END in self.go and not self.reviewed else _TALKING
-        return talking | {AskUser} if self.asks else talking
+        return talking | (_ASKING if self.asks else _NONE) | (_WORKING if self.tasks else _NONE)
 
 
 _TALKING: frozenset[type[Payload]] = frozenset((Discussion, Pass, Thinking))
 _ENDING = _TALKING | {ConcludeGroupDiscussion}
+_NONE: frozenset[type[Payload]] = frozenset()
+_ASKING: frozenset[type[Payload]] = frozenset((AskUser,))
+_WORKING: frozenset[type[Payload]] = frozenset((SyncTaskAssignment, AsyncTaskAssignment, Pause))
 _DECIDING: frozenset[type[Payload]] = frozenset((Decision, Pass, Thinking))
 _CONCLUDING: frozenset[type[Payload]] = frozenset((Conclusion, Pass, Thinking))
 
@@ -102,7 +119,8 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
             return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
         case Asking():
             members = state.hearing if stage.about == "watch" else ()
-            return Offer(options=stage.options, default=stage.default, about=stage.about, members=members)
+            roles = invited_as(policy, state)
+            return Offer(options=stage.options, default=stage.default, about=stage.about, members=members, invites=roles)
         case _:
             return None
 
@@ -127,9 +145,10 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         addressees=addressees(scene.policy, state, agent_id),
         guards=scene.node.guards,
         writes=scene.node.writes,
-        invites=able_roles(scene.policy, scene.node) if scene.node.invites else (),
+        invites=invited_as(scene.policy, state) if scene.node.invites else (),
         reviewed=scene.policy.reviews and is_draft(scene.policy, state, scene.members[number]),
         asks=scene.node.asks,
+        tasks=scene.node.tasks,
     )
 
 
@@ -141,7 +160,10 @@ def _choices(scene: Scene, state: GroupState, me: int) -> Choices:
     )
     most = 1 if one_only else most_named(scene, state.turns_left)
     names = tuple([scene.agent(number) for number in others])
-    return Choices(names, min(most, max(1, len(others))), _ways(scene, me))
+    ways = _ways(scene, me)
+    if END in ways and state.tasks and state.tasks_left(scene.agent(me)):
+        ways = tuple([one for one in ways if one != END])
+    return Choices(names, min(most, max(1, len(others))), ways)
 
 
 def check_discussion(offered: Offer, said: Discussion) -> None:
@@ -174,6 +196,17 @@ def check_discussion(offered: Offer, said: Discussion) -> None:
     if offered.form or said.fields:
         check_fields(offered.form, said.fields)
     check_writes(offered, said)
+
+
+def check_nothing_left(scene: Scene, state: GroupState, sender: AgentId) -> None:
+    """Refuse an end as long as tasks are open that the sender is told of; they would be cancelled.
+
+    Raises:
+        IllegalEventError: It names them.
+    """
+    left = state.tasks_left(sender) if state.tasks else ()
+    if left and any(way.by == "speaker" and way.to == END for way in scene.node.exits):
+        raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {', '.join(task.task_id for task in left)}.")
 
 
 def check_writes(offered: Offer, said: Discussion) -> None:

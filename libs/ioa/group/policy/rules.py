@@ -23,7 +23,9 @@ from ioa.group.joining import join_in_role
 from ioa.group.policy.casting import Scene, scene_of
 from ioa.group.policy.course import (
     ask,
+    back_to_hub,
     begin_anew,
+    conclude,
     counted,
     finish,
     gather,
@@ -37,17 +39,38 @@ from ioa.group.policy.course import (
     proceed,
     removed,
 )
-from ioa.group.policy.hearing import is_scoped
-from ioa.group.policy.offer import check_addressees, check_discussion, check_end, check_writes, offer, offer_in
+from ioa.group.policy.hearing import hides, is_scoped, told_of_tasks
+from ioa.group.policy.offer import (
+    check_addressees,
+    check_discussion,
+    check_end,
+    check_nothing_left,
+    check_writes,
+    offer,
+    offer_in,
+)
 from ioa.group.policy.review import PASS, REJECT, check_guards, drafted
 from ioa.group.policy.watching import check_step, steps_in, watching
 from ioa.group.policy.ways_out import way_out, way_to
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, Next, Watch
+from ioa.group.state import Asking, Assigned, Awaiting, AwaitingAcks, Discussing, Gathering, GroupState, Next, Paused, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Decision, Discussion, Pass, PassCause, Phase, rejects_of
-from ioa.protocol.policy import NOTHING, STAY, Policy
+from ioa.protocol.levels import HUBS_COME_BACK
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Decision,
+    Discussion,
+    Pass,
+    PassCause,
+    Pause,
+    Phase,
+    SyncTaskAssignment,
+    rejects_of,
+)
+from ioa.protocol.policy import END, NOTHING, STAY, Policy
 
 PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
 
@@ -57,8 +80,10 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     assert isinstance(payload, Discussion) and state.course is not None
     scene = scene_of(policy, state, state.course)
     offered = offer_in(scene, state, sender)
+    if payload.go == END:
+        check_nothing_left(scene, state, sender)
     check_discussion(offered, payload)
-    tasks.reject(state, payload.rejects)
+    state = tasks.reject(state, payload.rejects, sender)
     if offered.reviewed:
         return _drafted(state, said, scene)
     node = scene.node
@@ -86,6 +111,8 @@ def _go_on_after(
         votes = forms.no_votes(state.turn + 1, scene.agent(last), then.question)
         return gather(state, scene, named, at, changed, votes=votes, form=then.question)
     one = None if then.several or not named else named[0]
+    if then.named and not named:
+        one = back_to_hub(state, scene)
     return proceed(state, scene, at, changed, go=then.go, named=one, words=words, gathered=then.gathered)
 
 
@@ -156,6 +183,44 @@ def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: M
     return proceed(state, scene.after(state, course), at, changed)
 
 
+def _assign(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Give out tasks where the node lets it, which is no turn of the node; of them is told who hears it, and who does one."""
+    payload, sender = said.message.payload, said.message.header.sender
+    assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
+    _check_tasks_offered(
+        state, said, policy, (payload.content, *(text for one in payload.tasks for text in (one.task_desc, one.task_abstract)))
+    )
+    state = tasks.reject(state, payload.rejects, sender)
+    told = told_of_tasks(policy, state, said.message)
+    scoped = hides(policy, state) and len(told) < len(state.members)
+    return tasks.assign(state, said, payload, tuple([state.number_of(one) for one in told]) if scoped else ())
+
+
+def _pause(state: GroupState, said: Said, policy: Policy) -> GroupState:
+    """Wait for tasks where the node lets it; that is no turn of the node."""
+    payload = said.message.payload
+    assert isinstance(payload, Pause)
+    _check_tasks_offered(state, said, policy, (payload.content,))
+    return tasks.pause(tasks.reject(state, payload.rejects, said.message.header.sender), said, payload)
+
+
+def _check_tasks_offered(state: GroupState, said: Said, policy: Policy, texts: Sequence[str]) -> None:
+    offered = offer(policy, state, said.message.header.sender)
+    assert offered is not None, "the machine has asked whose floor it is"
+    if not offered.tasks:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, "Nobody gives out tasks here, or waits for any: the node lacks `tasks`.")
+    for words in filter(None, texts):
+        check_guards(offered.guards, words)
+
+
+def woken(state: GroupState, at: datetime, policy: Policy) -> GroupState:
+    """Go on when there is nothing left to wait for: whoever gave out the tasks, or waited for some, has the floor again."""
+    match state.stage:
+        case Assigned(assigner=waiter) | AwaitingAcks(assigner=waiter) | Paused(pauser=waiter):
+            return _waiter_goes_on(state, waiter, at, policy)
+    raise AssertionError(f"nobody waits while {state.phase}")
+
+
 def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
     """Ask out of the group where the node asks; that is no turn of the node."""
     payload = said.message.payload
@@ -170,19 +235,22 @@ def _ask_user(state: GroupState, said: Said, policy: Policy) -> GroupState:
 
 
 def _question_answered(state: GroupState, answered: QuestionAnswered, policy: Policy) -> GroupState:
-    return _asker_goes_on(state, questions.asker_of(state, answered), answered.at, policy)
+    if answered.task_id is not None:
+        return questions.answer(state, answered)
+    return _waiter_goes_on(state, questions.asker_of(state, answered), answered.at, policy)
 
 
-def _asker_goes_on(state: GroupState, asker: AgentId, at: datetime, policy: Policy) -> GroupState:
-    """Give the floor back to who has asked out of the group; who is not there any more is passed over, if anybody else is there.
+def _waiter_goes_on(state: GroupState, waiter: AgentId, at: datetime, policy: Policy) -> GroupState:
+    """Give the floor back to who has asked out of the group, or has waited for tasks.
 
-    Else it has the floor all the same, since it may come back, and what was answered is not lost.
+    Who is not there any more is passed over, if anybody else is there. Else it has the floor all the same, since it may come back,
+    and what was answered or done is not lost.
     """
     assert state.course is not None
-    scene, number = scene_of(policy, state, state.course), state.number_of(asker)
+    scene, number = scene_of(policy, state, state.course), state.number_of(waiter)
     if after := let_go_on(state, scene, number, at):
         return after
-    return proceed(state, scene.after(state, counted(state, policy, asker)), at, {"silences": state.silences + 1})
+    return proceed(state, scene.after(state, counted(state, policy, waiter)), at, {"silences": state.silences + 1})
 
 
 def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
@@ -194,15 +262,23 @@ def _joined(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupSta
     return after
 
 
+def _added(state: GroupState, joined: MemberJoined, policy: Policy) -> GroupState:
+    """Take in whom a watcher adds; that is its answer, and the next one is asked."""
+    after = _joined(state, joined, policy)
+    assert after.course is not None and after.course.watch is not None
+    watch = after.course.watch
+    return _ask_watchers(after, scene_of(policy, after, after.course), joined.at, {}, watch.due[1:], watch.then)
+
+
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
-    assert isinstance(payload, ConcludeGroupDiscussion)
-    offered = offer(policy, state, sender)
-    assert offered is not None, "the machine has asked whose floor it is"
-    check_end(offered, payload)
-    tasks.reject(state, rejects_of(payload))
+    assert isinstance(payload, ConcludeGroupDiscussion) and state.course is not None
+    scene = scene_of(policy, state, state.course)
+    check_nothing_left(scene, state, sender)
+    check_end(offer_in(scene, state, sender), payload)
+    state = tasks.reject(state, rejects_of(payload), sender)
     if payload.conclusion is None:
-        return floor.open_conclusion(state, floor.concluder(state), said.at, forced=None)
+        return conclude(state, said.at)
     conclusion = payload.conclusion
     return floor.end(state, conclusion.reason, conclusion.content, said.at, conclusion.artifacts)
 
@@ -249,22 +325,32 @@ def _timer_fired(state: GroupState, fired: TimerFired, policy: Policy) -> GroupS
     """End the group at its deadline, or go on without whoever has let the time run out."""
     if fired.at >= state.limits.deadline:
         return floor.end_at_deadline(state, fired.at)
-    match state.stage:
+    after = questions.run_out(state, fired)
+    match after.stage:
         case Discussing(until=until) if until <= fired.at:
-            return _silent(state, policy, fired.at, Reason.NO_SPEAKER)
+            return _silent(after, policy, fired.at, Reason.NO_SPEAKER)
         case Gathering() as stage if silent := gathering.overdue(stage, fired.at):
-            return _seats_silent(state, silent, policy, fired.at)
+            return _seats_silent(after, silent, policy, fired.at)
         case Asking(until=until) if until <= fired.at:
-            return _default_stands(state, policy, fired.at)
-        case Awaiting(asker=asker, until=until) if until <= fired.at:
-            return _asker_goes_on(state, asker, fired.at, policy)
-    raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+            return _default_stands(after, policy, fired.at)
+        case (
+            AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) | Awaiting(asker=waiter, until=until)
+        ) if until <= fired.at:
+            return _waiter_goes_on(after, waiter, fired.at, policy)
+    if after is state:
+        raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
+    return after
+
+
+def _without(state: GroupState, lost: MemberLost) -> GroupState:
+    """Note that a member is lost, and suspect its tasks."""
+    return tasks.suspect(floor.mark_lost(state, lost.agent_id, lost.at), lost.agent_id, lost.at)
 
 
 def _member_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupState:
     if lost.agent_id not in state.living():
         return state
-    after = floor.mark_lost(state, lost.agent_id, lost.at)
+    after = _without(state, lost)
     return pass_over(after, policy, lost.at) if state.floor_holder == lost.agent_id else after
 
 
@@ -291,7 +377,7 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     check_guards(offered.guards, payload.content, offered.form, payload.fields, payload.writes.values())
     check_fields(offered.form, payload.fields)
     check_writes(offered, payload)
-    tasks.reject(state, payload.rejects)
+    state = tasks.reject(state, payload.rejects, sender)
     course = counted(state, policy, sender, {} if stage.form else payload.fields, payload.writes)
     if policy.watchers:
         due = watching(policy, course, state.members[state.number_of(sender)], state.turns_taken + 1)
@@ -334,7 +420,7 @@ def _gathered(state: GroupState, policy: Policy, at: datetime, words: str | None
     changed = {} if stage.votes is None else {"tally": stage.votes}
     if course.watch is not None:
         return _ask_watchers(state, scene, at, changed, course.watch.due, course.watch.then)
-    return proceed(state, scene, at, changed, words=words, gathered=True)
+    return proceed(state, scene, at, changed, named=back_to_hub(state, scene), words=words, gathered=True)
 
 
 def _seat_passes(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -354,7 +440,7 @@ def _seat_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupStat
     """Close the seat of a lost member, uncounted; the last one stays if nobody is present, since the member may come back."""
     if lost.agent_id not in state.living():
         return state
-    after, stage = floor.mark_lost(state, lost.agent_id, lost.at), state.stage
+    after, stage = _without(state, lost), state.stage
     assert isinstance(stage, Gathering) and after.course is not None
     if lost.agent_id not in state.floor or (len(stage.seats) == 1 and not scene_of(policy, after, after.course).present):
         return after
@@ -385,7 +471,10 @@ def _decided(state: GroupState, choice: str, policy: Policy, at: datetime, membe
         chosen = state.number_of(AgentId(choice))
         return let_speak(state, scene, chosen, at)
     if choice == STAY:
-        return go_on(state, scene, at, {}, named=course.nominated)
+        named = course.nominated
+        if named is not None and named not in scene.present and state.limits.level >= HUBS_COME_BACK:
+            named = back_to_hub(state, scene)
+        return go_on(state, scene, at, {}, named=named)
     way = way_to(scene, choice, [way for way in scene.node.exits if way.judge is not None])
     return leave(state, scene, way, at, {}, chosen=True)
 
@@ -420,7 +509,7 @@ def _asked_lost(state: GroupState, lost: MemberLost, policy: Policy) -> GroupSta
     """Ask another holder of the role if who is asked is lost; the default stands if there is none."""
     if lost.agent_id not in state.living():
         return state
-    after = floor.mark_lost(state, lost.agent_id, lost.at)
+    after = _without(state, lost)
     return _asked_anew(after, policy, lost.at) if lost.agent_id in state.floor else after
 
 
@@ -453,6 +542,9 @@ def _returned(state: GroupState, returned: MemberReturned, _policy: Policy) -> G
 RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
     Phase.DISCUSSING: {
         Discussion: _discussion,
+        SyncTaskAssignment: _assign,
+        AsyncTaskAssignment: _assign,
+        Pause: _pause,
         AskUser: _ask_user,
         ConcludeGroupDiscussion: _end,
         Pass: _pass,
@@ -474,9 +566,12 @@ RULES: Mapping[Phase, Mapping[Kind, PolicyRule]] = {
         MessageRefused: _decision_refused,
         Pass: _asked_passes,
         TimerFired: _timer_fired,
+        MemberJoined: _added,
         MemberLost: _asked_lost,
         MemberReturned: _returned,
     },
+    Phase.AWAITING_ACKS: {TimerFired: _timer_fired},
+    Phase.ASSIGNED: {TimerFired: _timer_fired},
     Phase.PAUSED: {
         QuestionAnswered: _question_answered,
         TimerFired: _timer_fired,

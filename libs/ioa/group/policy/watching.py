@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ioa.group.joining import ADD
 from ioa.group.policy.agenda import has_visit
 from ioa.group.policy.casting import Scene
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Course, GroupState, Member
+from ioa.group.state import MAX_MEMBERS, Asking, Course, GroupState, Member
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Decision
 from ioa.protocol.policy import Policy, Watcher
@@ -34,10 +35,14 @@ def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) 
 
 def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ...]:
     """Return what a watcher may choose besides nothing: of the nodes it goes back to those that were entered, and still may be."""
-    others = any(one != state.owner for one in state.hearing)
+    able = {
+        "remove": any(one != state.owner for one in state.hearing),
+        ADD: len(state.members) < MAX_MEMBERS and bool(scene.policy.able(scene.policy.role_numbers)),
+        "go": False,
+    }
     numbers = scene.policy.node_numbers
     earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to)]
-    return (*(verb for verb in watcher.may if verb != "go" and (others or verb != "remove")), *earlier)
+    return (*(verb for verb in watcher.may if able.get(verb, True)), *earlier)
 
 
 NAMING = ("remove", "hint")
@@ -62,6 +67,8 @@ def check_step(state: GroupState, stage: Asking, decided: Decision) -> None:
         why = f"{choice} names nobody: leave `members` out."
     elif names and (not named or not {*named} <= {*legal}):
         why = f"Say whom you {choice}, as `members`: some of {', '.join(legal)}."
+    elif stage.about == "watch" and choice == ADD:
+        why = "To add somebody, have it join: who does is your answer."
     elif choice == "hint" and names and not decided.content.strip():
         why = "A hint says something, as `content`."
     if why:

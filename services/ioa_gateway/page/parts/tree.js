@@ -28,7 +28,6 @@ export const members = (list, agents, mark, now, isLive) => html`<ul>${list.map(
   const left = isLive && one.hasFloor && mark?.until ? mark.until - now : null;
   const gone = one.lost && isLive ? ` for ${span(now - one.lost)}` : "";
   return html`<li class="who ${one.hasFloor ? "floor" : ""}">${avatar(one.agent_id, one.lost ? false : known && isLive ? known.online : null)}
-    <span class="name">${one.agent_id}${one.roles.length ? html` <small class="roles">${one.roles.join(", ")}</small>` : nothing}</span>
-    <small>${one.lost ? one.does.replace("gone", `gone${gone}`) : one.does}</small>
+    <span class="name">${one.agent_id}</span><small>${[...one.roles, one.lost ? one.does.replace("gone", `gone${gone}`) : one.does].join(" · ")}</small>
     <span class="load num">${left !== null ? span(left) : known && isLive ? html`${known.load.tasks} of ${known.load.slots}<span class="sr"> slots busy</span>` : ""}</span></li>`;
 })}</ul>`;

@@ -36,16 +36,15 @@ export function tag(act, tone, more = "") {
 }
 
 const PHASES = {
-  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait",
+  waiting: "none", discussing: "run", gathering: "run", deciding: "run", handing: "task", assigned: "task", paused: "wait", copying: "wait",
   concluding: "end", concluded: "done", cancelled: "none",
 };
-const ENDED = new Set(["concluded", "failed", "cancelled"]);
+const ENDED = new Set(["concluded", "cancelled"]);
 
-/** A phase or a reason as a pill: a shape and a word besides the colour. Whatever is no phase is the reason of a failure. */
+/** A phase or a reason as a pill: a shape and a word besides the colour. What is none is why it failed. */
 export function phasePill(phase) {
   const colour = PHASES[phase] ?? "bad";
-  const isOver = ENDED.has(phase) || colour === "bad";
-  return pill(colour, phase.replaceAll("_", " "), isOver);
+  return pill(colour, phase.replaceAll("_", " "), ENDED.has(phase) || colour === "bad");
 }
 
 export const pill = (colour, word, isHollow = false) =>

@@ -8,6 +8,8 @@ import { isOver, standing } from "../room.js";
 let rows = null;
 let problem = null;
 let goal = null;
+let here = null; // the place of the node where the group stands
+let centred = null; // the one that was scrolled to
 
 export const policy = {
   title: () => "Policies",
@@ -15,6 +17,8 @@ export const policy = {
   enter(app, { id, query: asked }) {
     goal = null;
     problem = null;
+    here = null;
+    centred = null;
     if (id) {
       goal = openGoal(app, id, asked.get("user") ?? "");
       return goal.close;
@@ -27,6 +31,11 @@ export const policy = {
     return () => {};
   },
   draw: (app) => html`<main id="main" class="page" tabindex="-1">${goal ? ofGoal(app) : list(app)}</main>`,
+  after() {
+    if (here === centred) return; // whoever has scrolled away stays there until the group goes on
+    centred = here;
+    document.querySelector(".g-now")?.scrollIntoView({ block: "nearest", inline: "center" });
+  },
 };
 
 function list(app) {
@@ -47,7 +56,7 @@ function ofGoal(app) {
   if (!drawn) return empty("No policy leads this goal", "Its members decide who speaks.");
   const mark = room ? standing(room, Infinity) : null;
   const walk = room ? walked(room) : { visits: new Map(), taken: new Map(), refused: [] };
-  const here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;
+  here = mark && mark.node != null && !isOver(mark.phase) ? mark.node : null;
   const node = here === null ? null : drawn.nodes[here];
   const since = room?.edges.at(-1)?.[0];
   const began = room?.marks[0]?.at ?? 0;

@@ -1,0 +1,141 @@
+"""Agents that give out tasks where a policy lets them: by a model and by functions, heard by all and by few."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ioa import Agent, TaskContext, TurnView
+from ioa.agent.history import GroupHistory
+from ioa.agent.hooks import Said
+from ioa.group.events import Said as Message
+from ioa.ports.meter import Meter
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Decision, Discussion, InformTaskResult
+from ioa.protocol.team import team_of
+from ioa.testing import ScriptedModel
+from ioa.testing.scripted_model import ScriptedCall
+from ioa_testkit import System
+from tests.contract.agent_store.stories import sequenced
+from tests.unit.agent.test_parts import agent, answered, said
+from tests.unit.group.scenario import COMM, START, Scenario
+from tests.unit.group.test_policy import group
+
+CREW: dict[str, Any] = {
+    "team": "crew",
+    "roles": {"lead": {"agent": "host"}, "hand": {"agent": "smith"}},
+    "nodes": [{"name": "work", "roles": ["lead"], "tasks": True, "max": 1}],
+}
+
+
+async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System) -> None:
+    """It is told that it may, waits for what is open, is told the results, and says then what they come to."""
+    prompts: list[str] = []
+
+    def answer(asked: ScriptedCall) -> str:
+        prompts.append(asked.prompt)
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="All is welded.")
+        if len(prompts) == 1:
+            tasks = [{"name": "seam", "assignee": "smith", "task_desc": "weld the seam", "uses": []}]
+            return answered(type="ASSIGN", mode="go_on", content="", tasks=tasks)
+        if "smith speaks" not in asked.prompt.split("weld the seam", 1)[-1]:
+            return answered(type="PAUSE", triggers=["t1-seam"])
+        return answered(type="DISCUSSION", content="The seam is done.")
+
+    told: list[str] = []
+    order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
+    both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
+    finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
+    assert (finished.result.content, told, said(finished)) == (
+        "All is welded.", ["weld the seam"], [("host", "The seam is done.")]
+    )  # fmt: skip
+    assert "ASSIGN gives out tasks" in prompts[0] and "nobody gives out tasks" not in prompts[0]
+
+
+SECRET: dict[str, Any] = {
+    "team": "secret",
+    "roles": {"lead": {"agent": "host"}, "hand": {"agent": "smith"}, "guest": {"agent": "guest"}},
+    "nodes": [
+        {"name": "work", "roles": ["lead"], "tasks": True, "heard_by": "node", "max": 1, "then": "talk"},
+        {"name": "talk", "roles": ["guest"]},
+    ],
+}
+
+
+async def test_who_hears_nothing_of_a_node_works_for_it_all_the_same(ioa_system: System) -> None:
+    """Its function is told its task; who gave it out has the result, and a third one is shown neither."""
+    seen: dict[str, list[TurnView]] = {"host": [], "guest": []}
+
+    def speaking(name: str) -> Agent:
+        this = Agent(name, description=f"{name} helps", examples=[f"{name} helps"])
+
+        @this.speak
+        def speak(view: TurnView) -> Said:
+            seen[name].append(view)
+            if view.offer is not None and view.offer.concluding:
+                return view.conclude("Done.", files=["nowhere.txt"] if not view.refusals else None)
+            if view.offer is not None and view.offer.tasks and not view.tasks:
+                return view.assign({"smith": "weld canary"})
+            return view.say("Well.")
+
+        return this
+
+    told: list[str] = []
+    order = GoalOrder(goal="Build a bridge.", team=team_of(SECRET))
+    smith = Agent("smith", description="weld steel", examples=["weld steel"])
+
+    @smith.task
+    def weld(task: str, ctx: TaskContext) -> str:
+        told.append(task)
+        ctx.artifact("seam.txt", "It holds.")
+        return "smith speaks"
+
+    three = speaking("host"), smith, speaking("guest")
+    finished = await ioa_system.run(order, agents=three)
+    assert (finished.result.reason, told) == (Reason.CONCLUDED, ["weld canary"])
+    (record,) = seen["host"][1].tasks
+    assert (record.conclusion, [file.name for file in record.artifacts]) == ("smith speaks", ["seam.txt"])
+    assert "No file is called nowhere.txt; there are seam.txt." in seen["host"][-1].refusals[0]
+    assert finished.result.artifacts == ()  # all hear the answer, and nobody has named the file
+    named = seen["host"][-1].conclude("Done.", files=["seam.txt"])
+    assert [file.name for file in named.artifacts] == ["seam.txt"]
+    assert [view.tasks for view in seen["guest"]] == [()]
+    assert not any("canary" in one.content or "smith" in one.content for one in seen["guest"][0].conversation)
+    (result,) = [
+        one.entry
+        for one in finished.log
+        if isinstance(one.entry.event, Message) and isinstance(one.entry.event.message.payload, InformTaskResult)
+    ]
+    assert result.audience == ("host", "smith")
+
+
+def record(story: Scenario) -> GroupHistory:
+    """What the leader has seen of a story."""
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    return history
+
+
+def test_discovery_is_told_no_text_of_a_task_of_which_not_all_were_told() -> None:
+    """How it went is told all the same."""
+    needs = []
+    for hearing in ({}, {"heard_by": "node"}):
+        work = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4, **hearing}
+        story = group(work, roles={"c": {}}).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
+        needs += [(outcome.need, outcome.done) for _, outcome in record(story).outcomes()]
+    assert needs == [("do t1-1", True), ("", True)]
+
+
+def test_tasks_are_struck_with_what_was_said_in_their_turn() -> None:
+    """Who begins a node anew is shown nothing of what was given out, and came of it, since it was entered."""
+    work = {"name": "work", "roles": ["a"], "tasks": True, "max": 1, "then": "last"}
+    watcher = {"role": "c", "node": "last", "may": "go", "go": ["work"]}
+    story = group(work, {"name": "last", "roles": ["a"], "max": 3}, roles={"c": {}}, watchers=[watcher])
+    done = story.assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").speaks("ada", Discussion(content="On."))
+    anew = done.speaks("ada", Discussion(content="Hm.")).speaks("eve", Decision(choice="work"))
+    shown = [record(one).view(AgentId("ada"), START, Meter()) for one in (done, anew)]
+    assert [[task.spec.task_id for task in view.tasks] for view in shown] == [["t1-1"], []]
+    assert [len(view.log) for view in shown] == [3, 1]
