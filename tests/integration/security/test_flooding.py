@@ -20,7 +20,7 @@ from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
-from ioa.errors import UnavailableError
+from ioa.errors import NoAgentError, UnavailableError
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId
@@ -150,9 +150,11 @@ async def _is_refused(secured: Secured) -> bool:
 
 
 async def _leads(town: Town) -> bool:
+    """Try whether goals get through; bob is online for it, however long it was tried before."""
     try:
+        await town.agents[BOB].join()
         await town.lead_some()
-    except UnavailableError:
+    except (UnavailableError, NoAgentError):
         return False
     return True
 
