@@ -96,6 +96,8 @@ def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
             told: dict[str, object] = {"why": played.refused} if played.refused else {}
             if played.heard_by is not None:
                 told["heard_by"] = list(played.heard_by)
+            if played.removed:
+                told["removed"] = list(played.removed)
             terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **told)
         else:
             terminal.print(Text(_told(played, width)))
@@ -116,7 +118,9 @@ def _told(played: Played, width: int) -> str:
     is_draft = played.offered is not None and played.offered.reviewed
     refused = f"   refused: {played.refused}" if played.refused else "   (a draft)" if is_draft else ""
     heard = "" if played.heard_by is None else f"   heard by {', '.join(played.heard_by) or 'nobody else'}"
-    return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{heard}{told}{refused}"
+    removed = f"   removed: {', '.join(played.removed)}" if played.removed else ""
+    said = f"{played.speaker}: {played.words}" if played.speaker else played.words
+    return f"{played.turn:>4}  {played.node:<{width}}  {said}{heard}{told}{refused}{removed}"
 
 
 async def put_file(url: str | None, file: Path, terminal: Terminal) -> None:
