@@ -305,6 +305,9 @@ const emptyRoom = (comm) => ({
   latest: null,
 });
 
+/** The step from node to node between two entries, as a list of one; empty if there is none. */
+const edge = (from, to) => (from?.node != null && to?.node != null && from.node !== to.node ? [[to.seq, from.node, to.node]] : []);
+
 const roomOf = (story, comm) => story.rooms.get(comm) ?? story.rooms.set(comm, emptyRoom(comm)).get(comm);
 
 /** Take the next entry into a story. One that is known already changes nothing. */
@@ -327,7 +330,7 @@ export function append(story, entry) {
   if (entry.type === "member_lost" || entry.type === "member_returned") {
     pushed(room.lost, entry.body.agent_id, [entry.seq, entry.type === "member_lost" ? Date.parse(entry.at) : 0]);
   }
-  if (before?.node != null && entry.node != null && before.node !== entry.node) room.edges.push([entry.seq, before.node, entry.node]);
+  room.edges.push(...edge(before, entry));
   noteTasks(room, entry);
   if (entry.type === "subgroup_opened") {
     const nested = roomOf(story, entry.body.subgroup);
@@ -354,9 +357,7 @@ export function prepend(story, entries) {
       const known = room.rows.findIndex((row) => row.seq > room.oldest.seq);
       room.rows.splice(0, known < 0 ? room.rows.length : known, ...rowsOf(past.latest, room.oldest));
     }
-    if (past.latest?.node != null && room.oldest?.node != null && past.latest.node !== room.oldest.node) {
-      room.edges.unshift([room.oldest.seq, past.latest.node, room.oldest.node]);
-    }
+    room.edges.unshift(...edge(past.latest, room.oldest));
     room.rows = past.rows.concat(room.rows);
     room.problems = room.rows.filter(isProblem);
     room.told = past.told.concat(room.told);
