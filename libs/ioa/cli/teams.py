@@ -11,8 +11,9 @@ from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.named_teams import NamedTeam, TeamReference
-from ioa.protocol.policy_check import PolicyFinding
+from ioa.protocol.policy_check import PolicyFinding, listed
 from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
@@ -181,6 +182,17 @@ def is_file_of_team(named: Path) -> bool:
     except InvalidInputError:
         return True
     return named.exists()
+
+
+def note_of_patience(team: TeamSpec, order: GoalOrder) -> str:
+    """Say which person may be waited for longer than its goal lasts, whose default then never stands; empty if nobody is."""
+    people = {role.name: role.timeout for role in team.policy.roles if role.human and role.timeout is not None}
+    late = [name for name, within in people.items() if within.total_seconds() > order.timeout]
+    if not late:
+        return ""
+    longest = max(people[name] for name in late).total_seconds()
+    why = f"the goal ends after {order.timeout:,.0f} s, and {listed(late)} may be waited for as long as {longest:,.0f} s"
+    return f"{why}: --timeout gives it more time"
 
 
 def goal_of_team(team: TeamSpec, goal: str | None) -> str:

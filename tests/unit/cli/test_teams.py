@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw_file, goal_of_team, read_team, try_file
+from ioa.cli.teams import check_file, draw_file, goal_of_team, note_of_patience, read_team, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.protocol.goal_order import order_of
@@ -236,6 +236,24 @@ def test_who_is_removed_is_told_with_the_turn(tmp_path: Path, capsys: pytest.Cap
     assert [line for line in capsys.readouterr().out.splitlines() if "removed" in line] == [
         "   3  vote  bob: No. [out = ann]   removed: bob"
     ]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "note"),
+    [
+        (None, "the goal ends after 3,600 s, and boss may be waited for as long as 86,400 s: --timeout gives it more time"),
+        (86_400.0, ""),
+    ],
+)
+def test_who_runs_a_team_is_told_whom_its_goal_cannot_wait_for(tmp_path: Path, timeout: float | None, note: str) -> None:
+    """The deadline ends the goal without the person's default, hours before its time is over."""
+    file = tmp_path / "desk.toml"
+    file.write_text(
+        'team = "desk"\n[roles]\nclerk = "clerk"\nboss = { human = true, timeout = 86400 }\n'
+        '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
+    )
+    team = read_team(file)
+    assert note_of_patience(team, order_of("Write.", team=team, timeout=timeout)) == note
 
 
 def test_a_field_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
