@@ -37,8 +37,8 @@ _SPOKEN = {
 _MOST = {True: "most|highest|largest", False: "fewest|least|lowest|smallest"}
 _HAS = rf"(?:has|have|had|with) (?:the )?(?=(?:{_MOST[True]}|{_MOST[False]})\b)"
 _COMPARISONS = {
-    ">=": r">=|at least|since", "<=": r"<=|at most|until", ">": r">|above|over|more than|after",
-    "<": r"<|below|under|less than|fewer than|before", "=": r"=|in",
+    ">=": r">=|at least|since", "<=": r"<=|at most|until", ">": r">(?=[\s\d.-])|above|over|more than|after",
+    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"=|in",
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
@@ -356,7 +356,7 @@ class Reader:
                 return ()
             self.at, self.far = signs.end(), max(self.far, signs.end())
             return (signs[1],)
-        places = self._after(r"\s*", self.at), start, found[0].start()
+        places = start, found[0].start(), self._after(r"\s*", self.at), self._after(r"[\s\"“”'‘`]*", self.at)
         cells = ((one, fold(str(one))) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
         values = tuple(one for one in values if ends[one] == max(ends.values()))

@@ -114,7 +114,7 @@ class Column:
     def units(self) -> list[str]:
         """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
         words = name_words(self.name)
-        named = [] if "per" in words else words[1:][-1:]
+        named = [] if "per" in words or re.search(r"[(\[]", self.name) else words[1:][-1:]
         units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named, *["%"] * ("%" in self.name)]
         return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
 
@@ -250,7 +250,7 @@ def read_table(path: Path, question: str = "") -> Table:
     plain = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
     if (first := plain(dtype=str, nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    measured = [at for at in places if first[at].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
+    measured = [at for at in places if first[at][~first[at].isin(_NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
     read = partial(plain, na_values=dict.fromkeys(measured, _NOTHING))
     sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     of_time = [not (held := sample[at].dropna()).size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for at in places]

@@ -11,7 +11,8 @@ def text_of(entry: Mapping[str, Any]) -> str:
     if entry["sender"] is None:
         return ""
     body = entry["body"]
-    given = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
+    tasks = [f"{task['assignee']}: {task['task_desc']}" for task in body.get("tasks", ()) if isinstance(task, dict)]
+    given = [one for one in tasks if one not in body.get("content", "")]  # rules say what they give out in the same words
     concluded = (body.get("conclusion") or {}).get("content", "")
     words = (body.get("content", ""), body.get("task_conclusion", ""), body.get("text", ""), concluded, *given)
     return "\n".join(one for one in words if one)

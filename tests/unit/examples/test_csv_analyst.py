@@ -660,7 +660,7 @@ A,3.5 kg,2.5,12 %,(13.50),INV-1000,C,-,4,?
 B,12 kg,-,8 %,"1,000.00",INV-1001,C++,2024-05-01,n/a,good
 C,n/a,12,,20.00,INV-1002,C#,2024-05-02,8,good
 D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?,
-"Blue \"\"Door\"\"",1 kg,1,5 %,1.00,INV-1004,O'Dea & Sons,,1,bad
+"Blue \"\"Door\"\"",1 kg,1,5 %,1.00,INV-1004,O'Dea & Sons,,1,<bad>
 """
 
 
@@ -673,6 +673,11 @@ D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?,
         ("how many rows have a fee below 10 %", "fee < 10: 2 (2 of 5 rows; left out: 1 without fee)."),
         ("how many rows where fee is 12 per cent", "fee is 12: 1 (1 of 5 rows; left out: 1 without fee)."),
         ("how many rows where over_km is 1 or 12", "over_km is 1 or 12: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
+        ("how many rows where mood is <bad>", "mood is <bad>: 1 (1 of 5 rows; left out: 1 without mood)."),
+        (
+            'how many rows where mood is "<bad>" and fee is 5',
+            "mood is <bad> and fee is 5: 1 (1 of 5 rows; left out: 1 without mood).",
+        ),
         ("how many rows where mood is ?", "mood is ?: 1 (1 of 5 rows; left out: 1 without mood)."),
         ("how many rows where over_km is missing", "over_km is missing: 1 (1 of 5 rows, missing is what is empty, '-')."),
         ("how many rows where seen is missing", "seen is missing: 2 (2 of 5 rows, missing is what is empty, '-')."),
@@ -729,6 +734,7 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
             "at holds no numbers or dates that are read here, but cells such as '09:00'.",
         ),
         ("n,n\n1,2\n", "total n", "Give them different names in the file."),
+        ("speed (m/s),n\n3,1\n", "how many rows have speed above 3 km/h", "A number of speed (m/s) is said alone or with 'm/s'."),
         ("at,n\n31.12.24,1\n", "total n since 2020", "no column of dates that are read here. Such are 2024-03-31"),
         ("year,n\n2020,1\n", "total n since 2020", "years alone are compared as numbers"),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
@@ -768,3 +774,10 @@ def test_a_name_is_said_in_the_singular_or_the_plural(column: str, said: str, ru
     path = tmp_path / "t.csv"
     path.write_text(f"{column},n\n2,1\n3,4\n")
     assert figure(run(agent, f"total {said}", [path]).text) == 5
+
+
+def test_dashes_may_be_more_than_numbers(run: Run, tmp_path: Path) -> None:
+    """What is missing has no say in what a column holds."""
+    path = tmp_path / "t.csv"
+    path.write_text("n\n5\n-\n-\n-\n7\n")
+    assert run(agent, "total n", [path]).text == "t.csv: sum of n: 12 (2 of 5 rows; left out: 3 without n ('-'))."

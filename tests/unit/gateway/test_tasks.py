@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ioa_gateway.words import text_of
 from tests.unit.client.golden_documents import documents
 from tests.unit.gateway.golden_tasks import RECORD, told_by_a2a, written
 
@@ -18,3 +19,11 @@ def test_each_entry_is_told_once_and_each_file_too() -> None:
     assert seqs == [str(entry["seq"]) for entry in documents()["entries"]]
     files = [one["artifact"]["artifactId"] for one in live if "artifact" in one]
     assert (sorted(files), len(set(files))) == (sorted(one["artifactId"] for one in read["artifacts"]), len(files))
+
+
+def test_what_is_given_out_is_said_once() -> None:
+    """Also by rules, which say nothing but the tasks, and of a task that asks its question is what it says."""
+    task = {"assignee": "bob", "task_desc": "Count."}
+    given = [{"sender": "ada", "body": {"content": said, "tasks": [task]}} for said in ("", "bob: Count.", "Off you go.")]
+    asks = {"sender": "bob", "body": {"text": "How far?"}}
+    assert [text_of(one) for one in (*given, asks)] == ["bob: Count.", "bob: Count.", "Off you go.\nbob: Count.", "How far?"]
