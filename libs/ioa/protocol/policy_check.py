@@ -571,8 +571,9 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
     asked = {name for node in policy.nodes for name in _asked_in(node)}
     named = {one.role for node in policy.nodes for one in node.form} | {node.review.by for node in policy.nodes if node.review}
     named |= {watcher.role for watcher in policy.watchers}
+    gives_tasks = any(node.tasks for node in policy.nodes)
     for role in policy.roles:
-        is_told = role.secret and role.prompt  # it may be there for its words
+        is_told = (role.secret and role.prompt) or gives_tasks  # it may be there for its words, or for what it does
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told:
             yield PolicyFinding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
     yield from _warnings_of_hearing(policy)
