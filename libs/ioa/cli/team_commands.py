@@ -175,19 +175,20 @@ def run(
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.run import DEFAULT_OUT, Wanted, run_goal
-        from ioa.cli.teams import fetch_team, goal_of_team, is_file_of_team, read_team
+        from ioa.cli.teams import fetch_team, goal_of_team, is_file_of_team, note_of_patience, read_team
         from ioa.protocol.goal_order import order_of
 
         named = None if is_file_of_team(file) else run_to_end(fetch_team(url, str(file)))
         given = read_team(file) if named is None else named.team
         words = goal_of_team(given, goal)
+        terminal, order = Terminal(as_json=as_json, quiet=quiet), order_of(words, team=given, timeout=timeout)
+        if late := note_of_patience(given, order):
+            terminal.note(f"note: {late}")
         if role is not None:
             from ioa.cli.people import play
 
-            order = order_of(words, team=given, timeout=timeout)
-            code = run_to_end(play(url, order, inputs, role, out or DEFAULT_OUT, Terminal(as_json=as_json, quiet=quiet)))
-            raise typer.Exit(code)
-        team = given if named is None else str(named.reference)
-        wanted = Wanted(order_of(words, team=team, timeout=timeout), inputs, out, url, None, pool, allow_code)
-        code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
+            raise typer.Exit(run_to_end(play(url, order, inputs, role, out or DEFAULT_OUT, terminal)))
+        if named is not None:
+            order = order_of(words, team=str(named.reference), timeout=timeout)
+        code = run_to_end(run_goal(Wanted(order, inputs, out, url, None, pool, allow_code), terminal))
     raise typer.Exit(code)

@@ -11,8 +11,9 @@ from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import Played, read_script, rehearse
 from ioa.errors import InvalidInputError
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.named_teams import NamedTeam, TeamReference
-from ioa.protocol.policy_check import PolicyFinding
+from ioa.protocol.policy_check import PolicyFinding, listed
 from ioa.protocol.team import TeamError, TeamSpec, document_of, read_json, read_toml, to_toml
 from ioa.protocol.team_check import check_team
 from ioa.runtime.exit_code import ExitCode
@@ -96,6 +97,8 @@ def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
             told: dict[str, object] = {"why": played.refused} if played.refused else {}
             if played.heard_by is not None:
                 told["heard_by"] = list(played.heard_by)
+            if played.removed:
+                told["removed"] = list(played.removed)
             terminal.line(event, turn=played.turn, node=played.node, speaker=played.speaker, words=played.words, **told)
         else:
             terminal.print(Text(_told(played, width)))
@@ -116,7 +119,9 @@ def _told(played: Played, width: int) -> str:
     is_draft = played.offered is not None and played.offered.reviewed
     refused = f"   refused: {played.refused}" if played.refused else "   (a draft)" if is_draft else ""
     heard = "" if played.heard_by is None else f"   heard by {', '.join(played.heard_by) or 'nobody else'}"
-    return f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{heard}{told}{refused}"
+    removed = f"   removed: {', '.join(played.removed)}" if played.removed else ""
+    said = f"{played.speaker}: {played.words}" if played.speaker else played.words
+    return f"{played.turn:>4}  {played.node:<{width}}  {said}{heard}{told}{refused}{removed}"
 
 
 async def put_file(url: str | None, file: Path, terminal: Terminal) -> None:
@@ -177,6 +182,17 @@ def is_file_of_team(named: Path) -> bool:
     except InvalidInputError:
         return True
     return named.exists()
+
+
+def note_of_patience(team: TeamSpec, order: GoalOrder) -> str:
+    """Say which person may be waited for longer than its goal lasts, whose default then never stands; empty if nobody is."""
+    people = {role.name: role.timeout for role in team.policy.roles if role.human and role.timeout is not None}
+    late = [name for name, within in people.items() if within.total_seconds() > order.timeout]
+    if not late:
+        return ""
+    longest = max(people[name] for name in late).total_seconds()
+    why = f"the goal ends after {order.timeout:,.0f} s, and {listed(late)} may be waited for as long as {longest:,.0f} s"
+    return f"{why}: --timeout gives it more time"
 
 
 def goal_of_team(team: TeamSpec, goal: str | None) -> str:

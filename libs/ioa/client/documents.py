@@ -170,6 +170,7 @@ class EntryDocument(Model):
         node: The number of the node of its policy in which the group stands; None in a free group.
         ended: How the group ended, if it has.
         questions: What it asks out of the group, and what its tasks ask.
+        removed: Who was taken out of the group, up to here.
     """
 
     seq: int
@@ -194,6 +195,7 @@ class EntryDocument(Model):
     node: int | None
     ended: EndDocument | None
     questions: tuple[AskedDocument, ...]
+    removed: tuple[AgentId, ...]
 
     @classmethod
     def of(cls, stored: StoredEntry) -> Self:
@@ -225,6 +227,7 @@ class EntryDocument(Model):
             node=None if state.course is None else state.course.node,
             ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,
             questions=tuple(_asked(state)),
+            removed=tuple([member.agent_id for member in state.members if member.removed]),
         )
 
 
@@ -365,10 +368,15 @@ def usage_of(status: GoalStatus) -> Usage:
 
 
 class MemberDocument(Model):
-    """A member of a group."""
+    """A member of a group.
+
+    Attributes:
+        removed: Whether it was taken out of the group, and hears nothing of it any more.
+    """
 
     agent_id: AgentId
     lost: bool
+    removed: bool
 
 
 class StateDocument(Model):
@@ -428,7 +436,7 @@ def _state(state: GroupState, tasks: Sequence[Task]) -> Mapping[str, object]:
         "comm_id": state.comm_id,
         "goal_id": state.goal_id,
         "owner": state.owner,
-        "members": [MemberDocument(agent_id=member.agent_id, lost=member.lost) for member in state.members],
+        "members": [MemberDocument(agent_id=member.agent_id, lost=member.lost, removed=member.removed) for member in state.members],
         "phase": str(state.phase),
         "turn": state.turn,
         "turns_taken": state.turns_taken,

@@ -83,7 +83,7 @@ class ScriptLine:
     go: str | None = None
     joins: str | None = None
     tasks_for: Sequence[str] = ()
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str | None] = field(default_factory=dict)
     number: int = 0
     does: Literal["silent", "lost"] | None = None
 
@@ -100,6 +100,7 @@ class Played:
         refused: Why what was said was refused; empty if it was not. Who said it has its turn once more.
         left: Of the last one: the lines of the script that nobody came to say.
         heard_by: Who else heard it; None if all did.
+        removed: Who is out of the group by it.
     """
 
     turn: int
@@ -110,6 +111,7 @@ class Played:
     refused: str = ""
     left: Sequence[ScriptLine] = ()
     heard_by: Sequence[AgentId] | None = None
+    removed: Sequence[AgentId] = ()
 
 
 def read_script(text: str) -> Script:
@@ -117,8 +119,8 @@ def read_script(text: str) -> Script:
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
     `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once; `ada {vote = bob}: He did it.` fills a form
-    in, with values in quotes or without; `host <- eve {role = guest}: Help us.` has somebody join; `bob !silent` says nothing, and
-    `bob !lost` is lost.
+    in, with values in quotes or without, and leaves out what has none (`{vote = }`); `host <- eve {role = guest}: Help us.` has
+    somebody join; `bob !silent` says nothing, and `bob !lost` is lost.
 
     Raises:
         InvalidInputError: It names the line that is none.
@@ -145,9 +147,10 @@ def read_script(text: str) -> Script:
     return script
 
 
-def _fields(written: str, number: int) -> Mapping[str, str]:
-    """Read what a line fills in, in quotes as TOML has them, or as bare words."""
-    fields, at = {}, 0
+def _fields(written: str, number: int) -> Mapping[str, str | None]:
+    """Read what a line fills in, in quotes as TOML has them, or as bare words; what has no value is left out."""
+    fields: dict[str, str | None] = {}
+    at = 0
     while at < len(written):
         found = _PAIR.match(written, at)
         try:
@@ -155,7 +158,7 @@ def _fields(written: str, number: int) -> Mapping[str, str]:
                 raise ValueError
             if found["name"] is not None:
                 value = found["value"].rstrip()
-                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[:1] in ("'", '"') else value
+                fields[found["name"]] = tomllib.loads(f"x = {value}")["x"] if value[:1] in ("'", '"') else value or None
         except ValueError:
             what = written[at:].strip()
             raise InvalidInputError(
@@ -187,6 +190,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         turn, node = state.turn, team.policy.nodes[state.course.node].name
         words, refused = _falls_silent(team, state, speaker, line.does) if line.does else _words(line, speaker, offered), ""
         heard_by: Sequence[AgentId] | None = None
+        hearing = state.hearing
         try:
             event = _event(state, speaker, line, offered) if not offered.again else _said(state, speaker, drafts[speaker])
             if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
@@ -206,7 +210,8 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             elif not line.number:  # nothing that it could say is legal
                 words, refused = _falls_silent(team, state, speaker, "silent"), ""
                 state = step(state, _said(state, speaker, _SILENCE), team.policy).state
-        yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by)
+        removed = [one for one in hearing if one not in state.hearing]
+        yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by, removed=removed)
         while state.phase is Phase.ASSIGNED:
             done, state = _done(state, team, node)
             yield done
@@ -270,7 +275,7 @@ def _done(state: GroupState, team: TeamSpec, node: str) -> tuple[Played, GroupSt
 def _spoken(line: ScriptLine, state: GroupState, speaker: AgentId, offered: Offer) -> Discussion | Decision | SyncTaskAssignment:
     """Say a line. What is asked for and is not scripted is filled in with what comes first, and chosen by default."""
     if offered.options:
-        members = tuple([AgentId(one.strip()) for one in line.fields.get("members", "").split(",") if one.strip()])
+        members = tuple([AgentId(one.strip()) for one in (line.fields.get("members") or "").split(",") if one.strip()])
         return Decision(choice=_choice(line, offered), content=line.words, members=members)
     if line.tasks_for:
         given = [(task_id_of_turn(state.turn, str(number)), AgentId(name)) for number, name in enumerate(line.tasks_for, 1)]
@@ -292,9 +297,11 @@ def _choice(line: ScriptLine, offered: Offer) -> str:
 
 
 def _filled_in(line: ScriptLine, offered: Offer) -> dict[str, FieldValue]:
-    asked = {blank.name: blank for blank in offered.form if blank.required or blank.name in line.fields}
-    filled = {name: _filled(blank, line.fields.get(name)) for name, blank in asked.items()}
-    return filled | {name: value for name, value in line.fields.items() if name not in asked}
+    scripted = {name: value for name, value in line.fields.items() if value is not None}
+    left_out = line.fields.keys() - scripted.keys()
+    asked = {one.name: one for one in offered.form if one.name in scripted or (one.required and one.name not in left_out)}
+    filled = {name: _filled(blank, scripted.get(name)) for name, blank in asked.items()}
+    return filled | {name: value for name, value in scripted.items() if name not in asked}
 
 
 def _filled(blank: Blank, written: str | None) -> FieldValue:

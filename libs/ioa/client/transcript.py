@@ -239,6 +239,8 @@ class Transcript:
             words += _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
             words += _after_repetition(after)
+        gone = [] if before is None else [one for one in before.hearing if one not in after.hearing]
+        words += [(CONTROL_PLANE, "removed", f"{one} was removed", Tone.BAD, ()) for one in gone]
         forced = after.forced
         if forced is not None and (before is None or before.forced is None):
             words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))

@@ -174,6 +174,7 @@ function followed(before, entry, add) {
         add(NOBODY, `task ${task.status}`, `${task.task_id} of ${task.assignee}${why}`, "bad", { task: task.task_id });
       }
     }
+    for (const one of entry.removed) if (!before.removed.includes(one)) add(NOBODY, "removed", `${one} was removed`, "bad");
   }
   if (type === "timer_fired" && before && !body.copied_until) afterTimer(before, entry, add);
   if (type === "repetition_refused") {
@@ -304,10 +305,15 @@ const emptyRoom = (comm) => ({
   latest: null,
 });
 
+/** The step from node to node between two entries, as a list of one; empty if there is none. */
+const edge = (from, to) => (from?.node != null && to?.node != null && from.node !== to.node ? [[to.seq, from.node, to.node]] : []);
+
+const roomOf = (story, comm) => story.rooms.get(comm) ?? story.rooms.set(comm, emptyRoom(comm)).get(comm);
+
 /** Take the next entry into a story. One that is known already changes nothing. */
 export function append(story, entry) {
   if (entry.seq <= story.last) return story;
-  const room = story.rooms.get(entry.comm_id) ?? story.rooms.set(entry.comm_id, emptyRoom(entry.comm_id)).get(entry.comm_id);
+  const room = roomOf(story, entry.comm_id);
   const before = room.latest;
   const rows = rowsOf(before, entry);
   room.oldest ??= entry;
@@ -322,13 +328,12 @@ export function append(story, entry) {
   if (entry.type === "group_launched") room.charter = chartered(room, entry.body.charter);
   if (entry.type === "launch_abandoned") room.parent = entry.body.parent ?? null;
   if (entry.type === "member_lost" || entry.type === "member_returned") {
-    const since = entry.type === "member_lost" ? Date.parse(entry.at) : 0;
-    pushed(room.lost, entry.body.agent_id, [entry.seq, since]);
+    pushed(room.lost, entry.body.agent_id, [entry.seq, entry.type === "member_lost" ? Date.parse(entry.at) : 0]);
   }
-  if (before && before.node !== entry.node && before.node != null && entry.node != null) room.edges.push([entry.seq, before.node, entry.node]);
+  room.edges.push(...edge(before, entry));
   noteTasks(room, entry);
   if (entry.type === "subgroup_opened") {
-    const nested = story.rooms.get(entry.body.subgroup) ?? story.rooms.set(entry.body.subgroup, emptyRoom(entry.body.subgroup)).get(entry.body.subgroup);
+    const nested = roomOf(story, entry.body.subgroup);
     nested.parent ??= { comm_id: entry.comm_id, task_id: entry.body.task_id };
     if (!nested.latest) nested.depth = entry.depth + 1;
   }
@@ -352,9 +357,7 @@ export function prepend(story, entries) {
       const known = room.rows.findIndex((row) => row.seq > room.oldest.seq);
       room.rows.splice(0, known < 0 ? room.rows.length : known, ...rowsOf(past.latest, room.oldest));
     }
-    if (room.oldest && past.latest && past.latest.node !== room.oldest.node && past.latest.node != null && room.oldest.node != null) {
-      room.edges.unshift([room.oldest.seq, past.latest.node, room.oldest.node]);
-    }
+    room.edges.unshift(...edge(past.latest, room.oldest));
     room.rows = past.rows.concat(room.rows);
     room.problems = room.rows.filter(isProblem);
     room.told = past.told.concat(room.told);

@@ -14,6 +14,6 @@ def log_of(story: Scenario, *, first_seq: int = 1) -> list[StoredEntry]:
     entries: list[StoredEntry] = []
     state: GroupState | None = None
     for seq, event in enumerate(story.log, first_seq):
-        state = step(state, event).state
+        state = step(state, event, story.policy).state
         entries.append(StoredEntry(seq, Entry(event=event, state=state, audience=())))
     return entries

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw_file, goal_of_team, read_team, try_file
+from ioa.cli.teams import check_file, draw_file, goal_of_team, note_of_patience, read_team, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.protocol.goal_order import order_of
@@ -220,9 +220,53 @@ def test_who_joins_speaks_and_words_lead_on(tmp_path: Path, capsys: pytest.Captu
     ]
 
 
+def test_who_is_removed_is_told_with_the_turn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In words and as JSON; a turn by which nobody goes says nothing of it."""
+    file, script = tmp_path / "vote.toml", tmp_path / "script"
+    file.write_text(
+        'team = "vote"\nleader = "host"\n[roles]\nhost = "h"\nv = { agents = ["ann", "bob"] }\n'
+        '[[nodes]]\nname = "vote"\nroles = ["host", "v"]\nform = { out = "v" }\n'
+        'exits = [ { to = "end", when = { rounds = 1 }, remove = { field = "out" } } ]\n'
+    )
+    script.write_text("host {out = bob}: Out.\nann {out = bob}: Out.\nbob {out = ann}: No.\n")
+    try_file(file, script, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one.get("removed") for one in told] == [None, None, ["bob"], None]
+    try_file(file, script, Terminal(as_json=False))
+    assert [line for line in capsys.readouterr().out.splitlines() if "removed" in line] == [
+        "   3  vote  bob: No. [out = ann]   removed: bob"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "note"),
+    [
+        (None, "the goal ends after 3,600 s, and boss may be waited for as long as 86,400 s: --timeout gives it more time"),
+        (86_400.0, ""),
+    ],
+)
+def test_who_runs_a_team_is_told_whom_its_goal_cannot_wait_for(tmp_path: Path, timeout: float | None, note: str) -> None:
+    """The deadline ends the goal without the person's default, hours before its time is over."""
+    file = tmp_path / "desk.toml"
+    file.write_text(
+        'team = "desk"\n[roles]\nclerk = "clerk"\nboss = { human = true, timeout = 86400 }\n'
+        '[[nodes]]\nname = "work"\nroles = ["clerk", "boss"]\n'
+    )
+    team = read_team(file)
+    assert note_of_patience(team, order_of("Write.", team=team, timeout=timeout)) == note
+
+
+def test_a_field_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As an agent may that forgets it: it is refused, and says it anew."""
+    told = _tried(tmp_path, capsys, "ann {why = }: Well.\nann {why = so}: Well, well.")
+    assert told[:2] == [("ann", "Well."), ("ann", "Well, well. [why = so]")]
+
+
 def test_a_silence_that_ends_the_group_can_be_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And so can a group in which nobody is left: the last one keeps the floor until its time is over."""
     assert _tried(tmp_path, capsys, "ann !silent", "end")[-1] == ("", "the group has ended: no_speaker")
+    try_file(tmp_path / "vote.toml", tmp_path / "script", Terminal(as_json=False))
+    assert capsys.readouterr().out.splitlines()[-1].endswith("  the group has ended: no_speaker")
     told = _tried(tmp_path, capsys, "ann !lost\nbob !lost\ncat !lost")
     assert told[2:] == [("cat", "(is lost)"), ("cat", "(says nothing)"), ("judge", "states the conclusion")]
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ioa.client.documents import EntryDocument, StateDocument
 from ioa.client.transcript import Tone, Transcript, who_decided
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskProgress, InformTaskResult, PassCause
+from ioa.protocol.team import team_of
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import COMM, Scenario, launched, said
+from tests.unit.group.scenario import COMM, Scenario, launched, launched_under, said
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -95,6 +97,20 @@ def test_what_a_rule_did_is_said() -> None:
     assert ("·", "lost", "bob is gone: its lease ran out") in lost
     assert [act for _, act, _ in lost if act == "task failed"] == ["task failed"]
     assert cancelled[-1][:2] == ("·", "cancelled")
+
+
+def test_who_is_removed_is_told() -> None:
+    """A vote says whom each has named, and not what came of it."""
+    node = {"name": "x", "roles": ["a", "b"], "turns": "together", "form": {"out": "b"}}
+    ways = {"exits": [{"to": "y", "remove": {"field": "out"}}]}
+    roles = {"a": "ada", "b": {"agents": ["bob", "eve"]}}
+    team = team_of({"team": "t", "roles": roles, "nodes": [{**node, **ways}, {"name": "y", "roles": ["a"]}]})
+    story = launched_under(team.policy, {"a": ["ada"], "b": ["bob", "eve"]}, "ada", "bob", "eve")
+    for name, out in (("ada", "eve"), ("bob", "eve"), ("eve", "bob")):
+        story = story.happens(said(name, Discussion(content="Out!", fields={"out": out}), story.state.turn, story.now))
+    assert _said(story)[-1] == ("·", "removed", "eve was removed")
+    document = EntryDocument.of(log_of(story)[-1])
+    assert (document.removed, [one.agent_id for one in StateDocument.of(story.state).members if one.removed]) == (("eve",), ["eve"])
 
 
 def test_repetitions_are_told_with_what_they_lead_to() -> None:
