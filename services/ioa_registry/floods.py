@@ -36,8 +36,9 @@ _LONGEST_SECONDS = 3_600.0
 """For how long somebody is put off at most, who comes back and floods each time."""
 _FORGIVEN_SECONDS = 86_400.0
 """How long somebody must have kept quiet after a pause, for the next one to be the first again."""
-_READ_FOR_ONE = 10
-"""How many messages that somebody asks to read cost the server as much as one that he sends, or less."""
+_READ_A_SECOND, _READ_AT_ONCE = 10, 2
+"""How many messages somebody may ask to read, for each that he may send: our own clients read no faster, since each has to be
+decoded, and a page of a thousand costs the server as much as tens of thousands of messages that are sent."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -59,6 +60,11 @@ class FloodLimits:
     bytes: Rate
     pause: float
 
+    @property
+    def read(self) -> Rate:
+        """How many messages of streams they may ask for, and how many of any kind they may be sent."""
+        return Rate(_READ_A_SECOND * self.messages.per_second, _READ_AT_ONCE * self.messages.burst)
+
 
 @dataclass
 class _Level:
@@ -67,6 +73,8 @@ class _Level:
     at: float
     messages: float = 0.0
     bytes: float = 0.0
+    read: float = 0.0
+    received: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +128,7 @@ class FloodJudge:
 
     def read(self, key: str, messages: int, now: float) -> frozenset[str]:
         """Take in that a key asks for so many messages of a stream, and return the keys that are put off from now on."""
-        return frozenset([key] if self._fill(key, messages / _READ_FOR_ONE, 0, now) else [])
+        return frozenset([key] if self._fill(key, _Level(now, read=messages), now) else [])
 
     def is_put_off(self, key: str, now: float) -> bool:
         """Whether the connections of a key are to be ended."""
@@ -159,32 +167,41 @@ class FloodJudge:
             return False
         messages = sent.messages - (before.messages if before else 0)
         size = sent.bytes - (before.bytes if before else 0)
-        if messages <= 0 and size <= 0:
+        received = sent.received - (before.received if before else 0)
+        if messages <= 0 and size <= 0 and received <= 0:
             return False
-        return self._fill(sent.key, messages, size, now)
+        return self._fill(sent.key, _Level(now, messages, size, received=received), now)
 
-    def _fill(self, key: str, messages: float, size: int, now: float) -> bool:
+    def _fill(self, key: str, more: _Level, now: float) -> bool:
         """Put into the buckets of a key what was sent; whether it is put off from now on, and was not before."""
         level = self._levels.setdefault(key, _Level(now))
         past = now - level.at
         level.at = now
-        level.messages = max(0.0, level.messages - past * self._limits.messages.per_second) + messages
-        level.bytes = max(0.0, level.bytes - past * self._limits.bytes.per_second) + size
-        if level.messages <= self._limits.messages.burst and level.bytes <= self._limits.bytes.burst:
+        limits = self._limits
+        level.messages = max(0.0, level.messages - past * limits.messages.per_second) + more.messages
+        level.bytes = max(0.0, level.bytes - past * limits.bytes.per_second) + more.bytes
+        level.read = max(0.0, level.read - past * limits.read.per_second) + more.read
+        level.received = max(0.0, level.received - past * limits.read.per_second) + more.received
+        most_read = max(level.read, level.received)
+        if level.messages <= limits.messages.burst and level.bytes <= limits.bytes.burst and most_read <= limits.read.burst:
             return False
         is_new = not self.is_put_off(key, now)
         known = self._put_off.pop(key, None)
         times = known.times + is_new if known is not None and known.is_remembered(now) else 1
         pause = max(self._limits.pause, min(_LONGEST_SECONDS, self._limits.pause * 2.0 ** min(times - 1, _MOST_DOUBLINGS)))
-        self._put_off[key] = _PutOff(now + pause, int(level.messages), times)
+        self._put_off[key] = _PutOff(now + pause, int(max(level.messages, most_read)), times)
         del self._levels[key]
         return is_new
 
     def _make_room(self, now: float) -> None:
         """Forget keys whose buckets are empty again, and those that were put off long ago."""
         if len(self._levels) > _MOST_LEVELS:
-            per_second = self._limits.messages.per_second
-            self._levels = {key: one for key, one in self._levels.items() if (now - one.at) * per_second < one.messages}
+            messages, read = self._limits.messages.per_second, self._limits.read.per_second
+            self._levels = {
+                key: one
+                for key, one in self._levels.items()
+                if (now - one.at) * messages < one.messages or (now - one.at) * read < max(one.read, one.received)
+            }
         if len(self._put_off) > _MOST_LEVELS:
             self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}
             self._put_off = dict(islice(self._put_off.items(), max(0, len(self._put_off) - _MOST_LEVELS), None))

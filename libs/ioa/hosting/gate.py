@@ -7,7 +7,8 @@ same, without those whom the registry keeps out for a flood. Rules that hold her
   beside what it writes: who may write there lets in whom he likes anyway.
 - It reads no more than whom registries keep out, and makes its server read the file anew. While registries are away nobody is
   kept out; while the gate is away the server goes on with what it read last.
-- The authorization may change at any time, and counts within a second.
+- The authorization may change at any time, and counts within ten seconds. A server that reads its configuration anew loses answers
+  that are on their way, which are asked for again after seconds: so it does that no more often, however many flood.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from ioa.runtime.settings import ProcessSettings
 from ioa.runtime.watched_file import WatchedFile
 
 _LOOKS_EVERY_SECONDS = 1.0
+_RELOADS_EVERY_SECONDS = 10.0
 _SECRET = 0o600
 _SEED = "gate-seed"
 _HINT = (
@@ -114,13 +116,16 @@ async def serve(settings: GateSettings, stop: StopSignal) -> None:
 
 
 async def _keep(gate: Gate, kept_out: NatsKeptOut, client: Connection) -> None:
-    to_read = False
+    to_read, reloaded = True, float("-inf")
     while True:
         await kept_out.heard(_LOOKS_EVERY_SECONDS)
+        if time.monotonic() < reloaded + _RELOADS_EVERY_SECONDS:
+            continue
         names = kept_out.names()
         try:
             to_read = await gate.write(names) or to_read
             if to_read:
+                reloaded = time.monotonic()
                 await reload_server(client)
                 _log.info("server_reloaded", kept_out=sorted(names))
             to_read = False

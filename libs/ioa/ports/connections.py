@@ -18,12 +18,16 @@ class ConnectionId:
 
 @dataclass(frozen=True)
 class SentTotals:
-    """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name."""
+    """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name.
+
+    `received` is how many messages the server has sent to it, of which few that it sent may be the cause.
+    """
 
     connection: ConnectionId
     key: str
     messages: int
     bytes: int
+    received: int = 0
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+import nats
+import nats.errors
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -169,6 +172,17 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     """Connect with somebody's credentials, to do what they should not."""
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         yield client
+
+
+@asynccontextmanager
+async def open_once(url: str, **shown: Any) -> AsyncIterator[Client]:
+    """Connect as somebody who is disconnected in the end, and does not come back; `shown` says who it is, as nats-py takes it."""
+    client = await nats.connect(url, allow_reconnect=False, **shown)
+    try:
+        yield client
+    finally:
+        with suppress(nats.errors.Error, OSError):
+            await client.close()
 
 
 @asynccontextmanager

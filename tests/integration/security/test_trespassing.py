@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,13 +14,15 @@ from nats.aio.client import Client
 from nats.js.api import Header
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.permissions import WHO_AM_I
 from ioa.adapters.nats.topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
-from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
 from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
+from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.subjects import inbox_prefix_of
@@ -282,6 +284,59 @@ async def test_nobody_rolls_up_a_stream(secured: Secured) -> None:
         first = json.loads((await client.request("ioa.v1.goal.user", b"Count to ten.")).data)
         answer = json.loads((await client.request("ioa.v1.goal.user", b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
         assert (first["seq"], answer["error"]["description"]) == (1, "rollup not permitted")
+
+
+@pytest.mark.parametrize(
+    ("headers", "why"),
+    [
+        ({"Nats-Schedule": "@every 1s", "Nats-Schedule-Target": "ioa.v1.goal.eve"}, "message schedules is disabled"),
+        ({"Nats-TTL": "1s"}, "per-message TTL is disabled"),
+        ({"Nats-Batch-Id": "b1", "Nats-Batch-Sequence": "1"}, "atomic publish is disabled"),
+        ({"Nats-Incr": "+1"}, "message counters is disabled"),
+    ],
+)
+async def test_no_header_makes_a_stream_write_for_another(secured: Secured, headers: dict[str, str], why: str) -> None:
+    """A schedule would publish another user's goals from within the stream, where no permission is asked."""
+    async with open_intruder(secured, "user") as client:
+        answer = json.loads((await client.request("ioa.v1.goal.user", b"Count to ten.", headers=headers)).data)
+        assert answer["error"]["description"] == why
+
+
+async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
+    """What the server tells of a message's way is published as its sender: where he may not publish it does not go."""
+    traced = "ioa.v1.comm.c1.log"
+    async with open_intruder(secured, "user") as client:
+        await client.publish("ioa.v1.goal.user", b"Count to ten.", headers={"Nats-Trace-Dest": traced})
+        assert await refusals(secured, "user", 1) == _subjects([traced])
+
+
+async def test_nobody_reads_in_the_name_of_another(secured: Secured) -> None:
+    """Who asks for a stream's messages the server says, whatever headers he sends, so that nobody else is kept out for him."""
+    heard = _Readers()
+    async with open_connection(secured.settings("registry")) as registry, open_intruder(secured, "user") as client:
+        connections = NatsConnections(registry)
+        async with connections.hearing(heard):
+            await connections.count()
+            await registry.flush()
+            told = json.dumps({"acc": "IOA_USERS", "user": "UVICTIM"})
+            for header in ("Nats-Request-Info", "nats-request-info"):
+                await client.publish(f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":9}', headers={header: told})
+            own = public_key_of(read_key(str(secured.folder / "user" / "seed")).seed)
+            await eventually(lambda: heard.reads == [(own, 9)] * 2)
+
+
+class _Readers:
+    def __init__(self) -> None:
+        self.reads: list[tuple[str, int]] = []
+
+    def opened(self, sent: SentTotals) -> None: ...
+
+    def closed(self, sent: SentTotals) -> None: ...
+
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> None: ...
+
+    def reading(self, key: str, messages: int) -> None:
+        self.reads.append((key, messages))
 
 
 async def test_a_stranger_is_not_let_in(secured: Secured) -> None:

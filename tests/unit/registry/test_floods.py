@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 from structlog.testing import capture_logs
@@ -181,10 +182,19 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
 
 
 def test_who_reads_much_by_few_requests_floods_too() -> None:
-    """Pages of a thousand messages count, though they are few; one who reads ten thousand in all does not flood."""
+    """Pages of a thousand messages count, though they are few; one who reads as fast as a client decodes does not flood."""
     judge = FloodJudge(LIMITS)
-    assert [judge.read("bob", 250, 0.0) for _ in range(40)] == [frozenset()] * 40
-    assert [number for number in range(20) if judge.read("eve", 1_000, 0.01 * number)] == [10]
+    assert [judge.read("bob", 250, 0.25 * number) for number in range(400)] == [frozenset()] * 400
+    assert [number for number in range(4) if judge.read("eve", 1_000, 0.01 * number)] == [2]
+
+
+def test_who_has_the_server_send_without_end_floods_too() -> None:
+    """One request may be answered by many messages, as a pull with a heartbeat of a millisecond is; what is pushed is no flood."""
+    judge = FloodJudge(LIMITS)
+    for second in range(60):
+        bob, eve = SentTotals(ConnectionId("S1", 1), "bob", 1, 0, 500 * second), SentTotals(ConnectionId("S1", 2), "eve", 1, 0, 0)
+        assert judge.counted("S1", [bob, eve], float(second)) == frozenset()
+    assert judge.counted("S1", [replace(eve, received=50_000)], 60.0) == {"eve"}
 
 
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:

@@ -54,11 +54,12 @@ class _Event(BaseModel):
     server: _Server
     client: _Client
     sent: _Sent = _Sent()
+    received: _Sent = _Sent()
 
     def totals(self) -> SentTotals:
         """Return what the connection had sent."""
         at = ConnectionId(self.server.id, self.client.number)
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages)
 
 
 class _Connection(BaseModel):
@@ -67,10 +68,11 @@ class _Connection(BaseModel):
     key: str = Field(default="", alias="authorized_user")
     messages: int = Field(alias="in_msgs")
     bytes: int = Field(alias="in_bytes")
+    received: int = Field(default=0, alias="out_msgs")
 
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
-        return SentTotals(ConnectionId(server, self.number), self.key, self.messages, self.bytes)
+        return SentTotals(ConnectionId(server, self.number), self.key, self.messages, self.bytes, self.received)
 
 
 class _Listed(BaseModel):

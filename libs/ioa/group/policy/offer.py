@@ -105,17 +105,21 @@ TO_CONCLUDE = Offer(may_conclude=True, concluding=True)
 """What a member is offered that is to state the conclusion when the discussion has ended."""
 
 
-def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
-    """Say what a member may say in the discussion now; None if it is not to speak, or the discussion has ended."""
+def offer(policy: Policy, state: GroupState, agent_id: AgentId, *, narrows: bool = True) -> Offer | None:
+    """Say what a member may say in the discussion now; None if it is not to speak, or the discussion has ended.
+
+    To whom it may narrow a message takes a while to find out, and is left out for who does not ask.
+    """
     stage, course = state.stage, state.course
     if course is None or agent_id not in state.floor:
         return None
     match stage:
         case Discussing():
-            return offer_in(scene_of(policy, state, course), state, agent_id)
+            return offer_in(scene_of(policy, state, course), state, agent_id, narrows=narrows)
         case Gathering():
             node = policy.nodes[course.node]
-            form, able = blanks_of(stage.form or node.form, state, policy), addressees(policy, state, agent_id)
+            form = blanks_of(stage.form or node.form, state, policy)
+            able = addressees(policy, state, agent_id) if narrows else ()
             return Offer(form=form, addressees=able, guards=node.guards, writes=node.writes)
         case Asking():
             members = state.hearing if stage.about == "watch" else ()
@@ -125,8 +129,8 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
             return None
 
 
-def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
-    """Say what the holder of the floor may say, in the scene that it is in."""
+def offer_in(scene: Scene, state: GroupState, agent_id: AgentId, *, narrows: bool = True) -> Offer:
+    """Say what the holder of the floor may say, in the scene that it is in; see `offer`."""
     if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
@@ -142,7 +146,7 @@ def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
         form=blanks_of(form, state, scene.policy) if form else (),
         most_named=chosen.most_named,
         may_ask=chosen.most_named > 1 and not form,
-        addressees=addressees(scene.policy, state, agent_id),
+        addressees=addressees(scene.policy, state, agent_id) if narrows else (),
         guards=scene.node.guards,
         writes=scene.node.writes,
         invites=invited_as(scene.policy, state) if scene.node.invites else (),

@@ -79,7 +79,7 @@ def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, Discussion) and state.course is not None
     scene = scene_of(policy, state, state.course)
-    offered = offer_in(scene, state, sender)
+    offered = offer_in(scene, state, sender, narrows=bool(payload.to))
     if payload.go == END:
         check_nothing_left(scene, state, sender)
     check_discussion(offered, payload)
@@ -370,7 +370,7 @@ def _answer(state: GroupState, said: Said, policy: Policy) -> GroupState:
     """Take what one of several says who speak side by side."""
     payload, sender, stage = said.message.payload, said.message.header.sender, state.stage
     assert isinstance(payload, Discussion) and isinstance(stage, Gathering)
-    offered = offer(policy, state, sender)
+    offered = offer(policy, state, sender, narrows=bool(payload.to))
     assert offered is not None, "the machine has asked who has a seat"
     gathering.check_answer(payload)
     check_addressees(offered, payload)
