@@ -38,7 +38,7 @@ _MOST = {True: "most|highest|largest", False: "fewest|least|lowest|smallest"}
 _HAS = rf"(?:has|have|had|with) (?:the )?(?=(?:{_MOST[True]}|{_MOST[False]})\b)"
 _COMPARISONS = {
     ">=": r">=|at least|since", "<=": r"<=|at most|until", ">": r">(?=[\s\d.-])|above|over|more than|after",
-    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"=|in",
+    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"=|in|on",
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
