@@ -14,7 +14,7 @@ from pandas.api.types import is_bool, is_number
 
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question
-from request import format_number
+from request import fold, format_number
 from tables import Column, Table
 
 SHOWN = 25
@@ -56,8 +56,8 @@ def answer(question: Question, table: Table) -> Answer:
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         title += f", {rank}"
-        said = f"\n{equal} more of {len(ordered)} {'has' if equal == 1 else 'have'} the same figure as the last of these."
-        ties = said if equal else ""
+        have = "has" if equal == 1 else "have"
+        ties = f"\n{equal} more of {len(ordered)} {have} the same figure as the last of these." * bool(equal)
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
     name = f"{figure} ({chosen})" if chosen else str(figure)
     frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)
@@ -112,7 +112,9 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     if used.iloc[-1]:
-        _refuse_a_line_of_totals([*columns, *(one.column for one in question.conditions if one.spans)], table)
+        _refuse_a_line_of_totals([*columns, *(one.column for one in question.conditions if one.spans), *table.last], table)
+    apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
+    told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -123,10 +125,18 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 def _refuse_a_line_of_totals(columns: Iterable[Column], table: Table) -> None:
     """Refuse to count everything twice."""
     for column in columns:
-        values = _measured(column).fillna(0).to_numpy() if column.dates is None else np.zeros(1)
+        values = _measured(column).fillna(0).to_numpy() if column.holds("numbers") else np.zeros(1)
         if np.count_nonzero(values) > 3 and np.isclose(2 * values[-1], values.sum(), rtol=1e-9):
-            hint = "Take a line of totals out of the file, or choose rows by a condition that it does not meet."
+            other = next((f", such as 'where {one} is not missing'" for one in table.columns if pd.isna(one.cells.iloc[-1])), "")
+            hint = f"Take a line of totals out of the file, or choose rows by a condition that it does not meet{other}."
             raise InvalidInputError(f"The last row of {table.name} holds {show(values[-1])}, the sum of all above it.", hint=hint)
+
+
+def _alike(cells: pd.Series) -> str:
+    """Values that differ by case or accents alone: a condition takes them for one."""
+    words = pd.Series([str(one) for one in cells.dropna().unique()], dtype=object)
+    alike = sorted(words[words.map(fold).duplicated(keep=False)], key=fold)
+    return ", ".join(map(repr, alike[:6])) + ", …" * (len(alike) > 6)
 
 
 def where(question: Question) -> str:

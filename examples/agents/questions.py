@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
-from ioa import DeclinedError, InvalidInputError
+from ioa import InvalidInputError
 from request import TABLES, fold, not_there, words_of_names
 from tables import Column, Table
 
@@ -49,13 +49,15 @@ _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "bef
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
+_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024."
 _COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
 _KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
-_CONDITIONS = "A condition is 'COLUMN is VALUE', 'is not VALUE', 'is missing', 'above NUMBER' or 'between NUMBER and NUMBER'."
+_AMOUNTS, _OF_TIME = "above | below | at least | at most NUMBER", "in | since | before | after | until DATE"
+_CONDITIONS = f"A condition is 'COLUMN is VALUE', 'is not', 'is missing', '{_AMOUNTS}', '{_OF_TIME}' or 'between A and B'."
+_RANKS = "Here may stand has the highest | lowest FIGURE, or has the most | fewest rows."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
-_BEGINNINGS = "A question begins with a figure, such as 'total COLUMN' or 'how many rows', 'top 3 KEY by' a figure or 'list rows'."
+_BEGINNINGS = "A question begins with a figure, such as 'total COLUMN' or 'how many rows', 'top 3 KEY by' one or 'list rows'."
 
 T = TypeVar("T")
 
@@ -126,16 +128,13 @@ class Reader:
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
-    # -- the shape of a question ---------------------------------------------------------------------------------------------
-
     def question(self) -> Question:
-        """Read the question; decline what does not speak of the table, refuse what cannot be read, or in two ways."""
-        if self._take(self._file):
-            self._take("[,:]")
+        """Read the question; refuse what cannot be read, or in two ways."""
+        self._take(rf"{self._file}(?:\s*[,:])?")
         if found := self._try(self._rows):
             return found
         self._take(_LEAD)
-        self.begins = self.at
+        self.begins = max(self.begins, self.at)
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self.text[self.at :])
@@ -150,6 +149,7 @@ class Reader:
         """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
         if not self._take(_LIST):
             return None
+        self.begins = self.at
         columns = [] if self._take(_ROWS) else self._list(self._column, ",|and") if self._named()[1] else None
         if columns is None or self._take(_HAS):
             return None
@@ -165,20 +165,21 @@ class Reader:
                 return None
         else:
             key, count = self._key() if self._take("which|what") else None, "1"
+            self.could_stand[self.at] = f"{_RANKS * bool(key)} {self.could_stand.get(self.at, '')}".strip()
             if key is None or not self._take(_HAS):
                 return None
             descending = bool(side := self._take(_MOST[True]))
             side = side or self._take(_MOST[False])
-        counts = side in ("most", "fewest", "least")
-        rows = "'Most' and 'fewest' are said of rows: 'which KEY has the most rows'."
-        figure = (Figure("count") if self._take(_ROWS) else self._fail(rows)) if counts else self._figure()
+        if (counts := side in ("most", "fewest", "least")) and not self._take(_ROWS):
+            self._fail("'Most' and 'fewest' are said of rows: 'which KEY has the most rows'.")
+        figure = Figure("count") if counts else self._figure()
         return Question(figure, (key,), limit=int(count), descending=descending)
 
     def _clauses(self, question: Question) -> Question:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         may_group = not question.limit and question.figure.operation != "rows"
-        text = f"Here may stand {'per KEY, ' * may_group}where CONDITION, in DATE or since DATE. {_CONDITIONS}"
+        text = f"Here may stand {'per KEY, ' * may_group}where CONDITION, {_OF_TIME}, or from DATE to DATE. {_CONDITIONS}"
         while True:
             start = self.at
             self._take(",")
@@ -200,8 +201,6 @@ class Reader:
             raise InvalidInputError("The question groups by the same column twice.")
         return replace(question, keys=tuple(keys), conditions=tuple(conditions))
 
-    # -- figures -------------------------------------------------------------------------------------------------------------
-
     def _figure(self) -> Figure:
         start, (end, _) = self.at, self._named()
         operation = self._one_of(_FIGURES)
@@ -209,13 +208,12 @@ class Reader:
             self.at = start
             self._no_figure()
         if operation in ("count", "nunique"):
-            columns = (self._column() or self._fail(_COUNTS),) if operation == "nunique" else ()
+            columns = (self._column() or self._fail(self._counts()),) if operation == "nunique" else ()
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        column = self._column() or self._fail(
-            f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers'))) or 'none'}."
-        )
+        if not (column := self._column()):
+            self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers'))) or 'none'}.")
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if operation == "sum" and column.why_rate:
@@ -231,15 +229,18 @@ class Reader:
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with each figure that can be said of it; what else stands there is no column alone."""
-        counted, at = self._take("how many|number of"), self.at
-        column = self._column() or self._fail(_COUNTS if counted else "")
+        counts, at = self._counts() if self._take("how many|number of") else "", self.at
+        column = self._column() or self._fail(counts)
         if not self._ended and not self._take(rf"{self._file}|{PER}|{_WHERE}|{'|'.join(_WHEN.values())}"):
-            self._fail(_COUNTS if counted else "", at)
+            self._fail(counts, at)
         amounts = ["sum"] * (not column.why_rate) + ["mean", "max"] if column.holds("numbers") else []
         said = " or ".join(repr(str(Figure(one, (column,)))) for one in [*amounts, "nunique"])
-        self._fail(f"It is not said what to compute of {column}: {said}. {_COUNTS if counted else ''}".strip(), at)
+        self._fail(f"It is not said what to compute of {column}: {said}. {counts}".strip(), at)
 
-    # -- keys and conditions -------------------------------------------------------------------------------------------------
+    def _counts(self) -> str:
+        """What may be meant by `how many`: rows, different cells, or the total of a column that can be added up."""
+        added = " or ".join(f"'total {one}'" for one in self.table.holding("numbers") if not one.why_rate)
+        return f"{_COUNTS}{f' A column is added up by {added}.' * bool(added)}"
 
     def _key(self) -> Key | None:
         start, (end, _) = self.at, self._named()
@@ -262,9 +263,8 @@ class Reader:
         columns = self.table.holding("dates")
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
-            said = (
-                f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates that are read here"
-            )
+            names = ", ".join(map(str, columns))
+            said = f"several columns of dates: {names}" if columns else "no column of dates that are read here"
             years = "Such are 2024-03-31 or 31.3.2024; years alone are compared as numbers: 'where COLUMN at least 2005'."
             hint = f"Say which: {' or '.join(repr(said_of(column)) for column in columns)}." if columns else years
             raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
@@ -278,15 +278,12 @@ class Reader:
             return None
         last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
         spans = (first, last) if last else (first,)
-        column = self._the_date(lambda one: f"where {Condition(one, sign, spans)}")
-        if others := [
-            str(one)
-            for one in self.table.columns
-            if sign == "=" and one.is_of_time and one is not column and one.values(first.written)
-        ]:
-            names, hint = [str(column), *others], " or ".join(f"'where {one} is {first.written}'" for one in (column, *others))
-            raise InvalidInputError(f"{first.written} may be said of several columns: {', '.join(names)}.", hint=f"Say {hint}.")
-        return Condition(column, sign, spans)
+        dates, others = self.table.holding("dates"), [one for one in self.table.columns if sign == "=" and one.is_of_time]
+        if dates and (others := [one for one in others if one not in dates and one.values(first.written)]):
+            names, hint = [*dates, *others], " or ".join(f"'where {one} is {first.written}'" for one in (*dates, *others))
+            said = f"{first.written} may be said of several columns: {', '.join(map(str, names))}."
+            raise InvalidInputError(said, hint=f"Say {hint}.")
+        return Condition(self._the_date(lambda one: f"where {Condition(one, sign, spans)}"), sign, spans)
 
     def _condition(self) -> Condition | None:
         column = self._column()
@@ -296,14 +293,14 @@ class Reader:
         here = self.at
         if re.match(r"\s*(?:not|missing)\b", self.text[here:]) and self._value(column):
             said = self.text[here : self.at].strip()
-            hint = f'Put it in quotes: {column} is "{said}".'
-            raise InvalidInputError(f"{said!r} is a value of {column}, and words of the language.", hint=hint)
+            said, hint = f"{said!r} is a value of {column}, and words of the language.", f'Put it in quotes: {column} is "{said}".'
+            raise InvalidInputError(said, hint=hint)
         negated = bool(self._take("not"))
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
-        if not negated and self._take("between"):
+        if not negated and (joint := {"between": "and", "from": "to|until"}.get(self._take("between|from"))):
             first = self._span(column) or self._fail()
-            return Condition(column, "between", (first, (self._span(column) if self._take("and") else None) or self._fail()))
+            return Condition(column, "between", (first, (self._span(column) if self._take(joint) else None) or self._fail()))
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if (not is_value or column.dates is not None or column.holds("numbers")) and (span := self._span(column)):
@@ -313,9 +310,8 @@ class Reader:
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
             none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
-            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
-        more = self._more(lambda: self._value(column), r", or|,|or")
-        return Condition(column, sign, values=sum(more, values))
+            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} {_CONDITIONS}")
+        return Condition(column, sign, values=sum(self._more(lambda: self._value(column), r", or|,|or"), values))
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None or column.numbers is None:
@@ -334,13 +330,12 @@ class Reader:
 
     def _date(self) -> Span | None:
         self.could_stand[self.at] = f"Here may stand a date. {_DATES}"
-        text = self._take(DATE)
-        if not text:
+        if not (text := self._take(DATE)):
             return None
         try:
             period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
+            raise InvalidInputError(f"{text} is not a date of the calendar.", hint=_DATES) from None
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
@@ -366,8 +361,6 @@ class Reader:
         self.at = self._after(r"[\"“”'’`]*", max(last.end(), *ends.values()))
         self.far = max(self.far, self.at)
         return values
-
-    # -- words ---------------------------------------------------------------------------------------------------------------
 
     def _take(self, words: str) -> str:
         """Take one of these words if it stands here, and the filler before it."""
@@ -402,9 +395,9 @@ class Reader:
 
     def _column(self) -> Column | None:
         end, columns = self._named()
+        self.at, self.far = end or self.at, max(self.far, end)
         if not columns:
             return None
-        self.at, self.far = end, max(self.far, end)
         if len(columns) > 1:
             places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
             whole = "Say the whole name, or give" if len({fold(str(column)) for column in columns}) > 1 else "Give"
@@ -432,23 +425,24 @@ class Reader:
         """Refuse the question where it was understood last, with what could stand there."""
         at = self.far if at is None else at
         understood, rest = self.text[:at].strip(), self.text[at:].strip(" ?.!,;")
-        after = f" after {understood!r}" if understood else ""
+        after = f" after {understood!r}" * bool(understood)
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
         files = not_there((word for word in words_of_names(rest) if word not in fold(self.table.name)), TABLES)
-        speaks_of_it = at > self.begins or any(name.search(rest) for one in self.table.columns for name in one.patterns)
-        refusal = InvalidInputError if speaks_of_it else DeclinedError
-        hints = [
-            hint,
-            self.could_stand.get(at, ""),
-            _BEGINNINGS * (at <= self.begins),
-            f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}.",
-        ]
-        words = [column for column in self.table.columns if not column.is_numeric]
-        for word, column in product(re.finditer(r"\w+", self.text[at:]), words):
-            self.at = at + word.start()
-            with suppress(InvalidInputError):
-                if values := self._value(column):
-                    hints.append(f"Rows are chosen as in 'where {column} is \"{values[0]}\"'; 'is not' leaves them out.")
-                    break
+        columns = f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}."
+        hints = [hint, self.could_stand.get(at, ""), _BEGINNINGS * (at <= self.begins), columns]
+        chosen = next(filter(None, (self._choosing(at + word.start()) for word in re.finditer(r"\w+", self.text[at:]))), [])
+        hints.append(f"Rows are chosen as in {' or '.join(chosen)}; 'is not' leaves them out." * bool(chosen))
         hints.append("All forms of a question: docs/questions.md.")
-        raise refusal(files or said, hint=" ".join(filter(None, hints)))
+        raise InvalidInputError(files or said, hint=" ".join(filter(None, hints)))
+
+    def _choosing(self, at: int) -> list[str]:
+        """How rows are chosen by the value or date that stands there: of each column that holds it."""
+        found = list[str]()
+        for column in self.table.columns:
+            self.at = at
+            with suppress(InvalidInputError):
+                if column.dates is None:
+                    found += [f"'where {column} is \"{one}\"'" for one in (() if column.is_numeric else self._value(column))[:1]]
+                elif (date := self._date()) and column.dates.between(date.first, date.last).any():
+                    found.append(f"'where {column} is {date.written}'")
+        return found

@@ -25,17 +25,15 @@ def upstream_files(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     """The files whose name stands in `text`."""
-    folded = fold(text)
-    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(fold(file.name))}(?!\w)", folded)]
+    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(fold(file.name))}(?!\w)", fold(text))]
 
 
 def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
     """The inputs with a fitting name that the task names; all fitting ones if it names none; declines if it names only others."""
-    fitting = with_suffix(ctx.inputs, suffixes)
     named = named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=have(ctx))
-    return with_suffix(named, suffixes) or fitting
+    return with_suffix(named or ctx.inputs, suffixes)
 
 
 def words_of_names(text: str) -> list[str]:

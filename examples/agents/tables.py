@@ -34,10 +34,8 @@ _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
-_STATE_WORDS = frozenset(
-    "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
-    "longitude altitude elevation".split()
-)
+_STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
+_STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
 _CODE_WORDS = frozenset("id code year rank zip postcode".split())
 
 
@@ -175,11 +173,8 @@ class Column:
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
         words = name_words(self.name)
-        if (
-            re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name)
-            or (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words)
-            or (len(words) > 1 and words[0] in ("unit", "hourly"))
-        ):
+        says_so = (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
+        if says_so or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
         if re.search("[%°/]", unit):
@@ -229,11 +224,12 @@ def _floats(lines: str) -> pd.Series:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. Two columns may have one name."""
+    """A file's rows. Two columns may have one name. `last` are those with an amount in the last row, if others are empty there."""
 
     name: str
     columns: tuple[Column, ...]
     rows: int
+    last: tuple[Column, ...] = ()
 
     def holding(self, kind: str) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways are left out."""
@@ -276,9 +272,12 @@ def read_table(path: Path, question: str = "") -> Table:
         Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], types[at] == "str")
         for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
     ]
-    said = fold(question)
-    rows = load(at for at in places if of_time[at] or any(named.search(said) for named in columns[at].patterns))
-    return Table(name, tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any()), rows)
+    said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
+    has_gaps = len(end) < len(titles) or any(cell in ("", *_NOTHING) for cell in end)
+    last = [at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)]
+    rows = load(at for at in places if of_time[at] or at in last or any(named.search(said) for named in columns[at].patterns))
+    kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
+    return Table(name, kept, rows, tuple(columns[at] for at in last))
 
 
 def _tidy(text: str, end: str) -> str:

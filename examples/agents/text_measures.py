@@ -65,8 +65,7 @@ def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     """The most frequent words and how often they occur; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    kept = [item for item in ranked if item[0] not in _STOP_WORDS and len(item[0]) > 1 and not re.search(r"^\d+$|'", item[0])]
-    return kept[:count]
+    return [one for one in ranked if one[0] not in _STOP_WORDS and len(one[0]) > 1 and not re.search(r"^\d+$|'", one[0])][:count]
 
 
 def summarise(text: str, count: int) -> list[str]:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from answers import answer
 from csv_analyst import agent
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from questions import Question, Reader
 from request import format_number
 from tables import Table, read_table
@@ -702,6 +702,43 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
     assert said in run(agent, question, [path]).text
 
 
+TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
+DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,June,3\n2024-03-05,2024-03-06,June,4\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "said"),
+    [
+        (TOTALS, "how many rows where spot is not missing", "number of rows where spot is not missing: 2 (2 of 4 rows)."),
+        (TOTALS.replace("9", "8"), "how many rows", "number of rows: 4 (4 of 4 rows)."),
+        (
+            DATED,
+            "total n where sent from 2024-01 to 2024-02",
+            "sum of n where sent is between 2024-01 and 2024-02: 2 (1 of 3 rows).",
+        ),
+        ("run,n\nEasy,1\neasy,2\nLong,3\n", "total n per run", "(3 of 3 rows, told apart: 'Easy', 'easy'):"),
+        ("run,n\nEasy,1\neasy,2\nLong,3\n", "which run has the highest total n", "told apart: 'Easy', 'easy'"),
+        ("run,n\nEasy,1\neasy,2\nLong,3\n", "number of distinct run", "3 (3 of 3 rows, told apart: 'Easy', 'easy')."),
+        ("run,n\nEasy,1\neasy,2\nLong,3\n", "total n per run where n above 1", "(2 of 3 rows):"),
+    ],
+)
+def test_what_is_no_row_or_no_other_value_is_said(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A line of totals is left out by what it lacks; values that conditions take for one are told apart in words."""
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    assert said in run(agent, question, [path]).text
+
+
+@pytest.mark.parametrize("question", ["What's my longest run?", "How far did I run in total in 2024?", "On which day did I run?"])
+def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_path: Path) -> None:
+    """A question about a table is what this agent does, whether its words name a column or not."""
+    path = tmp_path / "t.csv"
+    path.write_text("day,n\n2024-01-05,1\n")
+    with pytest.raises(InvalidInputError, match="is not understood") as error:
+        run(agent, question, [path])
+    assert not isinstance(error.value, DeclinedError)
+
+
 @pytest.mark.parametrize(
     ("content", "question", "said"),
     [
@@ -728,6 +765,19 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
         ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
         ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
         ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6, the sum of all above it."),
+        (TOTALS, "how many rows", "The last row of t.csv holds 9, the sum of all above it."),
+        (TOTALS, "list who where spot is missing", "The last row of t.csv holds 9, the sum of all above it."),
+        (
+            TOTALS,
+            "number of distinct who",
+            "choose rows by a condition that it does not meet, such as 'where spot is not missing'.",
+        ),
+        (DATED, "What did we sell in 2024", "'where sent is 2024' or 'where paid is 2024' or 'where promo is \"2024\"'"),
+        (DATED, "how many rows in 2024", "2024 may be said of several columns: sent, paid, promo."),
+        (DATED, "how many rows in 31 February 2024", "31 february 2024 is not a date of the calendar."),
+        (DATED, "which promo sold most", "Here may stand has the highest | lowest FIGURE, or has the most | fewest rows."),
+        (DATED, "total n where sent around May", "'in | since | before | after | until DATE' or 'between A and B'"),
+        (DATED, "how many boxes were sold", "A column is added up by 'total n'."),
         (
             "at,n\n09:00,1\n12:00,2\n",
             "how many rows where at is after 10:00",
