@@ -438,10 +438,12 @@ def _specs(stored: StoredEntry) -> Sequence[TaskSpec]:
 def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> Iterator[StoredEntry]:
     """Yield what a member may see of a log, as it may."""
     policy = _policy_of(log)
-    roles = next((one.roles for one in log[-1].entry.state.members if one.agent_id == agent_id), ()) if log else ()
+    me = next((one for one in log[-1].entry.state.members if one.agent_id == agent_id), None) if log else None
+    if me is None:
+        return
     for stored in log:
         if stored.entry.is_open_to(agent_id):
-            yield replace(stored, entry=view_for(policy, stored.entry, agent_id, roles))
+            yield replace(stored, entry=view_for(policy, stored.entry, agent_id, me.roles))
 
 
 def _policy_of(log: Sequence[StoredEntry]) -> Policy | None:

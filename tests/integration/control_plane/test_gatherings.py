@@ -153,7 +153,7 @@ async def test_a_debate_whose_judge_decides_comes_to_a_vote(ioa_system: System) 
     said = lines(finished)
     assert [who for who, _ in said[:3]] == ["pro", "con", "judge"]
     assert (sorted(said[3:5]), said[5:]) == ([("con", "con votes"), ("pro", "pro votes")], [("judge", "['con', 'pro']")])
-    assert heard == {"pro": [3], "con": [3, 3]}
+    assert heard == {"pro": [2], "con": [2, 2]}
     assert refusals["con"] and "The field points cannot be what you say: it is a whole number" in refusals["con"][0]
     assert judged(finished) == []
 

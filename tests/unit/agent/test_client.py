@@ -748,7 +748,7 @@ async def test_a_leader_tells_discovery_how_others_did(company: Company) -> None
 
     [contact] = await company.members["lead"].store.contacts()
     of_pool = f"{ROOM}.worker"
-    assert kept == {of_pool: contact.outcomes[0].model_copy(update={"task": of_pool})}
+    assert kept == {of_pool: contact.outcomes[0].model_copy(update={"task": of_pool, "owner": "lead"})}
 
 
 async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:

@@ -72,7 +72,7 @@ async def test_the_newsroom_of_the_page_prints_what_is_passed(ioa_system: System
 
     @reporter.speak
     def report(view: TurnView) -> Any:
-        asked.append(view.conversation[-1].why if view.conversation else "")
+        asked.append(view.decisions[-1].why if view.decisions else "")
         return view.say("It is 90 metres long." if view.conversation else "It is long.")
 
     finished = await ioa_system.run(team("newsroom", "Report."), agents=[reporter, file("editor.py")["agent"]])
