@@ -305,8 +305,8 @@ def _type(sample: pd.Series, delimiter: str) -> str | None:
     held = sample.dropna()
     is_comma = held.str.fullmatch(r"-?\d+(?:,\d+)?").all() and not held.str.fullmatch(_POINT).all()
     is_number = pd.to_numeric(held, errors="coerce").notna().all() if delimiter == "," else is_comma
-    if is_number and not held.str.fullmatch(r"0\d+").any():
-        return None
+    if is_number:
+        return "object" if held.str.fullmatch(r"0\d+").any() else None  # as a category pandas would find numbers in it
     return "category" if held.duplicated().any() else "str"
 
 

@@ -702,6 +702,23 @@ def test_cells_are_read_as_they_are_written(question: str, said: str, run: Run, 
     assert said in run(agent, question, [path]).text
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("how many rows where bed is 0012", "number of rows where bed is 0012: 2 (2 of 3 rows)."),
+        ("which bed has the most rows", "0012: 2"),
+        ("highest heat", "Its row: bed 0105, heat 39"),
+    ],
+)
+def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Whether each stands once or several times: they are no amounts."""
+    path = tmp_path / "t.csv"
+    path.write_text("bed,heat\n0105,39\n0012,37\n0012,38\n")
+    assert said in run(agent, question, [path]).text
+    with pytest.raises(InvalidInputError, match="bed holds no numbers .* '0105'; a number that begins with 0"):
+        run(agent, "total bed", [path])
+
+
 TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
 DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,June,3\n2024-03-05,2024-03-06,June,4\n"
 
