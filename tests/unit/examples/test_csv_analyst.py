@@ -715,7 +715,7 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
     path = tmp_path / "t.csv"
     path.write_text("bed,heat\n0105,39\n0012,37\n0012,38\n")
     assert said in run(agent, question, [path]).text
-    with pytest.raises(InvalidInputError, match="bed holds no numbers .* '0105'; a number that begins with 0"):
+    with pytest.raises(InvalidInputError, match=r"bed holds no numbers .* '0105'; a number that begins with 0"):
         run(agent, "total bed", [path])
 
 
