@@ -41,8 +41,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskQuestion,
 )
-from ioa.protocol.policy import Policy
-from tests.unit.group.scenario import Scenario, said
+from ioa.protocol.policy import Exit, Node, Policy, Role
+from tests.unit.group.scenario import Scenario, launched_under, said
 from tests.unit.group.test_policy_laws import MEMBERS, cast, entry_version, run
 from tests.unit.protocol.policies import Choose, any_scoped_policy
 
@@ -86,6 +86,20 @@ def is_told(entry: Entry, agent_id: AgentId) -> bool:
     """Whether a member knows what happened, be it that all members of then were told before it joined."""
     then = {member.agent_id for member in entry.state.members}
     return agent_id in entry.audience or (agent_id not in then and then <= {*entry.audience})
+
+
+def test_who_joins_later_sees_nothing_of_tasks_that_it_was_not_told_of() -> None:
+    """In where the group stood before nothing is left of them, neither the team that served one nor what it was lent."""
+    roles = (Role(name="chair"), Role(name="guest"), Role(name="crowd"))
+    plan = Node(name="plan", roles=("chair",), heard_by=("guest",), max=9, tasks=True, exits=(Exit(to="talk"),))
+    talk = Node(name="talk", roles=("crowd",), max=9, exits=(Exit(to="end"),))
+    policy = Policy(roles=roles, nodes=(plan, talk))
+    story = launched_under(policy, {"chair": ["ada"], "guest": ["bob"], "crowd": ["eve"]}, "ada", "bob", "eve")
+    story = story.assigns("ada", "t1-1:bob").nests("t1-1")
+    [loan] = story.state.loans
+    assert f'"{loan.subgroup}"' in seen_by(policy, story.state, AgentId("bob")).model_dump_json()
+    for agent_id in (AgentId("eve"), AgentId("zoe")):
+        assert f'"{loan.subgroup}"' not in seen_by(policy, story.state, agent_id).model_dump_json()
 
 
 def test_what_is_said_outside_of_a_members_hearing_changes_nothing_that_it_sees() -> None:

@@ -204,21 +204,12 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     if not is_scoped(policy, state) or (state.course is not None and not state.course.policy):
         return state  # a view is not judged once more, by less than the router knows
     if not state.is_member(agent_id):
-        return _before_joining(policy, state)
+        return _before_joining(policy, state, agent_id)
     me = state.members[state.number_of(agent_id)]
     apart = agent_id in sitting_apart(policy, state)
     if hears_all(policy, me) or not policy.hides:
         return _unanswered(state) if apart else state
-    members = tuple([as_known(policy, one, me) for one in state.members])
-    shown: dict[str, object] = {
-        "members": members,
-        "monologue": None,
-        "passes": (),
-        "decisions": (),
-        "dearest_turn": 0,
-        "tally": state.tally if state.tally is not None and state.tally.by == agent_id else None,
-        **_tasks_for(state, agent_id),
-    }
+    shown = _shared_with(policy, state, me)
     stage, course = state.stage, state.course
     if isinstance(stage, Ended) and stage.degraded is not None:
         shown["stage"] = stage.model_copy(update={"degraded": _lacks_for(state, stage.degraded, agent_id)})
@@ -226,8 +217,7 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
         return state.model_copy(update={**shown, "course": None})
     visible = _visible(policy, state, course, me)
     if not visible:
-        hidden = Elsewhere(until=state.next_deadline() or state.limits.deadline)
-        return state.model_copy(update={**shown, "course": None, "turn": 0, "stage": hidden})
+        return state.model_copy(update={**shown, **_elsewhere(state)})
     if isinstance(stage, Discussing) and stage.holder != agent_id:
         shown["stage"] = stage.model_copy(update={"repeated": None})
     elif isinstance(stage, Gathering):
@@ -241,28 +231,30 @@ def seen_by(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     return state.model_copy(update=shown)
 
 
-def _before_joining(policy: Policy, state: GroupState) -> GroupState:
+def _before_joining(policy: Policy, state: GroupState, agent_id: AgentId) -> GroupState:
     """Return a state as who joins later may see it: who was there, and no more, if anything is kept from anybody."""
     if not policy.hides:
         return state
-    nobody = Member(agent_id=_NOBODY)
-    hidden: dict[str, object] = {
-        "members": tuple([as_known(policy, one, nobody) for one in state.members]),
+    shown = _shared_with(policy, state, Member(agent_id=agent_id))
+    return state.model_copy(update={**shown, **_elsewhere(state), "tasks": (), "folded": ()})
+
+
+def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, object]:
+    """Return what a member sees of members and of tasks, wherever the group is; others' affairs are taken out."""
+    return {
+        "members": tuple([as_known(policy, one, me) for one in state.members]),
         "monologue": None,
         "passes": (),
         "decisions": (),
         "dearest_turn": 0,
-        "tally": None,
-        "tasks": (),
-        "folded": (),
-        "course": None,
-        "turn": 0,
-        "stage": Elsewhere(until=state.next_deadline() or state.limits.deadline),
+        "tally": state.tally if state.tally is not None and state.tally.by == me.agent_id else None,
+        **_tasks_for(state, me.agent_id),
     }
-    return state.model_copy(update=hidden)
 
 
-_NOBODY = AgentId("nobody")
+def _elsewhere(state: GroupState) -> dict[str, object]:
+    """Return what is seen of where a group stands by who hears nothing of it."""
+    return {"course": None, "turn": 0, "stage": Elsewhere(until=state.next_deadline() or state.limits.deadline)}
 
 
 def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:
