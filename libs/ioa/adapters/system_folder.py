@@ -48,11 +48,20 @@ def new_password() -> str:
 def note_password(folder: Path, url: str, password: str) -> str:
     """Write into the folder how to connect to the server at `url`, for its owner alone; return that URL, password and all."""
     private_url = url.replace("://", f"://{USER}:{password}@", 1)
-    draft = folder / f".{_PRIVATE_URL}"
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE), "w", encoding="ascii") as file:
-        file.write(f"{private_url}\n")
-    draft.replace(folder / _PRIVATE_URL)
+    write_private(folder / _PRIVATE_URL, f"{private_url}\n".encode("ascii"))
     return private_url
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Write a file that appears whole or not at all, for its owner alone.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    draft = path.with_name(f".{path.name}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE), "wb") as file:
+        file.write(data)
+    draft.replace(path)
 
 
 def password_for(folder: Path, url: str) -> str | None:

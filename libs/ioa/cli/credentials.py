@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from ioa.adapters.nats.authorization import (
 )
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
+from ioa.adapters.system_folder import write_private
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import (
@@ -36,7 +36,7 @@ from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, PoolId, TenantId, check_tenant, check_token
 
 AUTHORIZATION, CALLOUT, TENANTS = "nats", "callout", "tenants"
-_SECRET, _PRIVATE_FOLDER = 0o600, 0o700
+_PRIVATE_FOLDER = 0o700
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
 
@@ -82,11 +82,7 @@ class FolderSecrets:
             for level in levels:
                 level.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
             for key, value in data.items():
-                draft = folder / f".{key}"
-                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _SECRET)
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(value)
-                draft.replace(folder / key)
+                write_private(folder / key, value)
         except OSError as error:
             raise UnavailableError(f"{folder} cannot be written: {error.strerror}.") from None
 

@@ -14,7 +14,6 @@ same, without those whom the registry keeps out for a flood. Rules that hold her
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import time
 from pathlib import Path
@@ -27,7 +26,7 @@ from ioa.adapters.nats.connection import Connection, NatsSettings, open_connecti
 from ioa.adapters.nats.kept_out import NatsKeptOut
 from ioa.adapters.nats.server_control import reload_server
 from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
-from ioa.adapters.system_folder import make_private
+from ioa.adapters.system_folder import make_private, write_private
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.settings import ProcessSettings
@@ -35,7 +34,6 @@ from ioa.runtime.watched_file import WatchedFile
 
 _LOOKS_EVERY_SECONDS = 1.0
 _RELOADS_EVERY_SECONDS = 10.0
-_SECRET = 0o600
 _SEED = "gate-seed"
 _HINT = (
     "IOA_GATE_AUTHORIZATION names what `ioa credentials create` writes; IOA_GATE_LET_IN what nats-server includes instead of it."
@@ -88,12 +86,8 @@ def _checked(rendered: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all, for its owner alone."""
-    draft = path.with_name(f".{path.name}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _SECRET), "w", encoding="utf-8") as file:
-            file.write(text)
-        draft.replace(path)
+        write_private(path, text.encode())
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written: {error.strerror}.", hint=_HINT) from None
 
