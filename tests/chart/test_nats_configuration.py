@@ -27,6 +27,7 @@ from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import main_container, render, tool
 from tests.rig.deadline import eventually
+from tests.rig.letting_in import is_let_in
 
 pytestmark = pytest.mark.chart
 
@@ -70,21 +71,13 @@ async def test_the_gate_beside_nats_keeps_out_whom_the_registry_names(tmp_path: 
                 async def is_kept_out() -> bool:
                     told = KeptOut(by="r1", names=("calculator-1",))
                     await registry.publish(subjects.KEPT_OUT, told.model_dump_json().encode())
-                    return not await _is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"))
+                    return not await is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"))
 
                 await eventually(is_kept_out, within=_PATIENCE)
-                assert await _is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-2"))
+                assert await is_let_in(cluster.settings("ioa-calculator-nats", "ioa-calculator-2"))
         finally:
             process.terminate()
             await process.wait()
-
-
-async def _is_let_in(settings: NatsSettings) -> bool:
-    try:
-        async with open_connection(settings, patience=timedelta(0)):
-            return True
-    except UnavailableError:
-        return False
 
 
 async def test_nobody_gets_in_without_a_seed(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ from tests.integration.security.secured import (
 )
 from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider, open_provider
+from tests.rig.letting_in import is_let_in
 
 _SOON, _BRIEFLY = timedelta(seconds=20), timedelta(milliseconds=100)
 _BOB = {"role": "user", "name": "bob"}
@@ -158,18 +159,10 @@ async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> No
                         await guest.publish(subjects.goal_of(UserId("bob")), b"{}")
                     await guest.flush()
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=_SOON)
-        await eventually(lambda: _is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
+        await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
         assert [one.caller for one in slowed if one.family == FLOOD] == ["bob"]
-        assert await _is_let_in(house.by_token(carol))
+        assert await is_let_in(house.by_token(carol))
         assert not other.stats["reconnects"]
-
-
-async def _is_let_in(settings: NatsSettings) -> bool:
-    try:
-        async with open_connection(settings, patience=timedelta(0)):
-            return True
-    except UnavailableError:
-        return False
 
 
 async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> None:
