@@ -60,8 +60,8 @@ def try_(
             metavar="FILE",
             help="What members say and choose, one line a turn of a member or of a holder of a role: `who: words`, "
             "`who > next: words` (several: `who > a, b: words`), `who -> node: words` (also who is asked to decide), "
-            '`who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`, `who !silent`, `who !lost`; '
-            "`#` begins a comment. "
+            '`who => name: task`, `who {field = value, other = "in quotes"}: words`, `who <- newcomer {role = x}: words`, '
+            "`who !silent`, `who !lost`; `#` begins a comment. "
             "What is refused is shown as refused, and the next line of that member is tried. Who has no line speaks, and leaves "
             "choices to the policy.",
             show_default=False,

@@ -40,7 +40,7 @@ class NatsKeptOut:
                 await subscription.unsubscribe()
 
     def names(self) -> frozenset[str]:
-        """Return whom."""
+        """Return the names of those who are kept out now."""
         return self._list.names(self._now())
 
     async def heard(self, within: float) -> None:
