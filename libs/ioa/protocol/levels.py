@@ -81,5 +81,8 @@ HUBS_COME_BACK = 8
 SECRETS_HOLD = 9
 """Neither the order in which members speak nor the time that they have tells who holds a secret role."""
 
+TURNS_RUN_OUT = 9
+"""Where all turns of a node are used up it is left as at its `max`, and a fork that is taken again begins each of its branches anew."""
+
 LEVEL = 9
 """The level of this release."""
