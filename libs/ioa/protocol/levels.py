@@ -81,5 +81,8 @@ HUBS_COME_BACK = 8
 SECRETS_HOLD = 9
 """Neither the order in which members speak nor the time that they have tells who holds a secret role."""
 
+STRIKES_ARE_BOUNDED = 9
+"""Nodes are begun anew only as long as the state can tell what is struck in few words."""
+
 LEVEL = 9
 """The level of this release."""

@@ -13,11 +13,12 @@ import pytest
 from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.watching import MAX_STRUCK
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import HUBS_COME_BACK
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -662,6 +663,19 @@ def test_what_was_said_since_a_node_was_entered_is_struck() -> None:
     assert struck == [(), (), *[((1, 2),)] * 3, *[((1, 5),)] * 3]
 
 
+def test_what_is_struck_does_not_grow_without_end() -> None:
+    """The state tells all of it in each entry: behind so many stretches a watcher is offered no node any more."""
+    again = watched("b", node="y", may=["end", "go"], go=["y"])
+    ways = [{"to": "x"}, {"to": "end", "by": "speaker"}]
+    told = Told(group({**X, "max": 1, "then": "y"}, {**Y, "max": 1, "exits": ways}, max_turns=1_000, **again))
+    for _ in range(MAX_STRUCK):
+        for word in "says says decides:y says decides:nothing".split():
+            told = told.word(word)
+    stage, course = told.word("says").word("says").story.state.stage, told.story.state.course
+    assert isinstance(stage, Asking) and course is not None
+    assert (stage.options, len(course.struck)) == (("nothing", "end"), MAX_STRUCK)
+
+
 def test_a_person_is_never_lost() -> None:
     """Whatever the registry says of its seat; its turn ends when its time is over."""
     story = group({**X, "max": 9}, roles={"b": {"human": True}})
@@ -713,7 +727,7 @@ def test_the_second_repetition_passes_the_turn() -> None:
     assert story.repeats_itself(A, "m1").repeats_itself(A, "m2").holder == B
 
 
-@pytest.mark.parametrize(("level", "next_one"), [(LEVEL, A), (LEVEL - 1, C)])
+@pytest.mark.parametrize(("level", "next_one"), [(HUBS_COME_BACK, A), (HUBS_COME_BACK - 1, C)])
 def test_the_hub_has_the_floor_again_when_all_whom_it_has_named_are_lost(level: int, next_one: str) -> None:
     """Nobody speaks in a talk with a chair whom the chair has not named. Groups of before go on in order, as they did."""
     policy = policy_of({**X, "turns": {"mode": "hub", "by": "a"}, "max": 9})
