@@ -11,6 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
+from ioa.group.policy.watching import MAX_STRUCK
 from ioa.protocol.levels import FORKS, REVIEWS, SECRETS_HOLD, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
@@ -195,6 +196,7 @@ several say side by side comes first. A draft and a silent turn are no messages,
 no person's and not secret, by having it join; `hint` something to members, which nobody else hears but who hears all; `end` the
 discussion, which the leader concludes; or a node of `go` that was entered before and has a visit left. It is entered anew, and
 clients strike what was said since it was entered last: it is in no prompt and no view of an author any more, and stays in the log.
+Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew any more.
 Whom a message has named, and who is removed meanwhile, is left out.
 
 **Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the

@@ -13,6 +13,7 @@ import pytest
 from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.watching import MAX_STRUCK
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
@@ -667,6 +668,19 @@ def test_what_was_said_since_a_node_was_entered_is_struck() -> None:
         assert course is not None
         struck.append(course.struck)
     assert struck == [(), (), *[((1, 2),)] * 3, *[((1, 5),)] * 3]
+
+
+def test_what_is_struck_does_not_grow_without_end() -> None:
+    """The state tells all of it in each entry: behind so many stretches a watcher is offered no node any more."""
+    again = watched("b", node="y", may=["end", "go"], go=["y"])
+    ways = [{"to": "x"}, {"to": "end", "by": "speaker"}]
+    told = Told(group({**X, "max": 1, "then": "y"}, {**Y, "max": 1, "exits": ways}, max_turns=1_000, **again))
+    for _ in range(MAX_STRUCK):
+        for word in "says says decides:y says decides:nothing".split():
+            told = told.word(word)
+    stage, course = told.word("says").word("says").story.state.stage, told.story.state.course
+    assert isinstance(stage, Asking) and course is not None
+    assert (stage.options, len(course.struck)) == (("nothing", "end"), MAX_STRUCK)
 
 
 def test_a_person_is_never_lost() -> None:

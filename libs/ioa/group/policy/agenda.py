@@ -80,7 +80,7 @@ def _done_behind(scene: Scene) -> frozenset[int]:
 
 
 def _branches_of(scene: Scene) -> frozenset[int]:
-    """Return what a node forks to, now or not, and what that leads to: up to a node that waits for others besides, or to the fork."""
+    """Return what a node forks to, now or not, and what that leads to: up to a node that waits for others, or to the fork."""
     policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene, only_open=scene.level < TURNS_RUN_OUT))
     found, left = {node}, set(forked - {node})
     while ready := {number for number in left if found.issuperset(policy.awaited.get(number, ()))}:
