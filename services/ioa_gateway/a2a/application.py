@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 
 from a2a.server.context import ServerCallContext
@@ -11,6 +12,9 @@ from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from google.protobuf.json_format import ParseError
+from jsonrpc.exceptions import JSONRPCInvalidRequestException
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
@@ -30,6 +34,21 @@ from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
 """How large a message may be, with the files in it."""
+
+_CALLERS_FAULTS = (JSONRPCInvalidRequestException, ParseError, ValidationError)
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """Whether the library tells of a fault of the server's, as a filter of its log.
+
+    It warns of each request that it refuses, with words of the caller's, who is told the same; of some it shows a traceback.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return record.levelno >= logging.ERROR and not isinstance(error, _CALLERS_FAULTS)
+
+
+for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):
+    logging.getLogger(_name).addFilter(_is_own_fault)
 
 
 class _Contexts(ServerCallContextBuilder):
