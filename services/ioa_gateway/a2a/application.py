@@ -12,9 +12,6 @@ from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
 from a2a.server.routes.rest_routes import create_rest_routes
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
-from google.protobuf.json_format import ParseError
-from jsonrpc.exceptions import JSONRPCInvalidRequestException
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Mount, Router
@@ -35,16 +32,16 @@ from ioa_gateway.reach import Reach
 _MAX_BYTES = 20_000_000
 """How large a message may be, with the files in it."""
 
-_CALLERS_FAULTS = (JSONRPCInvalidRequestException, ParseError, ValidationError)
+_REFUSALS = ("Failed to validate", "Failed to parse")
+"""How the library's lines begin that show a traceback of a request which it refuses."""
 
 
 def _is_own_fault(record: logging.LogRecord) -> bool:
     """Whether the library tells of a fault of the server's, as a filter of its log.
 
-    It warns of each request that it refuses, with words of the caller's, who is told the same; of some it shows a traceback.
+    It warns of each request that it refuses, with words of the caller's, who is told the same.
     """
-    error = record.exc_info[1] if record.exc_info else None
-    return record.levelno >= logging.ERROR and not isinstance(error, _CALLERS_FAULTS)
+    return record.levelno >= logging.ERROR and not record.msg.startswith(_REFUSALS)
 
 
 for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):

@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import NoRespondersError
 
 from ioa.adapters.nats import connection as nats_connection
-from ioa.adapters.nats.connection import NatsSettings, at_renewal, open_connection
+from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection
 from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, open_service
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -74,6 +77,26 @@ async def test_a_client_that_was_closed_connects_no_more(nats_server: NatsServer
         client._reconnection_task = reconnecting = asyncio.create_task(connect_again())
         await asyncio.sleep(0)
     assert (client.is_closed, reconnecting.cancelled()) == (True, True)
+
+
+async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None:
+    """Who asks where somebody is just about to listen gets his answer; where nobody comes he is told so before long."""
+    async with open_connection(NatsSettings(nats_server.url, "asking")) as client:
+        asked = 0
+
+        async def answer(message: Msg) -> None:
+            await message.respond(b"here")
+
+        async def ask() -> Msg:
+            nonlocal asked
+            asked += 1
+            if asked == 2:
+                await client.subscribe("late", cb=answer)
+            return await Client.request(client, "late", b"")
+
+        assert ((await asking_until_heard(ask)).data, asked) == (b"here", 2)
+        with pytest.raises(NoRespondersError):
+            await client.request("nobody", b"")
 
 
 class Silence:

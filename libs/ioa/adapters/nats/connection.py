@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict, TypeVar
 from weakref import WeakKeyDictionary
 
 import nats
 import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
@@ -40,6 +41,10 @@ _NOT_PERMITTED = "permissions violation"
 _REMEMBERED_REFUSALS = 100
 _REFUSED_SECONDS = 5.0
 """How long somebody waits at most who is let in no more before asking again."""
+_UNHEARD_SECONDS = 0.5
+"""For how long what nobody hears is asked again. A server that reads its configuration anew takes away and gives back what crosses
+accounts, and JetStream's own requests; that took 0.03 s at most (1,000 agents, two cores)."""
+_FIRST_UNHEARD_PAUSE, _LONGEST_UNHEARD_PAUSE = 0.01, 0.1
 _WHO = (
     "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
     " for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
@@ -47,6 +52,8 @@ _WHO = (
 
 Connection: TypeAlias = Client
 """An open connection, for whoever hands it on to adapters."""
+
+_T = TypeVar("_T")
 
 _log = structlog.get_logger(__name__)
 
@@ -171,6 +178,24 @@ def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableErr
     )
 
 
+async def asking_until_heard(ask: Callable[[], Awaitable[_T]]) -> _T:
+    """Ask, and ask again for a moment while the server says that nobody listens: it may be reading its configuration anew.
+
+    What nobody has heard can be repeated, whatever it asks for.
+
+    Raises:
+        NoRespondersError: Nobody has come to listen.
+    """
+    until, pause = asyncio.get_running_loop().time() + _UNHEARD_SECONDS, pauses(_FIRST_UNHEARD_PAUSE, _LONGEST_UNHEARD_PAUSE)
+    while True:
+        try:
+            return await ask()
+        except nats.errors.NoRespondersError:
+            if asyncio.get_running_loop().time() > until:
+                raise
+        await asyncio.sleep(next(pause))
+
+
 class _UnencryptedError(nats.errors.Error):
     def __str__(self) -> str:
         return "the server there does not encrypt, as tls:// and a certificate authority ask for"
@@ -188,6 +213,18 @@ class _LastingClient(Client):
         self._given_seed = seed
         self.closed = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
+
+    async def request(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        timeout: float = 0.5,  # nats-py's signature
+        old_style: bool = False,
+        headers: dict[str, Any] | None = None,
+    ) -> Msg:
+        """Ask as nats-py does, and again what nobody has heard; see `asking_until_heard`."""
+        ask = super().request
+        return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import nats.errors
@@ -20,6 +21,7 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.kv import KV_OP
 from pydantic_core import from_json, to_json
 
+from ioa.adapters.nats.connection import asking_until_heard
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 
@@ -78,17 +80,20 @@ async def last_messages(client: Client, stream: str, subjects: Sequence[str], *,
 
 
 async def _direct_get(client: Client, stream: str, asked: dict[str, object]) -> StreamPage:
-    batch = _Batch()
     with unavailable_unless_answered(f"The stream {stream}"):
-        inbox = client.new_inbox()
-        subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
-        try:
-            await client.publish(f"$JS.API.DIRECT.GET.{stream}", to_json(asked), reply=inbox)
-            async with asyncio.timeout(_TIMEOUT.total_seconds()):
-                return await batch.page
-        finally:
-            if not client.is_closed:
-                await subscription.unsubscribe()
+        return await asking_until_heard(partial(_direct_get_once, client, stream, to_json(asked)))
+
+
+async def _direct_get_once(client: Client, stream: str, asked: bytes) -> StreamPage:
+    batch, inbox = _Batch(), client.new_inbox()
+    subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
+    try:
+        await client.publish(f"$JS.API.DIRECT.GET.{stream}", asked, reply=inbox)
+        async with asyncio.timeout(_TIMEOUT.total_seconds()):
+            return await batch.page
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()
 
 
 async def pages(client: Client, stream: str, subject: str, *, limit: int) -> AsyncIterator[StreamPage]:

@@ -1,0 +1,58 @@
+"""What honest clients see while nats-server reads its configuration anew, as its gate has it do when somebody is kept out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from ioa.adapters.nats.stream_stats import read_standing
+from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.topology import LOG, Topology
+from ioa.adapters.nats.whoami import ask_user
+from ioa.beside import beside
+from ioa.protocol import subjects
+from tests.integration.security.secured import open_intruder, open_secured
+from tests.integration.security.town import BOB, SOON, USER
+from tests.rig.deadline import eventually
+
+_RELOADS = 10
+_ASKED_BETWEEN = 10
+
+
+async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) -> None:
+    """Who asks how JetStream stands, whose his key is, reads a log or launches a goal is not refused since others are kept out."""
+    async with AsyncExitStack() as stack:
+        secured = await stack.enter_async_context(open_secured(tmp_path, (BOB,)))
+        admin = await stack.enter_async_context(open_intruder(secured, "admin"))
+        user = await stack.enter_async_context(open_intruder(secured, USER))
+        await Topology().ensure(admin.jetstream())
+        asked, done = Counter[str](), asyncio.Event()
+
+        async def publish() -> None:
+            await user.jetstream().publish(subjects.goal_of(USER), b"{}")
+
+        async def whose() -> None:
+            assert await ask_user(user) == USER
+
+        asks: dict[str, Callable[[], Awaitable[object]]] = {
+            "standing": lambda: read_standing(admin),
+            "whose": whose,
+            "log": lambda: next_messages(user, LOG, subjects.ANY_LOG, after=0, limit=10),
+            "goal": publish,
+        }
+
+        async def ask_on(name: str) -> None:
+            while not done.is_set():
+                await asks[name]()
+                asked[name] += 1
+
+        async with beside(*(ask_on(name) for name in asks), stop=done.set):
+            for _ in range(_RELOADS):
+                enough = {name: asked[name] + _ASKED_BETWEEN for name in asks}
+                os.kill(secured.server.pid, signal.SIGHUP)
+                await eventually(lambda: all(asked[name] >= enough[name] for name in enough), within=SOON)  # noqa: B023
