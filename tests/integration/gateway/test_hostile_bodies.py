@@ -190,10 +190,28 @@ async def test_no_body_is_answered_by_an_error_of_the_gateway(
         with capture_logs() as logs:
             wrong = asyncio.run_coroutine_threadsafe(_wrong_with(http, call), loop).result()
         of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
-        of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
+        of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
         assert (wrong, of_log, of_libraries) == ("", [], [])
 
     await http.post("/goals", json={"goal": "Count.", "agent": "ada"}, headers={"Idempotency-Key": GOAL})
     async with beside(members.reach_goals()):
         assert [told for call in CALLS if (told := await _wrong_with(http, call))] == []
         await asyncio.to_thread(answered)
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.3"])
+async def test_what_a_caller_wrote_wrong_is_told_the_caller_alone(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, version: str
+) -> None:
+    """The log of a gateway has no words of users, those that its library finds wrong among them."""
+    words = "the patient's name"
+    for path, body in (
+        ("", {**_RPC, "method": "SendMessage", "params": {"message": words}}),
+        ("", {**_RPC, "method": "message/send", "params": {"message": words}}),
+        ("", {**_RPC, "method": words}),
+        ("", [words]),
+        ("/message:send", {"message": words}),
+        ("/v1/message:send", {"message": words}),
+    ):
+        told = await _wrong_with(http, Call(f"/a2a/network{path}", body, {"A2A-Version": version}))
+        assert (told, words in caplog.text) == ("", False), path
