@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY, WORDS
+from ioa.protocol.levels import FORKS, REVIEWS, SECRETS_HOLD, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -123,10 +123,11 @@ Names are 1 to 32 of `a-z 0-9 _ -` and begin with a letter; there are at most {M
 _RULES = f"""\
 ## What happens, in this order
 
-1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Present are those that
-   live and have a turn left by `at_most`. If nobody is, the group goes on by the first open exit of a rule, else the
-   first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by `visits`, and the end always
-   has; it is *closed* once they are used up.
+1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Where roles are secret,
+   members join in an order that is drawn for each group, and who plays in a node by nothing but secret ones is where the first of
+   those stands. Present are those that live and have a turn left by `at_most`. If nobody is, the group goes on by the first open
+   exit of a rule, else the first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by
+   `visits`, and the end always has; it is *closed* once they are used up.
 2. **The first floor** is that of `opens`, else the first by `turns`.
 3. **After each turn** the node's count rises. A silent turn counts too, so that every cap is reached, but it is no message: the
    floor ran out, the member passed, or it repeated itself twice. A member whose model is away is waited for, for
@@ -226,15 +227,20 @@ is shown that something happened (`unheard`). Of where the group stands a member
 the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
 more.
 
+**Who holds a secret role** is nothing that a member can compute: neither from the order in which members are listed, asked and
+speak, nor from what is drawn, nor from how long somebody is waited for: where roles are secret all agents have the patience of the
+most patient one. What the file itself shows, such as a secret role that opens a node which all hear, `ioa team check` says. What
+players say, how soon they answer, and what their agents are called is theirs.
+
 **Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
 `writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all
-at once of level {WORDS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
-`join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no others. A group with older members whose
-policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+at once of level {WORDS}, `secret` of level {SECRETS_HOLD}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`,
+`review`, `watchers`, `human`, `take`, `join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no
+others. A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:

@@ -78,5 +78,8 @@ NEWCOMERS = 8
 HUBS_COME_BACK = 8
 """The hub has the floor again when nobody whom it has named is there any more."""
 
-LEVEL = 8
+SECRETS_HOLD = 9
+"""Neither the order in which members speak nor the time that they have tells who holds a secret role."""
+
+LEVEL = 9
 """The level of this release."""
