@@ -113,7 +113,7 @@ class Logs:
 
         subscription = await self._client.subscribe(subjects.log(comm_id), cb=hear)
         try:
-            async with self._progress.listening(listener.report, listener.look, subjects.progress(comm_id)):
+            async with self._progress.listening(listener.report, listener.look, subjects.progress(comm_id), only_routers=True):
                 with looking_now_and_then(self._client, listener.look):
                     yield
         finally:
