@@ -242,6 +242,14 @@ def is_outside(account: str) -> bool:
     return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
 
 
+def hears_only_what_it_asked_for(account: str) -> bool:
+    """Whether nobody else can have an answer sent to holders of an account: agents listen on inboxes that nobody can guess.
+
+    Users listen on subjects that all of them know, and no permission covers where an answer goes.
+    """
+    return account == account_of(AGENTS, tenant_of(account))
+
+
 def account_of(account: str, tenant: TenantId | None) -> str:
     """Return what the server calls one of a tenant's accounts, such as `IOA_acme_AGENTS`.
 
