@@ -74,7 +74,8 @@ def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
-    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
+    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
+    row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
     return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
 
@@ -107,12 +108,15 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     columns = () if figure.operation in ("rows", "nunique") else figure.columns
     told += [f"in {unit}" for column in columns if (unit := column.amounts[1])]
+    measured = dict.fromkeys([*columns, *(one.column for one in question.conditions if one.spans)])
+    doubtful = [pair for one in measured for pair in zip(one.doubt, _measured(one)[one.doubt.index], strict=True)]
+    told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     if used.iloc[-1]:
-        _refuse_a_line_of_totals([*columns, *(one.column for one in question.conditions if one.spans), *table.last], table)
+        _refuse_a_line_of_totals([*measured, *table.last], table)
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -127,7 +131,8 @@ def _refuse_a_line_of_totals(columns: Iterable[Column], table: Table) -> None:
     for column in columns:
         values = _measured(column).fillna(0).to_numpy() if column.holds("numbers") else np.zeros(1)
         if np.count_nonzero(values) > 3 and np.isclose(2 * values[-1], values.sum(), rtol=1e-9):
-            other = next((f", such as 'where {one} is not missing'" for one in table.columns if pd.isna(one.cells.iloc[-1])), "")
+            others = [one for one in table.columns if np.flatnonzero(one.cells.isna()).tolist() == [table.rows - 1]]
+            other = "".join(f", such as 'where {one} is not missing'" for one in others[:1])
             hint = f"Take a line of totals out of the file, or choose rows by a condition that it does not meet{other}."
             raise InvalidInputError(f"The last row of {table.name} holds {show(values[-1])}, the sum of all above it.", hint=hint)
 

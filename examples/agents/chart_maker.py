@@ -87,8 +87,7 @@ def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, 
     question = Reader(rest, table := read_the_table(task, ctx)).question()
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
-        key = (*question.keys, *table.columns)[0]
-        raise InvalidInputError("A chart has one label for each figure.", hint=f"Group by one column, as in 'per {key}'.")
+        raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
     return found.frame, found.title, found.reading
 
 

@@ -5,9 +5,10 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ioa import Agent, DeclinedError, TaskContext
+from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
 from request import TABLES, have, not_there, pick_inputs, slug, upstream_files, words_of_names
 
 if TYPE_CHECKING:
@@ -51,9 +52,21 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
         said = not_there(words_of_names(task), TABLES) or "Questions about a table are answered here, and no table came."
         raise DeclinedError(said, hint=have(ctx))
     if len(files) > 1:
-        said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
-        raise DeclinedError(said, hint=f"Name it, as in '… in {files[0].name}'; ask about several in a sentence each.")
+        said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
+        fitting = [f"'{task.rstrip(' .?!')} in {file.name}'" for file in files if _reads(task, file)]
+        if not fitting:
+            raise DeclinedError(said, hint="Ask about several in a sentence each.")
+        raise InvalidInputError(said, hint=f"Say {' or '.join(fitting)}.")
     return read_table(files[0].path, task)
+
+
+def _reads(task: str, file: InputFile) -> bool:
+    from questions import Reader
+    from tables import read_table
+
+    with suppress(InvalidInputError):
+        return bool(Reader(task, read_table(file.path, task)).question())
+    return False
 
 
 if __name__ == "__main__":

@@ -128,8 +128,11 @@ async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"tls": {"existingSecret": "t"}}], ids=["helm's certificate", "a certificate of one's own"])
-async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, Any]) -> None:
-    """Three nodes find each other by certificates, and whoever does not trust their authority turns away."""
+async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Three nodes find each other by certificates; whoever does not trust their authority turns away, and is told why.
+
+    Who leaves has nothing to warn of.
+    """
     if values:
         await asyncio.to_thread(_make_certificates, tmp_path / "tls")
     async with open_nodes(tmp_path, await asyncio.to_thread(render, values)) as cluster:
@@ -139,11 +142,13 @@ async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, 
             open_topology(registry, ControlPlaneSettings(replicas=3)),
         ):
             copies = (await registry.jetstream().stream_info("IOA_LOG")).config.num_replicas
-        with pytest.raises(UnavailableError, match="No NATS server answers"):
-            async with open_connection(replace(trusting, ca=""), patience=timedelta(seconds=1)):
-                pass
+        for stranger in (replace(trusting, ca=None), replace(trusting, ca=None, url=trusting.url.replace("tls://", "nats://"))):
+            with pytest.raises(UnavailableError, match=r"encrypts, and is not trusted") as refused:
+                async with open_connection(stranger, patience=timedelta(seconds=1)):
+                    pass
+            assert refused.value.hint == "IOA_NATS_CA names the certificate of its authority."
 
-    assert copies == 3
+    assert (copies, [record.getMessage() for record in caplog.records if record.name == "asyncio"]) == (3, [])
 
 
 def test_the_certificate_names_every_way_to_nats() -> None:

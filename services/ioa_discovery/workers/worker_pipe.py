@@ -8,8 +8,10 @@ import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from signal import Signals
 from typing import cast
 
+from ioa.children import send_signal
 from ioa.errors import UnavailableError, from_wire
 from ioa_discovery.workers.worker_messages import LENGTH, Answered, Failed, Ready, Reply, RequestRefused, packed, unpacked
 
@@ -45,8 +47,7 @@ async def open_process(module: str, *, inherited: Sequence[int] = ()) -> AsyncIt
     try:
         yield process
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
+        send_signal(process, Signals.SIGKILL)
         await process.wait()
 
 
@@ -117,8 +118,7 @@ class WorkerPipe:
 
     def kill(self) -> None:
         """Kill the process, if it is still there."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        send_signal(self._process, Signals.SIGKILL)
 
     async def until_dead(self) -> None:
         """Wait until the process has ended, however that came."""

@@ -28,11 +28,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from signal import Signals
 from typing import Any
 
 import httpx
 
 from ioa.adapters.plain_http import NO_TLS
+from ioa.children import send_signal
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
 
 # Runs in the child before it becomes nats-server: asks the kernel to send it SIGTERM (15) when its parent dies
@@ -148,17 +150,15 @@ class NatsServer:
         process = self._process
         if process is None or process.returncode is not None:
             return
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
+        send_signal(process, Signals.SIGTERM)
         try:
             async with asyncio.timeout(_STOP_GRACE.total_seconds()):
                 await process.wait()
         except TimeoutError:
-            process.kill()
+            send_signal(process, Signals.SIGKILL)
             await process.wait()
         except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
+            send_signal(process, Signals.SIGKILL)
             raise
 
     async def wait(self) -> int:

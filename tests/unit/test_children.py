@@ -1,0 +1,39 @@
+"""Children are told to end without losing how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+import pytest
+
+from ioa.children import send_signal
+
+
+async def test_who_ends_at_the_same_moment_keeps_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child has ended, and whoever waits for it has not been told yet when the signal is sent."""
+    waitpid, sent = os.waitpid, threading.Event()
+
+    def late(pid: int, options: int) -> tuple[int, int]:
+        assert sent.wait(timeout=60)
+        return waitpid(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", late)
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "raise SystemExit(7)", stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    await process.stdout.read()
+    await asyncio.to_thread(os.waitid, os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    send_signal(process, signal.SIGTERM)
+    sent.set()
+    assert await process.wait() == 7
+    send_signal(process, signal.SIGTERM)  # it is gone
+
+
+async def test_who_runs_is_ended() -> None:
+    """By the signal."""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", "import time; time.sleep(60)")
+    send_signal(process, signal.SIGKILL)
+    assert await process.wait() == -signal.SIGKILL
