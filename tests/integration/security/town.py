@@ -33,7 +33,7 @@ from tests.rig.deadline import eventually
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 SOON = timedelta(seconds=30)
-SOME = 5
+_SOME = 5
 """Goals, led one after the other, as long as one of real work takes."""
 SLACK_SECONDS = 4.0
 """What noticing a flood may take once: who sends what is counted each second, and what is under way until then has to be read.
@@ -125,7 +125,7 @@ class Town:
     async def lead_some(self) -> float:
         """Have bob lead some goals, one after the other, and return how many seconds that took."""
         started = time.perf_counter()
-        for _ in range(SOME):
+        for _ in range(_SOME):
             [goal_id] = await self.ask_for("Count to ten.")
             await self.agents[BOB].lead(goal_id, "Ten.")
             assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
