@@ -145,10 +145,10 @@ async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -
         for number, watcher in enumerate(watchers):
             await watcher.subscribe(subjects.log(room), future=MessageSink(partial(hear, number)))
             await watcher.flush()
-        eve = await stack.enter_async_context(open_intruder(town.secured, EVE))
-        for number in range(1, _READS + 1):
-            await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", batch, reply=subjects.log(room))
-            await eventually(least, partial(le, number * _AT_ONCE), within=SOON)
+        async with open_intruder(town.secured, EVE) as eve:  # who floods is ended, on any connection
+            for number in range(1, _READS + 1):
+                await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", batch, reply=subjects.log(room))
+                await eventually(least, partial(le, number * _AT_ONCE), within=SOON)
         async with flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)):
             slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
