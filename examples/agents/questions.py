@@ -327,10 +327,11 @@ class Reader:
             return None
         self._take(_IS)
         here = self.at
-        if re.match(r"\s*(?:not|missing)\b", self.text[here:]) and self._value(column):
-            said = self.text[here : self.at].strip()
-            said, hint = f"{said!r} is a value of {column}, and words of the language.", f'Put it in quotes: {column} is "{said}".'
-            raise InvalidInputError(said, hint=hint)
+        words = rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b"
+        if column.dates is None and not column.is_numeric and re.match(words, self.text[here:]) and self._value(column):
+            said = self._as_said(here, self.at).strip()
+            hint = f'Put it in quotes: {column} is "{said}".'
+            raise InvalidInputError(f"{said!r} is a value of {column}, and words of the language.", hint=hint)
         negated = bool(self._take("not"))
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
@@ -479,7 +480,7 @@ class Reader:
         forms = dict.fromkeys(self.could_stand[at])
         told = [one for one in forms if one.endswith(".")]
         here = "; ".join(one for one in forms if one not in told)
-        values = " or ".join(map(repr, self._values_in(at)))
+        values = " or ".join(f"'{one}'" for one in self._values_in(at))
         chosen = f"Rows are chosen as in {values}; 'is not' leaves them out." * bool(values)
         hints = [hint, chosen, *told, *[f"Here may stand: {here}."] * bool(here)]
         for term, meaning in _TERMS.items():

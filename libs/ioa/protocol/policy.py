@@ -219,7 +219,7 @@ class Condition(PolicyPart):
     """What an exit waits for. All that is given must hold.
 
     Attributes:
-        turns: The node has had so many turns in this visit.
+        turns: The node has had so many turns in this visit, with `again = "continue"` in all of them.
         rounds: Everybody who is present has had so many turns in this visit.
         visits: The node has been entered so many times.
         field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
@@ -454,7 +454,7 @@ class Policy(PolicyPart):
     Attributes:
         version: Names the meaning of all of this.
         leader: The role that states the conclusion; None is the owner of the group.
-        ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it.
+        ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it, which all hear then.
         seed: Of the random order.
         silent: What a silent turn does: it is skipped, or it ends the group.
         heard_by: Who hears what is said in nodes that do not say so themselves.

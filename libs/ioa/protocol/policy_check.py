@@ -604,7 +604,7 @@ def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
             ways = [(way, awaited(number, policy.node_numbers[way.to])) for way in fork.exits if way.to != END]
             sure = frozenset[int]().union(*(behind for way, behind in ways if way.when is None))
             for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind - sure):
-                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: it may never be entered"
+                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: the group may end there"
                 yield PolicyFinding("warning", _at(fork), what)
 
 

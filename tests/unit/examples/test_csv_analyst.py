@@ -218,6 +218,8 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
         ("total cost,cost\n1,2\n", "total cost", "which FIGURE of total cost"),
         ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", "Put it in quotes"),
+        ("status,n\non,1\noff,2\n", "total n where status is on", 'Put it in quotes: status is "on".'),
+        ("status,n\nIn transit,1\noff,2\n", "total n where status is In transit", 'Put it in quotes: status is "In transit".'),
         ("year,at,n\n2024,2024-05-05,1\n", "total n in 2024", "several columns"),
     ],
 )
@@ -324,6 +326,7 @@ address,rooms,floor,district,paid,total km
 Elm 1,3,EG,Süd,yes,120
 Elm 2,2,3,Nord,no,80
 Elm 3,3,3,Süd,no,70
+O'Brien,4,4,Süd,no,90
 """
 
 
@@ -354,6 +357,7 @@ def test_nothing_is_chosen_that_the_question_did_not_name(question: str, not_sai
         ("average rooms per district Nord", "Here may stand: and KEY; per KEY; where CONDITION;"),
         ("average rooms where district is Nord oder Süd", "and CONDITION; or VALUE; per KEY;"),
         ("what of Süd and Nord", "as in 'where district is \"Süd\"' or 'where district is \"Nord\"';"),
+        ("what of O'Brien", "as in 'where address is \"O'Brien\"';"),
         ("What did Jürgen do", "'did Jürgen do' is not understood after 'What'."),
     ],
 )
@@ -364,7 +368,7 @@ def test_all_that_could_stand_there_is_said(question: str, said: str, run: Run, 
     with pytest.raises(InvalidInputError) as error:
         run(agent, question, [path])
     assert said in str(error.value)
-    for condition in re.findall(r"'(where [^']*)'", str(error.value)):
+    for condition in re.findall(r"'(where .*?\")'", str(error.value)):
         assert run(agent, f"list rows {condition}", [path]).files
 
 

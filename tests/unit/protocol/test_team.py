@@ -289,7 +289,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
             HEAD
             + (X + 'take = "all"\nmax = 1\nexits = [ { to = "y", when = { visits = 1 } }, { to = "z" } ]\n')
             + (Y + 'then = "w"\n' + Z + 'then = "w"\n' + W),
-            "node x: forks to y only `when` its condition holds, and w waits for it: it may never be entered",
+            "node x: forks to y only `when` its condition holds, and w waits for it: the group may end there",
         ),
         (
             HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',

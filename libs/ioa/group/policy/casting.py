@@ -20,6 +20,7 @@ class Scene(NamedTuple):
             removed has its place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
+        level: To which rules the group is held.
     """
 
     policy: Policy
@@ -30,6 +31,7 @@ class Scene(NamedTuple):
     places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
+    level: int
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return who is present and holds a role of the node."""
@@ -50,7 +52,7 @@ class Scene(NamedTuple):
         """See the same node after a turn, which may have been somebody's last one."""
         if self.policy.counts_totals:
             return scene_of(self.policy, state, course)
-        return Scene(self.policy, self.node, course, self.drawn_as, self.members, self.places, self.cast, self.present)
+        return self._replace(course=course)
 
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
@@ -71,7 +73,8 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, policy.nodes[course.node], course, state.drawn_as or state.comm_id, members, places, cast, present)
+    drawn_as, level = state.drawn_as or state.comm_id, state.limits.level
+    return Scene(policy, policy.nodes[course.node], course, drawn_as, members, places, cast, present, level)
 
 
 def _seated(policy: Policy, roles: Sequence[int], held: Sequence[Sequence[int]]) -> list[int]:
