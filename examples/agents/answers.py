@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ import pandas as pd
 from pandas.api.types import is_bool, is_number
 
 from ioa import InvalidInputError
-from questions import GRAINS, Condition, Key, Question
+from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import Column, Table
+from tables import Column, Table, read_table
 
 SHOWN = 25
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
@@ -29,6 +31,19 @@ class Answer:
     reading: str
     frame: pd.DataFrame | None = None
     title: str = ""
+
+
+def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
+    """Answer a question about a file: in words, and by a table in CSV with its title; both are empty if it has none."""
+    found = answer(Reader(text, table := read_table(path, text)).question(), table)
+    return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
+
+
+def reads(text: str, path: Path) -> bool:
+    """Whether a text is a question that can be read of a file."""
+    with suppress(InvalidInputError):
+        return bool(Reader(text, read_table(path, text)).question())
+    return False
 
 
 def answer(question: Question, table: Table) -> Answer:

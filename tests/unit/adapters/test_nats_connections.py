@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats.accounts import AGENTS, USERS
 from ioa.adapters.nats.connections import messages_asked
-from ioa.adapters.nats.permissions import account_of, hears_only_what_it_asked_for
-from ioa.protocol.ids import TenantId
 
 
 @pytest.mark.parametrize(
@@ -46,9 +43,3 @@ def test_a_read_counts_for_what_the_server_would_give(request_: bytes, messages:
 def test_a_read_that_is_not_understood_counts_as_the_dearest(request_: bytes) -> None:
     """Whoever writes a request that this reader refuses, and Go's takes, gains nothing."""
     assert messages_asked(request_) > 40_000
-
-
-def test_what_somebody_is_sent_counts_only_where_he_alone_can_ask_for_it() -> None:
-    """Users listen on subjects that others have answers sent to; agents on inboxes that nobody can guess."""
-    accounts = [account_of(one, tenant) for one in (AGENTS, USERS) for tenant in (None, TenantId("acme"))]
-    assert [hears_only_what_it_asked_for(one) for one in accounts] == [True, True, False, False]

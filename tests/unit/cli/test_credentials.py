@@ -167,6 +167,8 @@ def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
     [
         (["router"], [], "two of the name"),
         (["writer"], ["writer"], "two of the name"),
+        (["writer:2"], ["writer-1"], "two of the name"),
+        (["writer:2", "writer-1"], [], "two of the name"),
         (["nats"], [], "two of the name"),
         (["a.b"], [], "not a valid id"),
         (["writer:0"], [], "no number of replicas"),

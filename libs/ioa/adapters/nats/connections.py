@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, hears_only_what_it_asked_for, is_outside
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_of_agents, is_outside
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
@@ -37,6 +37,9 @@ _MOST_LAST = 1_024
 _DEAREST = 100_000
 """How many a batch may bring. The server bounds it only by the bytes that a client may leave unread, 8 MB: so many of 80 bytes."""
 _READER = "Nats-Request-Info"
+_WATCHES = 100
+"""So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
+where the answer goes: so one user can have another's connection sent what that one has not asked for."""
 
 
 class _Server(BaseModel):
@@ -61,10 +64,9 @@ class _Event(BaseModel):
     received: _Sent = _Sent()
 
     def totals(self) -> SentTotals:
-        """Return what the connection had sent, and been sent at its own request."""
-        at = ConnectionId(self.server.id, self.client.number)
-        received = self.received.messages if hears_only_what_it_asked_for(self.client.account) else 0
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, received)
+        """Return what the connection had sent."""
+        at, own = ConnectionId(self.server.id, self.client.number), is_of_agents(self.client.account)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, is_answerable=own)
 
 
 class _Connection(BaseModel):
@@ -74,11 +76,12 @@ class _Connection(BaseModel):
     messages: int = Field(alias="in_msgs")
     bytes: int = Field(alias="in_bytes")
     received: int = Field(default=0, alias="out_msgs")
+    subscriptions: int = 0
 
     def totals(self, server: str) -> SentTotals:
-        """Return what the connection has sent, and been sent at its own request."""
-        received = self.received if hears_only_what_it_asked_for(self.account) else 0
-        return SentTotals(ConnectionId(server, self.number), self.key, self.messages, self.bytes, received)
+        """Return what the connection has sent."""
+        at, own = ConnectionId(server, self.number), is_of_agents(self.account) or self.subscriptions > _WATCHES
+        return SentTotals(at, self.key, self.messages, self.bytes, self.received, is_answerable=own)
 
 
 class _Listed(BaseModel):

@@ -242,11 +242,8 @@ def is_outside(account: str) -> bool:
     return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
 
 
-def hears_only_what_it_asked_for(account: str) -> bool:
-    """Whether nobody else can have an answer sent to holders of an account: agents listen on inboxes that nobody can guess.
-
-    Users listen on subjects that all of them know, and no permission covers where an answer goes.
-    """
+def is_of_agents(account: str) -> bool:
+    """Whether an account is that of a tenant's agents, whom nobody else has anything sent to."""
     return account == account_of(AGENTS, tenant_of(account))
 
 

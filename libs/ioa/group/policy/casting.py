@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ioa.group.state import Course, GroupState, Member
@@ -59,16 +60,14 @@ class Scene(NamedTuple):
         return self.members[number].agent_id
 
 
+_NONE = frozenset[int]()
+
+
 def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     members, roles = state.members, policy.speaking[course.node]
-    held = [member.roles for member in members]
-    if policy.secrets and course.level >= SECRETS_HOLD:
-        places = _seated(policy, roles, held)
-    else:
-        places = [number for role in roles for number, roles_held in enumerate(held) if role in roles_held]
-        if len(places) > 1:
-            places = list(dict.fromkeys(places))
+    secrets = policy.secrets if course.level >= SECRETS_HOLD else _NONE
+    places = _seated(roles, secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
@@ -77,19 +76,21 @@ def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     return Scene(policy, policy.nodes[course.node], course, drawn_as, members, places, cast, present, level)
 
 
-def _seated(policy: Policy, roles: Sequence[int], held: Sequence[Sequence[int]]) -> list[int]:
+@lru_cache(maxsize=1_024)
+def _seated(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Return the holders of a node's roles in the order of those that all know, so that it tells nothing of secret ones.
 
-    Who plays by nothing but secret ones is where the first of those is, in the order of joining.
+    Who plays by nothing but secret ones is where the first of those is, in the order of joining. Members rarely change, and each
+    step asks.
     """
-    known = [role for role in roles if role not in policy.secrets]
-    first = next((place for place, role in enumerate(roles) if role in policy.secrets), 0)
+    known = [role for role in roles if role not in secrets]
+    first = next((place for place, role in enumerate(roles) if role in secrets), 0)
     places = {
         number: next((roles.index(role) for role in known if role in roles_held), first)
         for number, roles_held in enumerate(held)
         if not set(roles).isdisjoint(roles_held)
     }
-    return sorted(places, key=places.__getitem__)
+    return tuple(sorted(places, key=places.__getitem__))
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:
