@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.accounts import AGENTS
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.permissions import READS
+from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import DEAD
 from ioa.adapters.nkey_seeds import read_key
+from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
@@ -19,6 +28,8 @@ from tests.integration.security.town import EVE, SOON, USER, Town
 from tests.rig.deadline import eventually
 
 _LETTERS = 1_000
+_MANY = 1_200
+"""Reads, after which a registry subscribes anew: more than half of those that it hears on one subscription."""
 _HEARD_BY_ALL = subjects.result_of(GoalName(USER, GoalId("g1")))
 
 
@@ -43,3 +54,46 @@ async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, field: str,
             await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", request, reply=reply)
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
+
+
+async def test_a_read_counts_once_however_long_a_registry_has_listened(tmp_path: Path) -> None:
+    """What was heard of reads before multiplies none that comes later."""
+    told: list[int] = []
+    reader = {"Nats-Request-Info": json.dumps({"acc": AGENTS, "user": "UBOB"})}
+    async with (
+        open_nats_server(tmp_path, None) as server,
+        open_connection(NatsSettings(server.url, "registry")) as client,
+        open_connection(NatsSettings(server.url, "bob")) as bob,
+    ):
+        connections = NatsConnections(client)
+        async with connections.hearing(_Reads(told)):
+            for _ in range(3):
+                await connections.count()
+                await client.flush()
+                before = len(told)
+                for _ in range(_MANY):
+                    await bob.publish(f"{READS}IOA_LOG", b'{"seq":1}', headers=reader)
+                await bob.flush()
+                await eventually(lambda before=before: len(told) >= before + _MANY, within=SOON)
+                await client.flush()
+    assert len(told) == 3 * _MANY
+
+
+class _Reads:
+    """Hears reads, and nothing else."""
+
+    def __init__(self, told: list[int]) -> None:
+        self._told = told
+
+    def opened(self, sent: SentTotals) -> None:
+        """Pass over who has come."""
+
+    def closed(self, sent: SentTotals) -> None:
+        """Pass over who has gone."""
+
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
+        """Pass over who is there."""
+
+    def reading(self, key: str, messages: int) -> None:
+        """Keep for how many messages somebody asks."""
+        self._told.append(messages)
