@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
+_BODY_BYTES_A_SECOND = 10_000
+"""How fast a body has to come behind its first minute: a byte a minute would hold its place for months."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
 
@@ -272,15 +274,18 @@ async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
 
     Raises:
         PayloadTooLargeError: It has more bytes than that.
-        HTTPException: It does not come.
+        HTTPException: It does not come, or very slowly.
     """
-    size, parts = 0, request.stream()
+    now, silence = asyncio.get_running_loop().time, BODY_SILENCE.total_seconds()
+    size, waited, parts = 0, 0.0, request.stream()
     while True:
+        begun = now()
         try:
-            async with asyncio.timeout(BODY_SILENCE.total_seconds()):
+            async with asyncio.timeout(min(silence, silence + size / _BODY_BYTES_A_SECOND - waited)):
                 part = await anext(parts, None)
         except TimeoutError:
             raise HTTPException(408, "The body did not come.") from None
+        waited += now() - begun  # and not what it takes to store a part
         if part is None:
             return
         size += len(part)
