@@ -1,10 +1,10 @@
 """Measure what programs wait for that look at a system: pages of many goals, and any place of a long conversation.
 
-    python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100] [--idle 200] [--seconds 30]
+    python -m benchmarks.client [--goals 10000] [--entries 10000] [--repeat 100] [--idle 200] [--seconds 30] [--nodes 3]
 
-The stores of one nats-server are filled with goals that have ended, one in ten with a label, and between them with the entries of
-one group. No service runs: all of this is read off the streams. At last so many follow groups in which nothing happens, and it is
-counted what they ask NATS for meanwhile.
+The stores of one nats-server, or of three that keep each stream in as many copies, are filled with goals that have ended, one in
+ten with a label, and between them with the entries of one group. No service runs: all of this is read off the streams. At last so
+many follow groups in which nothing happens, and it is counted what they ask NATS for meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import argparse
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from nats.aio.client import Client as Connection
@@ -21,10 +22,12 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.age import Mould, ids
-from benchmarks.parts import note, open_parts, run
+from benchmarks.parts import note, run, temporary_folder
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import subject_of
+from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import GOAL_RECORDS, LOG
+from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.beside import beside
 from ioa.client.client import END, Client, Group
@@ -33,6 +36,7 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import GoalRecord
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
 from tests.rig.deadline import eventually
+from tests.rig.nats_cluster import NODES, open_nats_cluster
 
 _LONG = GoalId("l" * 20)
 _SETTLED_SECONDS = 5
@@ -40,6 +44,8 @@ _SETTLED_SECONDS = 5
 _ROOM = comm_id_of_goal(_LONG)
 _LABELLED_SHARE = 10
 _FLUSH_EVERY = 200
+_SYNC_INTERVAL = timedelta(seconds=1)
+_PATIENCE = timedelta(seconds=10)
 
 
 async def fill(connection: Connection, goals: int, entries: int) -> None:
@@ -88,13 +94,23 @@ async def count_idle(connection: Connection, client: Client, idle: int, seconds:
         return asked.pending_msgs
 
 
-async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: float) -> None:
+@asynccontextmanager
+async def open_stores(nodes: int) -> AsyncIterator[Connection]:
+    """Connect to a server of its own, or to a cluster whose streams have a copy on each node. Both sync once a second."""
+    with temporary_folder() as folder:
+        opening = open_nats_server(folder, None) if nodes == 1 else open_nats_cluster(folder, sync_interval=_SYNC_INTERVAL)
+        async with opening as nats, open_connection(NatsSettings(nats.url, "benchmark"), patience=_PATIENCE) as connection:
+            await Topology(replicas=nodes).ensure(connection.jetstream())
+            yield connection
+
+
+async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: float, nodes: int) -> None:
     """Fill, measure and tell."""
     table = Table("what", "median", "p95")
-    async with open_parts() as parts:
+    async with open_stores(nodes) as connection:
         note("filling the stores")
-        await fill(parts.client, goals, entries)
-        client = Client(NatsSystemClient(parts.client))
+        await fill(connection, goals, entries)
+        client = Client(NatsSystemClient(connection))
         [newest] = await client.entries(Group(_ROOM), before=END, limit=1)
         middle, room = newest.seq // 2, Group(_ROOM)
 
@@ -115,7 +131,7 @@ async def measure(goals: int, entries: int, repeat: int, idle: int, seconds: flo
         await add("its last 50 entries", lambda: client.entries(room, before=END, limit=50))
         await add("50 entries before the middle", lambda: client.entries(room, before=middle, limit=50))
         await add("50 entries behind the middle", lambda: client.entries(room, after=middle, limit=50))
-        asked = await count_idle(parts.client, client, idle, seconds) if idle else 0
+        asked = await count_idle(connection, client, idle, seconds) if idle else 0
     machine.console.print(table)
     machine.console.print(f"{idle} idle followers asked NATS {asked} times in {seconds:g} s")
 
@@ -128,9 +144,14 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=100)
     parser.add_argument("--idle", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument(
+        "--nodes", type=int, choices=(1, NODES), default=1, help="so many nats-servers, each with a copy of everything"
+    )
     options = parser.parse_args()
-    machine.console.print(f"{options.goals:,} goals, {options.entries:,} entries, on {machine.describe()}")
-    run(measure(options.goals, options.entries, options.repeat, options.idle, options.seconds))
+    machine.console.print(
+        f"{options.goals:,} goals, {options.entries:,} entries, {options.nodes} nats-servers, on {machine.describe()}"
+    )
+    run(measure(**vars(options)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from typing import Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from ioa.group.floor import ROUNDS_OF_SILENCE
-from ioa.protocol.levels import FORKS, REVIEWS, VISIBILITY, WORDS
+from ioa.group.policy.watching import MAX_STRUCK
+from ioa.protocol.levels import FORKS, REVIEWS, SECRETS_HOLD, VISIBILITY, WORDS
 from ioa.protocol.policy import (
     MAX_NODES,
     MAX_PROMPT_CHARS,
@@ -105,7 +106,8 @@ role that agents hold. There is no way to leave; a member that is to go is named
     "`when`": (
         Condition,
         """\
-At least one of them; all that are given must hold. None of them says that values are equal, how many have filled something in, what
+At least one of them; all that are given must hold. Whether all have filled in the same is said by an exit for each option, with
+`by = "all"`. None says otherwise that values are equal, how many have filled something in, what
 answer is the most frequent, or what was filled in elsewhere: let a member count and fill in what it finds, or let one judge.""",
     ),
 }
@@ -123,18 +125,20 @@ Names are 1 to 32 of `a-z 0-9 _ -` and begin with a letter; there are at most {M
 _RULES = f"""\
 ## What happens, in this order
 
-1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Present are those that
-   live and have a turn left by `at_most`. If nobody is, the group goes on by the first open exit of a rule, else the
-   first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by `visits`, and the end always
-   has; it is *closed* once they are used up.
+1. **A node is entered.** Its cast are the holders of its roles, in the order of the roles, then of joining. Where roles are secret,
+   members join in an order that is drawn for each group, and who plays in a node by nothing but secret ones is where the first of
+   those stands. Present are those that live and have a turn left by `at_most`. If nobody is, the group goes on by the first open
+   exit of a rule, else the first open one, else it ends. An exit is *open* while the node that it leads to has a visit left by
+   `visits`, and the end always has; it is *closed* once they are used up.
 2. **The first floor** is that of `opens`, else the first by `turns`.
-3. **After each turn** the node's count rises. A silent turn counts too, so that every cap is reached, but it is no message: the
-   floor ran out, the member passed, or it repeated itself twice. A member whose model is away is waited for, for
-   `IOA_MODEL_PATIENCE`.
+3. **After each turn** the node's count rises. A silent turn counts too, so that `max` and `at_most` are reached, but it is no
+   message and uses up none of `max_turns`: the floor ran out, the member passed, or it repeated itself twice. A member whose model
+   is away is waited for, for `IOA_MODEL_PATIENCE`.
 4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
    `max` the first exit that is *bare*, of a rule without `when`, else the first one whether its `when` holds or not, else the end.
-   Closed exits are passed over in all of this. A node with neither `max` nor anything but bare exits lasts one round. In a hub only
-   the hub chooses, side by side nobody. With `again = "continue"` and `max` used up before, a visit has one turn.
+   Closed exits are passed over in all of this. Without `max`, a node whose exits are all bare lasts one round; where one has a
+   condition, give the others `when = {{ rounds = 1 }}`. In a hub only the hub chooses, side by side nobody. With `again =
+   "continue"` and `max` used up before, a visit has one turn.
 5. **The judge is asked**, if no way out was taken, and one of its exits is open and its `when`, if it has one, holds: with
    `asked = "turn"` after each turn; with `"round"` after what several said side by side, and after each turn at which the node's
    count is a multiple of how many are present then. If somebody's turns by `at_most` are used up within a round, fewer are present,
@@ -142,8 +146,8 @@ _RULES = f"""\
    `max`, and not in its place. As ways out come first, a node with `max` needs more turns than a round for its judge to be asked;
    who is to be asked once, with a default, speaks in a node of its own, with a `form`.
 6. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
-   else is present it keeps the floor until its time is over. In a hub the hub has it again, also if nobody whom it has named is
-   present any more.
+   else is present it keeps the floor until its time is over. Where nobody is left who has a turn, the node is left as at `max`. In
+   a hub the hub has it again, also if nobody whom it has named is present any more.
 
 **Fork and join.** A node with `take = "all"` is left by the way out that is taken, and the nodes to which its other exits lead go
 on the agenda, in the order of the file, if their `when` holds and they have a visit left. A node with `join = "all"` waits until
@@ -151,8 +155,8 @@ every node is done that leads to it and can be reached without it: each has been
 fork taken again to whose branches it belongs. An exit to a node that
 waits leads to the first on the agenda that may be entered; where a speaker or the judge chooses it, it may choose each of these.
 With nothing on the agenda such an exit is closed. A rule leads to `end` only when the agenda is empty; an end that a speaker, the
-judge or a watcher chooses is the end. A node in which nobody is present is done. If all that leads on waits for good, the group
-ends with `no_speaker`.
+judge or a watcher chooses is the end. A node in which nobody is present is done. If all that leads on waits for good, as
+for a branch whose `when` did not hold, the group ends with `no_speaker`: let no `join` wait for such a branch.
 
 **The board.** With `writes` a message may write things that the node names (`writes`, `view.say(…, writes=)`): a text each, or
 its own words. The state counts versions and knows who wrote the last one; the words stay in the message. A member reads on the
@@ -177,7 +181,7 @@ that is removed, and what was given out since a node was entered that is begun a
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With
 `peers = "after"` routers show a member what the others say once its own seat is closed; who is asked again, since its model was
 away, waits for its own answer. With `"never"` nobody else of the node ever hears it but the hub that has asked. Open seats count as
-used turns of the group. If fewer turns are left than there are seats, the leader concludes.
+used turns of the group until they are closed in silence. If fewer turns are left than there are seats, the leader concludes.
 
 **Who is asked to decide** sends one of the options. Anything else is refused with the options (`bad_decision`), noted in the log as
 `message_refused`, and costs one of `tries`. After the last one, when its time is over, or if it passes, the default stands. An ask
@@ -193,8 +197,9 @@ several say side by side comes first. A draft and a silent turn are no messages,
 `nothing`, which is also the default, or what they `may`: `remove` members, all but the owner; `add` an agent, in any role that is
 no person's and not secret, by having it join; `hint` something to members, which nobody else hears but who hears all; `end` the
 discussion, which the leader concludes; or a node of `go` that was entered before and has a visit left. It is entered anew, and
-clients strike what was said since it was entered last: it is in no prompt and no view of an author any more, and stays in the log.
-Whom a message has named, and who is removed meanwhile, is left out.
+clients strike what was said and hinted since it was entered last: it is in no prompt and no view of an author any more, and stays
+in the log. Once {MAX_STRUCK} stretches are struck with others between them, nothing is begun anew any more. Whom a message has
+named, and who is removed meanwhile, is left out.
 
 **Guards** refuse a message before anything else comes of it. **What is reviewed** is a draft first, which its author hears, the
 holders of the reviewing role, and who hears all. The first of them that lives is asked to `pass` or to `reject` it, with a reason
@@ -215,10 +220,10 @@ own `heard_by` says: by `all`, by the speakers of the `node`, or by the `leader`
 some of those of whom it knows that they would hear it (`to`, `view.say(…, only_to=)`); anybody else is refused (`bad_addressee`).
 Of tasks those are told who heard them being given out, and who does one of that message: of them, and of all reports, questions,
 answers and nested teams until they end; their files go with the answer, which all hear, only if it names them. A task uses none of
-which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none.
-All hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in
-whichever node, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed who
-has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
+which its assignee was told nothing (`bad_addressee`), and whoever was told nothing of a task is answered as if there were none. All
+hear the launch, timers, who is lost or returns, and the conclusion. Where something is kept from somebody, in whichever node, be it
+a hint that a watcher may give, a decision, and that it was refused, hear who was asked and who hears all; whether a draft is passed
+who has heard the draft, and a hint whom it names. The entry that removes a member reaches it, and nothing after it.
 
 **Who does not hear something** and has the floor by it, or has it no more, or loses its task, or is removed, or whose group ends,
 is shown that something happened (`unheard`). Of where the group stands a member sees what it hears: the floor of another node is
@@ -226,15 +231,20 @@ is shown that something happened (`unheard`). Of where the group stands a member
 the holders and prompts of secret roles, and the words of nodes that it neither speaks in nor hears. What it is refused tells no
 more.
 
+**Who holds a secret role** is nothing that a member can compute: neither from the order in which members are listed, asked and
+speak, nor from what is drawn, nor from how long somebody is waited for: where roles are secret all agents have the patience of the
+most patient one. What the file itself shows, such as a secret role that opens a node which all hear, `ioa team check` says. What
+players say, how soon they answer, and what their agents are called is theirs.
+
 **Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
 which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
 Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
 `writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all
-at once of level {WORDS}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`, `review`, `watchers`, `human`, `take`,
-`join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no others. A group with older members whose
-policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
+at once of level {WORDS}, `secret` of level {SECRETS_HOLD}; a policy with `heard_by`, `secret`, `peers = "never"`, `guards`,
+`review`, `watchers`, `human`, `take`, `join`, `writes`, `asks`, `invites`, `tasks`, `says` or a role's `silent` is cast with no
+others. A group with older members whose policy has none of them tells all to all, and leaves `peers = "after"` to its clients."""
 
 
 def render() -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,9 @@ import pandas as pd
 from pandas.api.types import is_bool, is_number
 
 from ioa import InvalidInputError
-from questions import GRAINS, Condition, Key, Question
+from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import Column, Table
+from tables import Column, Table, read_table
 
 SHOWN = 25
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
@@ -29,6 +31,19 @@ class Answer:
     reading: str
     frame: pd.DataFrame | None = None
     title: str = ""
+
+
+def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
+    """Answer a question about a file: in words, and by a table in CSV with its title; both are empty if it has none."""
+    found = answer(Reader(text, table := read_table(path, text)).question(), table)
+    return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
+
+
+def reads(text: str, path: Path) -> bool:
+    """Whether a text is a question that can be read of a file."""
+    with suppress(InvalidInputError):
+        return bool(Reader(text, read_table(path, text)).question())
+    return False
 
 
 def answer(question: Question, table: Table) -> Answer:
@@ -74,7 +89,8 @@ def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
-    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
+    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
+    row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
     return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
 
@@ -107,12 +123,15 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     columns = () if figure.operation in ("rows", "nunique") else figure.columns
     told += [f"in {unit}" for column in columns if (unit := column.amounts[1])]
+    measured = dict.fromkeys([*columns, *(one.column for one in question.conditions if one.spans)])
+    doubtful = [pair for one in measured for pair in zip(one.doubt, _measured(one)[one.doubt.index], strict=True)]
+    told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     if used.iloc[-1]:
-        _refuse_a_line_of_totals([*columns, *(one.column for one in question.conditions if one.spans), *table.last], table)
+        _refuse_a_line_of_totals([*measured, *table.last], table)
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -127,7 +146,8 @@ def _refuse_a_line_of_totals(columns: Iterable[Column], table: Table) -> None:
     for column in columns:
         values = _measured(column).fillna(0).to_numpy() if column.holds("numbers") else np.zeros(1)
         if np.count_nonzero(values) > 3 and np.isclose(2 * values[-1], values.sum(), rtol=1e-9):
-            other = next((f", such as 'where {one} is not missing'" for one in table.columns if pd.isna(one.cells.iloc[-1])), "")
+            others = [one for one in table.columns if np.flatnonzero(one.cells.isna()).tolist() == [table.rows - 1]]
+            other = "".join(f", such as 'where {one} is not missing'" for one in others[:1])
             hint = f"Take a line of totals out of the file, or choose rows by a condition that it does not meet{other}."
             raise InvalidInputError(f"The last row of {table.name} holds {show(values[-1])}, the sum of all above it.", hint=hint)
 

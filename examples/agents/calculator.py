@@ -36,7 +36,7 @@ _LEAD = re.compile(
 )
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
-    (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"),
+    (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"), (r"\bsquared\b", "**2"), (r"\bcubed\b", "**3"),
 )  # fmt: skip
 _SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
@@ -63,7 +63,8 @@ _UNITS = dict.fromkeys(
 )
 """A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
 _HINT = (
-    "Write one calculation, with brackets around what comes first: '(15 % of 240) + 5', or convert one amount: '12 miles in km'."
+    "Write one calculation, with brackets around what comes first: '(15 % of 240) + 5', 'sqrt(144) + 2^3' (a % is of something), "
+    "or convert one amount: '12 miles in km'."
 )
 _RESULT = "result|total|sum|average|number|value|answer|amount|figure|count"
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
@@ -112,7 +113,7 @@ def compute(text: str) -> Fraction:
     source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
-    if re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).strip():
+    if re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).strip():
         raise DeclinedError(f"{text!r} is no calculation that is understood here.", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
@@ -162,10 +163,13 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     """Convert an amount of a unit to another one of the same dimension, and write it."""
     from pint import DimensionalityError
 
-    names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
-    for name, written in zip(names, (unit, wanted), strict=True):
-        if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
-            raise DeclinedError(f"{written!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}.")
+    names = [re.sub("^(?:degrees? |°)", "", one.lower()) for one in (unit, wanted)]
+    names = [{"c": "celsius", "f": "fahrenheit"}.get(name, name) for name in names]
+    known = [bool({name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys()) for name in names]
+    if not all(known):
+        refusal = InvalidInputError if any(known) else DeclinedError  # between two things of others nothing is converted here
+        said = f"{(unit, wanted)[known.index(False)]!r} is no unit that is known, or has several sizes."
+        raise refusal(said, hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
     except DimensionalityError:

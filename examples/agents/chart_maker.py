@@ -8,10 +8,11 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from csv_analyst import read_the_table
-from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
+from csv_analyst import TABLE_READER, the_table
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from request import CHART, CHART_KIND, DRAW, TABLES, slug, upstream_files
 
 if TYPE_CHECKING:
@@ -48,47 +49,53 @@ def run(task: str, ctx: TaskContext) -> str:
         refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE) else DeclinedError
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
-    if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
-        charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
-        if not charts:
-            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
-    else:
-        charts = [_of_question(rest, task, ctx)]
+    earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
+    paths = [file.path for file in upstream_files(ctx, TABLES)] if earlier else [the_table(task, ctx)]
+    if not paths:
+        raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     lines = list[str]()
-    for number, (frame, title, reading) in enumerate(charts, 1):
-        title = title[:1].upper() + title[1:]
-        kind = (wish["kind"] or "").lower() or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
+    for number, path in enumerate(paths, 1):
+        chart = path, None if earlier else rest, (wish["kind"] or "").lower()
+        png, title, said = TABLE_READER.call("chart_maker.chart_of_file", *chart, cancelled=lambda: ctx.cancelled)
         name = (slug(title) or "chart") + f"-{number}" * (number > 1) + ".png"
-        ctx.artifact(name, draw(frame, kind, title), "image/png")
-        lines.append(f"{name}: a {kind} chart titled '{title}', {len(frame)} values ({reading}).")
+        ctx.artifact(name, png, "image/png")
+        lines.append(f"{name}: {said}")
     return "\n".join(lines)
 
 
-def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
+def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, str, str]:
+    """Draw a table, or what a question asks of it: the PNG image, its title, and what it shows."""
+    frame, title, reading = _of_table(path) if question is None else _of_question(question, path)
+    title = title[:1].upper() + title[1:]
+    kind = kind or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
+    return draw(frame, kind, title), title, f"a {kind} chart titled '{title}', {len(frame)} values ({reading})."
+
+
+def _of_table(path: Path) -> tuple[pd.DataFrame, str, str]:
     """A table that is computed already: its first column holds the labels, its second one the figures."""
     from answers import used_rows
     from questions import Figure, Key, Question
     from tables import read_table
 
-    table = read_table(file.path)
+    table = read_table(path)
     if len(table.columns) != 2 or table.columns[1].numbers is None:
         hint = "Group by one column, as in 'total … per COLUMN'."
-        raise InvalidInputError(f"{file.name} is no table of a label and a figure.", hint=hint)
+        raise InvalidInputError(f"{path.name} is no table of a label and a figure.", hint=hint)
     label, figure = table.columns
     cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
     frame = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1)
-    return frame, f"{figure} by {label}", f"{reading} of {file.name}"
+    return frame, f"{figure} by {label}", f"{reading} of {path.name}"
 
 
-def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, str, str]:
+def _of_question(text: str, path: Path) -> tuple[pd.DataFrame, str, str]:
     from answers import answer
     from questions import Reader
+    from tables import read_table
 
-    question = Reader(rest, table := read_the_table(task, ctx)).question()
+    question = Reader(text, table := read_table(path, text)).question()
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
-        key = (*question.keys, *table.columns)[0]
-        raise InvalidInputError("A chart has one label for each figure.", hint=f"Group by one column, as in 'per {key}'.")
+        raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
     return found.frame, found.title, found.reading
 
 

@@ -5,14 +5,14 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from ioa import Agent, DeclinedError, TaskContext
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from ioa.local.idle_child import IdleChild
 from request import TABLES, have, not_there, pick_inputs, slug, upstream_files, words_of_names
 
-if TYPE_CHECKING:
-    from tables import Table
-
+TABLE_READER = IdleChild()
+"""Where pandas is loaded: nothing of it stays in an agent that has nothing to do."""
 agent = Agent(
     "csv-analyst",
     description="Computes statistics of CSV files and JSON records: totals, averages, medians, counts and rankings, grouped by "
@@ -33,27 +33,27 @@ agent = Agent(
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
-    from answers import answer  # pandas takes longer to load than an agent to start
-    from questions import Reader
-
-    found = answer(Reader(task, table := read_the_table(task, ctx)).question(), table)
-    if found.frame is not None:
-        ctx.artifact(f"{slug(found.title)}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
-    return found.text
+    text, title, table = TABLE_READER.call("answers.answer_of_file", task, the_table(task, ctx), cancelled=lambda: ctx.cancelled)
+    if title:
+        ctx.artifact(f"{slug(title)}.csv", table, "text/csv")
+    return str(text)
 
 
-def read_the_table(task: str, ctx: TaskContext) -> Table:
-    """Read the table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
-    from tables import read_table
-
+def the_table(task: str, ctx: TaskContext) -> Path:
+    """The table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
     files = pick_inputs(task, ctx, TABLES) or upstream_files(ctx, TABLES)
     if not files:
         said = not_there(words_of_names(task), TABLES) or "Questions about a table are answered here, and no table came."
         raise DeclinedError(said, hint=have(ctx))
     if len(files) > 1:
-        said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
-        raise DeclinedError(said, hint=f"Name it, as in '… in {files[0].name}'; ask about several in a sentence each.")
-    return read_table(files[0].path, task)
+        said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
+        fitting = [
+            f"'{task.rstrip(' .?!')} in {file.name}'" for file in files if TABLE_READER.call("answers.reads", task, file.path)
+        ]
+        if not fitting:
+            raise DeclinedError(said, hint="Ask about several in a sentence each.")
+        raise InvalidInputError(said, hint=f"Say {' or '.join(fitting)}.")
+    return files[0].path
 
 
 if __name__ == "__main__":

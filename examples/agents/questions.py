@@ -2,13 +2,14 @@
 
 A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
 in the table. Nothing is skipped, and nothing is chosen: what can mean two things is refused with both, and what cannot be read
-is refused with where it was understood last.
+is refused with where it was understood last, and with all that could stand there.
 """
 
 from __future__ import annotations
 
 import calendar
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -35,7 +36,8 @@ _SPOKEN = {
     "std": "standard deviation of", "min": "minimum of", "max": "maximum of", "rows": "rows",
 }  # fmt: skip
 _MOST = {True: "most|highest|largest", False: "fewest|least|lowest|smallest"}
-_HAS = rf"(?:has|have|had|with) (?:the )?(?=(?:{_MOST[True]}|{_MOST[False]})\b)"
+_HAVE = "has|have|had|with"
+_HAS = rf"(?:{_HAVE}) (?:the )?(?=(?:{_MOST[True]}|{_MOST[False]})\b)"
 _COMPARISONS = {
     ">=": r">=|at least|since", "<=": r"<=|at most|until", ">": r">(?=[\s\d.-])|above|over|more than|after",
     "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"=|in|on",
@@ -43,21 +45,29 @@ _COMPARISONS = {
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
-_LIST = r"(?:please )?(?:list|show|find|give me|which|what)(?: me)?"
+_LIST = rf"(?:{_LEAD} )?list(?: me)?|(?:please )?(?:show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024."
-_COUNTS = "'how many rows' counts rows, 'number of distinct COLUMN' counts the different cells of a column."
-_KEYS = "A KEY is a COLUMN, or 'day', 'month', 'quarter' or 'year' of one."
 _AMOUNTS, _OF_TIME = "above | below | at least | at most NUMBER", "in | since | before | after | until DATE"
-_CONDITIONS = f"A condition is 'COLUMN is VALUE', 'is not', 'is missing', '{_AMOUNTS}', '{_OF_TIME}' or 'between A and B'."
-_RANKS = "Here may stand has the highest | lowest FIGURE, or has the most | fewest rows."
+_RANKS = "the highest | lowest FIGURE", "the most | fewest rows"
+_LISTED = "list rows | COLUMN [and COLUMN] where CONDITION"
+_BEGINNINGS = ("FIGURE CLAUSE", "top | bottom N KEY by FIGURE", *(f"which KEY has {one}" for one in _RANKS), _LISTED)
+_TERMS = {
+    "FIGURE": "how many rows, number of distinct COLUMN, minimum | maximum COLUMN of numbers or dates, or "
+    "total | average | median | standard deviation COLUMN of numbers",
+    "CLAUSE": f"per KEY, where CONDITION, {_OF_TIME}, or from DATE to DATE",
+    "KEY": "a COLUMN, or day | month | quarter | year of one",
+    "CONDITION": f"COLUMN is [not] VALUE, COLUMN is [not] missing, COLUMN {_AMOUNTS}, COLUMN {_OF_TIME}, or COLUMN between A and B",
+    "DATE": "2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024",
+}
+"""What each word in capitals stands for, those that need others first."""
+_DATES = f"Dates are written {_TERMS['DATE']}."
+_COUNTS = "Rows are counted, the different cells of a column are counted as distinct, and 'total COLUMN' adds a column up."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
-_BEGINNINGS = "A question begins with a figure, such as 'total COLUMN' or 'how many rows', 'top 3 KEY by' one or 'list rows'."
 
 T = TypeVar("T")
 
@@ -123,23 +133,40 @@ class Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
     def __init__(self, text: str, table: Table) -> None:
-        self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
-        self.begins, self.could_stand = 0, dict[int, str]()
+        self.said, self.table, self.at, self.far = " ".join(text.split()), table, 0, 0
+        self.text, self.could_stand = fold(self.said), defaultdict[int, list[str]](list)
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:
         """Read the question; refuse what cannot be read, or in two ways."""
         self._take(rf"{self._file}(?:\s*[,:])?")
-        if found := self._try(self._rows):
+        ranked = self._try(self._ranked)
+        if not ranked and (found := self._try(self._rows)):
             return found
-        self._take(_LEAD)
-        self.begins = max(self.begins, self.at)
-        found = self._clauses(self._try(self._ranked) or Question(self._figure()))
+        if not ranked and self._take(_LEAD) is not None:
+            self._may_stand(*_BEGINNINGS)
+        found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
-            other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self.text[self.at :])
-            self._fail(f"If {other[1]!r} is another question, make the questions the items of a list." if other else "")
+            other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self._as_said(self.at))
+            is_question = bool(other and self._reads(other[1]))
+            self._fail(f"If {other and other[1]!r} is another question, make the questions the items of a list." * is_question)
         return found
+
+    def _may_stand(self, *forms: str) -> None:
+        """Note what could be read here, of which a refusal tells all."""
+        self.could_stand[self.at] += forms
+
+    def _reads(self, text: str) -> bool:
+        """Whether a text is a question that can be read: nothing else is advised."""
+        with suppress(InvalidInputError):
+            return bool(Reader(text, self.table).question())
+        return False
+
+    def _as_said(self, start: int, end: int | None = None) -> str:
+        """A part of the text as it was written, before it was folded."""
+        places = [*(at for at, char in enumerate(self.said) for _ in fold(char)), len(self.said)]
+        return self.said[places[start] : None if end is None else places[end]]
 
     @property
     def _ended(self) -> bool:
@@ -149,8 +176,8 @@ class Reader:
         """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
         if not self._take(_LIST):
             return None
-        self.begins = self.at
-        columns = [] if self._take(_ROWS) else self._list(self._column, ",|and") if self._named()[1] else None
+        self._may_stand(_LISTED.removeprefix("list "))
+        columns = [] if self._take(_ROWS) else self._list(self._column, ",|and", "COLUMN") if self._named()[1] else None
         if columns is None or self._take(_HAS):
             return None
         question = self._clauses(Question(Figure("rows", tuple(columns))))
@@ -159,19 +186,27 @@ class Reader:
     def _ranked(self) -> Question | None:
         """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
         if side := self._take("top|bottom"):
+            self._may_stand("N KEY by FIGURE")
             descending, count = side == "top", self._take(r"\d{1,6}")
+            self._may_stand(*["KEY by FIGURE"] * bool(count))
             key = self._key() if count else None
+            self._may_stand(*["by FIGURE"] * bool(key))
             if key is None or not self._take("by"):
                 return None
         else:
-            key, count = self._key() if self._take("which|what") else None, "1"
-            self.could_stand[self.at] = f"{_RANKS * bool(key)} {self.could_stand.get(self.at, '')}".strip()
-            if key is None or not self._take(_HAS):
+            is_asked = self._take("which|what")
+            self._may_stand(*(f"KEY has {one}" for one in _RANKS if is_asked), *["is FIGURE CLAUSE"] * (is_asked == "what"))
+            key, count = self._key() if is_asked else None, "1"
+            self._may_stand(*(f"has {one}" for one in _RANKS if key))
+            if key is None or not self._take(_HAVE):
                 return None
+            self._may_stand(*_RANKS)
             descending = bool(side := self._take(_MOST[True]))
-            side = side or self._take(_MOST[False])
+            if not (side := side or self._take(_MOST[False])):
+                return None
         if (counts := side in ("most", "fewest", "least")) and not self._take(_ROWS):
-            self._fail("'Most' and 'fewest' are said of rows: 'which KEY has the most rows'.")
+            self._fail(f"'Most' and 'fewest' are said of rows, of figures '{_RANKS[0]}'.")
+        self._may_stand("FIGURE")
         figure = Figure("count") if counts else self._figure()
         return Question(figure, (key,), limit=int(count), descending=descending)
 
@@ -179,19 +214,22 @@ class Reader:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         may_group = not question.limit and question.figure.operation != "rows"
-        text = f"Here may stand {'per KEY, ' * may_group}where CONDITION, {_OF_TIME}, or from DATE to DATE. {_CONDITIONS}"
+        forms = [*["per KEY"] * may_group, "where CONDITION", _OF_TIME, "from DATE to DATE"]
         while True:
             start = self.at
+            self._may_stand(*forms)
             self._take(",")
-            self.could_stand.setdefault(self.at, text)
+            self._may_stand(*forms)
             if self._ended:
                 break
             if self._take(self._file):
                 continue
             if may_group and self._take(PER):
-                keys += self._list(self._key, ",|and|per|by", _KEYS)
+                keys += self._list(self._key, ",|and|per|by", "KEY")
+                self._may_stand("and KEY")
             elif self._take(_WHERE):
-                conditions += self._list(self._condition, "and", _CONDITIONS)
+                conditions += self._list(self._condition, "and", "CONDITION")
+                self._may_stand("and CONDITION", *["or VALUE"] * (conditions[-1].sign in ("=", "!=")))
             elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
@@ -207,13 +245,15 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._no_figure()
+        if operation == "nunique":
+            self._may_stand("COLUMN")
         if operation in ("count", "nunique"):
-            columns = (self._column() or self._fail(self._counts()),) if operation == "nunique" else ()
+            columns = (self._column() or self._fail(_COUNTS),) if operation == "nunique" else ()
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        if not (column := self._column()):
-            self._fail(f"Columns of numbers: {', '.join(map(str, self.table.holding('numbers'))) or 'none'}.")
+        self._may_stand(f"a COLUMN of numbers{' or dates' * (operation in ('min', 'max'))}")
+        column = self._column() or self._fail()
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if operation == "sum" and column.why_rate:
@@ -228,19 +268,14 @@ class Reader:
         raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.")
 
     def _no_figure(self) -> NoReturn:
-        """Refuse a column without a figure, with each figure that can be said of it; what else stands there is no column alone."""
-        counts, at = self._counts() if self._take("how many|number of") else "", self.at
+        """Refuse a column without a figure, with all figures; what else stands there is no column alone."""
+        if counts := _COUNTS * bool(self._take("how many|number of")):
+            self._may_stand("rows CLAUSE", "distinct COLUMN CLAUSE")
+        at = self.at
         column = self._column() or self._fail(counts)
         if not self._ended and not self._take(rf"{self._file}|{PER}|{_WHERE}|{'|'.join(_WHEN.values())}"):
             self._fail(counts, at)
-        amounts = ["sum"] * (not column.why_rate) + ["mean", "max"] if column.holds("numbers") else []
-        said = " or ".join(repr(str(Figure(one, (column,)))) for one in [*amounts, "nunique"])
-        self._fail(f"It is not said what to compute of {column}: {said}. {counts}".strip(), at)
-
-    def _counts(self) -> str:
-        """What may be meant by `how many`: rows, different cells, or the total of a column that can be added up."""
-        added = " or ".join(f"'total {one}'" for one in self.table.holding("numbers") if not one.why_rate)
-        return f"{_COUNTS}{f' A column is added up by {added}.' * bool(added)}"
+        self._fail(f"It is not said which FIGURE of {column} is meant. {counts}".strip(), at)
 
     def _key(self) -> Key | None:
         start, (end, _) = self.at, self._named()
@@ -273,6 +308,7 @@ class Reader:
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
         sign = self._one_of(_WHEN)
+        self._may_stand(*[self.table.name] * bool(sign))
         first = self._date() if sign else None
         if first is None:
             return None
@@ -291,10 +327,11 @@ class Reader:
             return None
         self._take(_IS)
         here = self.at
-        if re.match(r"\s*(?:not|missing)\b", self.text[here:]) and self._value(column):
-            said = self.text[here : self.at].strip()
-            said, hint = f"{said!r} is a value of {column}, and words of the language.", f'Put it in quotes: {column} is "{said}".'
-            raise InvalidInputError(said, hint=hint)
+        words = rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b"
+        if column.dates is None and not column.is_numeric and re.match(words, self.text[here:]) and self._value(column):
+            said = self._as_said(here, self.at).strip()
+            hint = f'Put it in quotes: {column} is "{said}".'
+            raise InvalidInputError(f"{said!r} is a value of {column}, and words of the language.", hint=hint)
         negated = bool(self._take("not"))
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
@@ -304,24 +341,28 @@ class Reader:
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if (not is_value or column.dates is not None or column.holds("numbers")) and (span := self._span(column)):
-            return Condition(column, sign, (span, *self._more(lambda: self._span(column), r", or|,|or")) if is_value else (span,))
+            return Condition(
+                column, sign, (span, *self._more(lambda: self._span(column), r", or|,|or", "VALUE")) if is_value else (span,)
+            )
         if not is_value:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
             none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
-            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} {_CONDITIONS}")
-        return Condition(column, sign, values=sum(self._more(lambda: self._value(column), r", or|,|or"), values))
+            self._fail(
+                f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} A CONDITION is {_TERMS['CONDITION']}."
+            )
+        return Condition(column, sign, values=sum(self._more(lambda: self._value(column), r", or|,|or", "VALUE"), values))
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None or column.numbers is None:
             return self._date() if column.dates is not None else None
-        self.could_stand[self.at] = "Numbers are written 1000, 1,000 or 1000.5."
+        self._may_stand("a number, written 1000, 1,000 or 1000.5")
         units = "|".join(re.escape(fold(one)) + "s?" * (len(one) > 2) for one in column.units) or "(?!)"
         said = re.search(_NUMBER, self._take(rf"(?:(?:{units}) ?)?{_NUMBER}(?: ?(?:{units}))?"))
         if said is None:
             return None
-        self.could_stand[self.at] = f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}."
+        self._may_stand(f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}.")
         if column.has_decimal_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
             hint = f"Write {said[0].translate({44: None, 46: None})} or {said[0].replace(',', '.')}0."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
@@ -329,7 +370,7 @@ class Reader:
         return Span(number, float(number), float(number))
 
     def _date(self) -> Span | None:
-        self.could_stand[self.at] = f"Here may stand a date. {_DATES}"
+        self._may_stand("DATE")
         if not (text := self._take(DATE)):
             return None
         try:
@@ -405,12 +446,19 @@ class Reader:
             raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 
-    def _list(self, read: Callable[[], T | None], joint: str, hint: str = "") -> list[T]:
-        return [read() or self._fail(hint), *self._more(read, joint)]
+    def _list(self, read: Callable[[], T | None], joint: str, what: str) -> list[T]:
+        self._may_stand(what)
+        return [read() or self._fail(), *self._more(read, joint, what)]
 
-    def _more(self, read: Callable[[], T | None], joint: str) -> list[T]:
+    def _more(self, read: Callable[[], T | None], joint: str, what: str) -> list[T]:
+        def another() -> T | None:
+            if not self._take(joint):
+                return None
+            self._may_stand(what)
+            return read()
+
         found = list[T]()
-        while more := self._try(lambda: read() if self._take(joint) else None):
+        while more := self._try(another):
             found.append(more)
         return found
 
@@ -424,25 +472,36 @@ class Reader:
     def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:
         """Refuse the question where it was understood last, with what could stand there."""
         at = self.far if at is None else at
-        understood, rest = self.text[:at].strip(), self.text[at:].strip(" ?.!,;")
+        understood, rest = self._as_said(0, at).strip(), self._as_said(at).strip(" ?.!,;")
+        if files := not_there((word for word in words_of_names(rest) if fold(word) not in fold(self.table.name)), TABLES):
+            raise InvalidInputError(files, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" * bool(understood)
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
-        files = not_there((word for word in words_of_names(rest) if word not in fold(self.table.name)), TABLES)
-        columns = f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}."
-        hints = [hint, self.could_stand.get(at, ""), _BEGINNINGS * (at <= self.begins), columns]
-        chosen = next(filter(None, (self._choosing(at + word.start()) for word in re.finditer(r"\w+", self.text[at:]))), [])
-        hints.append(f"Rows are chosen as in {' or '.join(chosen)}; 'is not' leaves them out." * bool(chosen))
+        forms = dict.fromkeys(self.could_stand[at])
+        told = [one for one in forms if one.endswith(".")]
+        here = "; ".join(one for one in forms if one not in told)
+        values = " or ".join(f"'{one}'" for one in self._values_in(at))
+        chosen = f"Rows are chosen as in {values}; 'is not' leaves them out." * bool(values)
+        hints = [hint, chosen, *told, *[f"Here may stand: {here}."] * bool(here)]
+        for term, meaning in _TERMS.items():
+            if any(re.search(rf"\b{term}\b", one) for one in hints) and meaning not in hint:
+                hints.append(f"{term}: {meaning}.")
+        hints.append(f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}.")
         hints.append("All forms of a question: docs/questions.md.")
-        raise InvalidInputError(files or said, hint=" ".join(filter(None, hints)))
+        raise InvalidInputError(said, hint=" ".join(filter(None, hints)))
 
-    def _choosing(self, at: int) -> list[str]:
-        """How rows are chosen by the value or date that stands there: of each column that holds it."""
-        found = list[str]()
-        for column in self.table.columns:
-            self.at = at
-            with suppress(InvalidInputError):
-                if column.dates is None:
-                    found += [f"'where {column} is \"{one}\"'" for one in (() if column.is_numeric else self._value(column))[:1]]
-                elif (date := self._date()) and column.dates.between(date.first, date.last).any():
-                    found.append(f"'where {column} is {date.written}'")
+    def _values_in(self, at: int) -> list[str]:
+        """How rows are chosen by the values that stand behind a place: of each column that holds one. A number may be of any."""
+        found, end = list[str](), at
+        for word in re.finditer(r"\w+", self.text[at:]):
+            if at + word.start() < end or re.fullmatch(rf"(?!0\d){_NUMBER}|{FILLER}", word[0]):
+                continue
+            for column in self.table.columns:
+                self.at = at + word.start()
+                with suppress(InvalidInputError):
+                    values = () if column.is_numeric or column.dates is not None else self._value(column)
+                    condition = f'where {column} is "{values[0]}"' if values else ""
+                    if condition and self._reads(f"how many rows {condition}"):
+                        found.append(condition)
+                        end = max(end, self.at)
         return found

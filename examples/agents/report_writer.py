@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
+from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
 from request import account_for, format_number, with_suffix
 
@@ -67,7 +68,7 @@ def _heading(result: UpstreamResult) -> str:
 
 def _section(heading: str, result: UpstreamResult) -> Iterator[str]:
     """A result as HTML. Whatever looks like HTML in it is shown as text."""
-    tables = [_table(file.path) for file in with_suffix(result.artifacts, (".csv",))]
+    tables = [TABLE_READER.call("report_writer.table_of_file", file.path) for file in with_suffix(result.artifacts, (".csv",))]
     # The points of a result that brings its table would say the same twice.
     lines = [line for line in result.content.splitlines() if line.strip() and not (tables and line.startswith("- "))]
     yield f'<h2>{escape(heading)}</h2>\n<p class="words">' + escape("\n".join(lines)) + "</p>"
@@ -78,7 +79,8 @@ def _section(heading: str, result: UpstreamResult) -> Iterator[str]:
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 
-def _table(path: Path) -> str:
+def table_of_file(path: Path) -> str:
+    """Show a CSV file as a table in HTML."""
     import pandas as pd  # here, since an agent that has nothing to do yet should not load it
 
     try:

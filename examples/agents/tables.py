@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class Column:
     has_decimal_commas: bool = False
     is_of_time: bool = True
     is_text: bool = False
+    doubt: pd.Series = field(default_factory=pd.Series)
+    """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
 
     def __str__(self) -> str:
         return self.name
@@ -249,7 +251,9 @@ def read_table(path: Path, question: str = "") -> Table:
     measured = [at for at in places if first[at][~first[at].isin(_NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
     read = partial(plain, na_values=dict.fromkeys(measured, _NOTHING))
     sample = read(dtype=str, nrows=_SAMPLE_ROWS)
-    of_time = [not (held := sample[at].dropna()).size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for at in places]
+    filled = {at: sample[at].dropna() for at in places}
+    doubt = {at: held.head(int(held.str.fullmatch(r"\D*\d{1,3}[.,]\d{3}\D*").all())) for at, held in filled.items()}
+    of_time = [not held.size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for held in filled.values()]
     types, loaded = {at: _type(sample[at], delimiter) for at in places}, dict[int, pd.Series]()
 
     def load(wanted: Iterable[int]) -> int:
@@ -269,7 +273,7 @@ def read_table(path: Path, question: str = "") -> Table:
         return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
 
     columns = [
-        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], types[at] == "str")
+        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], types[at] == "str", doubt[at])
         for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
     ]
     said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
@@ -281,7 +285,8 @@ def read_table(path: Path, question: str = "") -> Table:
 
 
 def _tidy(text: str, end: str) -> str:
-    """Take blanks behind cells away, and runs of them, so that what looks the same is counted as the same."""
+    """Take blanks behind cells away, runs of them, and lines without a cell: what looks the same is counted as the same."""
+    text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
     signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n')  # of a million rows most have none
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 

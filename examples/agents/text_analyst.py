@@ -29,6 +29,7 @@ agent = Agent(
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_WRITTEN = re.compile(r"(.*\btext\s*:)\s*(\S.*)", re.IGNORECASE | re.DOTALL)
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -53,7 +54,7 @@ def run(task: str, ctx: TaskContext) -> str:
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
     answers = []
     for name, text in _texts(task, ctx):
-        lines = _answer(task, text, ctx)
+        lines = _answer(task.removesuffix(text), text, ctx)
         answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
     return "\n\n".join(answers)
 
@@ -68,8 +69,11 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
         return [(one.name, readable(decode(one.path.read_bytes())) if one in pages else read_text(one.path)) for one in fitting]
+    if written := _WRITTEN.fullmatch(task):
+        return [("The text", written[2])]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
-    raise DeclinedError(said or "There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
+    hint = f"Send a text file. A text may be written behind a colon, too: 'how many words has this text: …'. {have(ctx)}"
+    raise DeclinedError(said or "There is no text to analyse.", hint=hint)
 
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:

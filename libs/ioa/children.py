@@ -1,8 +1,8 @@
 """Signals for child processes of asyncio.
 
-`Process.terminate` and `Process.kill` of the standard library look first whether the child has ended. Where it just has, they take its
-exit code away from the one who waits for it, who then warns and says 255 (CPython 3.11, `Popen.send_signal`). It happens where all
-processes of a group are told to end at once, as systemd and Docker do.
+`Process.terminate` and `Process.kill` of the standard library look first whether the child has ended. Where it just has, they take
+its exit code away from the one who waits for it: he then warns and says 255 (CPython 3.11, `Popen.send_signal`). It happens where
+all processes of a group are told to end at once, as systemd and Docker do.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ async def open_answering(
     replicas = Replicas(view, clock, settings.renew_every)
     view.listen(replicas.touch)
     experience = Experience(clock)
-    assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions)
+    assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions, experience)
     async with (
         open_engines(feed.compare) as engines,
         background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),

@@ -1,55 +1,68 @@
-"""Learning how tasks went: the owner of a group tells when it has ended, and the group's log says whether that is so.
+"""Learning how tasks went: the owner of a group tells when it has ended, and the group's log says how it went.
 
-What counts, who did it and whether it was done, is read off the log's last entry, which only routers and group setup can write. The
-owner adds what the log's state does not hold: what was asked for, how long it took, and what it cost.
+What counts is read off the log, which only routers and group setup can write; the owner says no more than that there is something
+to be learnt.
 
 All that one group says of a pool is one outcome. So nobody drives out what others said of it, of which only so much is remembered,
 by giving it many tasks that come to nothing: each outcome costs a goal, and those of one owner's pool together are worth no more
-than so many of different ones.
+than so many of different ones. Nor does anybody by tasks with deadlines that nobody could meet: they say nothing.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from datetime import timedelta
 
 from prometheus_client import Counter
 
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
-from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
 from ioa.ports.registry_store import RegistryView, Sessions
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import CommId, PoolId
 from ioa.protocol.messages import TaskOutcome
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_pool
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, name_of_pool
 from ioa.protocol.registry import Acknowledged
+from ioa_discovery.ended_tasks import EndedTask, EndedTasks
+from ioa_discovery.search.experience import Experience
+
+_LEAST_PATIENCE = timedelta(seconds=1)
+"""A task that had less time says nothing of who could not do it."""
+_READ_ENTRIES, _READ_BYTES = 1_000, 8_000_000
+"""How much of a log is read, an eighth of what a group may fill; tasks that ended behind it say nothing."""
+_REMEMBERED_GROUPS = 10_000
+"""The last groups that were read. None is read twice, since reading one costs more than asking for it."""
 
 outcomes_kept = Counter(
     "ioa_discovery_outcomes_total",
     "Outcomes that owners of groups told and the log confirmed, one of a group for each pool; told again it counts again",
     ["outcome"],
 )
-_counts = {outcome: outcomes_kept.labels(outcome.value) for outcome in (TaskOutcome.DONE, TaskOutcome.FAILED)}
+_counts = {done: outcomes_kept.labels(TaskOutcome.DONE if done else TaskOutcome.FAILED) for done in (True, False)}
 
 
 class Assessor:
     """Answer the requests of `ioa.v1.discovery.report`."""
 
-    def __init__(self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock, sessions: Sessions) -> None:
+    def __init__(
+        self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock, sessions: Sessions, experience: Experience
+    ) -> None:
         self._log = log
         self._view = view
         self._outcomes = outcomes
         self._clock = clock
         self._sessions = sessions
+        self._experience = experience
+        self._read: OrderedDict[CommId, None] = OrderedDict()
 
     async def report(self, request: ReportOutcomes) -> Acknowledged:
         """Keep how the tasks of an ended group went, one outcome for each pool; reporting them again changes nothing.
 
         A task that was cancelled says nothing of its assignee, one that was rejected is not done, and what owners did themselves is
-        left out, as is what others of their pool did: nobody praises himself.
+        left out, as is what others of their pool did: nobody praises himself. Left out is as well what had less than a second, or
+        less than tasks of its pool usually take.
 
         Raises:
             NotFoundError: There is no such group.
@@ -66,65 +79,53 @@ class Assessor:
             raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
+        if request.comm_id in self._read:
+            return Acknowledged()
         owner = self._view.card(state.owner)
-        by_pool: defaultdict[PoolId, list[_Confirmed]] = defaultdict(list)
-        for confirmed in _confirmed(state, request.tasks):
-            record = self._view.card(confirmed.assignee)
-            if record is not None and (owner is None or record.card.pool != owner.card.pool):
-                by_pool[record.card.pool].append(confirmed)
+        by_pool: defaultdict[PoolId, list[EndedTask]] = defaultdict(list)
+        for task in await self._ended(request.comm_id):
+            record = self._view.card(task.assignee)
+            if task.assignee == state.owner or record is None or (owner is not None and record.card.pool == owner.card.pool):
+                continue
+            if self._had_time(record.card.pool, task):
+                by_pool[record.card.pool].append(task)
         for pool, tasks in by_pool.items():
             told = _most_like(tasks)
             name = name_of_pool(request.comm_id, pool)
             outcome = Outcome(
                 pool=pool,
                 agent_id=told.assignee,
-                need=told.report.need,
-                done=told.ended is TaskOutcome.DONE,
-                at=min(told.report.at, self._clock.now()),
-                seconds=told.report.seconds,
-                usage=told.report.usage,
+                need=told.need,
+                done=told.done,
+                at=min(told.at, self._clock.now()),
+                seconds=told.took.total_seconds(),
+                usage=told.usage,
                 task=name,
                 owner=PoolId(state.owner) if owner is None else owner.card.pool,
             )
             await self._outcomes.put(outcome, key=name)
-            _counts[told.ended].inc()
+            _counts[told.done].inc()
+        self._read[request.comm_id] = None
+        if len(self._read) > _REMEMBERED_GROUPS:
+            self._read.popitem(last=False)
         return Acknowledged()
 
+    async def _ended(self, comm_id: CommId) -> Sequence[EndedTask]:
+        """Read the tasks that have ended off a log."""
+        tasks = EndedTasks()
+        tasks.apply(one.entry for one in await self._log.read(comm_id, after=0, limit=_READ_ENTRIES, max_bytes=_READ_BYTES))
+        return list(tasks)
 
-class _Confirmed(NamedTuple):
-    """A report on a task that the log bears out: who closed it, and how."""
+    def _had_time(self, pool: PoolId, task: EndedTask) -> bool:
+        """Whether somebody of a pool could have been done with a task before its deadline."""
+        if task.patience is None:
+            return True
+        usual = self._experience.usual_seconds(pool)
+        return task.patience >= max(_LEAST_PATIENCE, timedelta(seconds=usual or 0.0))
 
-    report: TaskReport
-    assignee: AgentId
-    ended: TaskOutcome
 
-
-def _most_like(tasks: Sequence[_Confirmed]) -> _Confirmed:
+def _most_like(tasks: Sequence[EndedTask]) -> EndedTask:
     """Return the task that stands for all: it ended as most did, failed if as many failed, and took the median time of those."""
-    done = [one for one in tasks if one.ended is TaskOutcome.DONE]
-    failed = [one for one in tasks if one.ended is not TaskOutcome.DONE]
-    alike = sorted(done if len(done) > len(failed) else failed, key=lambda one: one.report.seconds)
+    done, failed = [one for one in tasks if one.done], [one for one in tasks if not one.done]
+    alike = sorted(done if len(done) > len(failed) else failed, key=lambda one: one.took)
     return alike[len(alike) // 2]
-
-
-def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[_Confirmed]:
-    """Return the reports on tasks of the group that others closed, with who closed them how.
-
-    Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more. What was
-    rejected counts as failed.
-    """
-    left = defaultdict[tuple[AgentId, TaskOutcome], int](int)
-    for one in state.folded:
-        left[one.assignee, TaskOutcome.DONE] += one.done
-        left[one.assignee, TaskOutcome.FAILED] += one.failed + one.rejected
-    for report in reports:
-        task = state.task(report.task_id)
-        if isinstance(task, ClosedTask):
-            if task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
-                ended = TaskOutcome.DONE if task.outcome is TaskOutcome.DONE else TaskOutcome.FAILED
-                yield _Confirmed(report, task.assignee, ended)
-        elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
-            told = report.assignee, report.outcome
-            if state.is_folded(report.task_id) and left[told] > 0:
-                left[told] -= 1
-                yield _Confirmed(report, *told)

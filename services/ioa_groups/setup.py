@@ -17,6 +17,7 @@ from ioa.errors import (
 )
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
+from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
     AbandonGoal,
@@ -148,6 +149,8 @@ class GroupSetup:
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
+        if team is not None:
+            everybody, cast = seated(team.policy, comm_id, everybody, cast)
         cards = self._cards_of(everybody, people)
         if team is not None:
             check_levels(team.policy, cards)

@@ -167,7 +167,7 @@ class FloodJudge:
             return False
         messages = sent.messages - (before.messages if before else 0)
         size = sent.bytes - (before.bytes if before else 0)
-        received = sent.received - (before.received if before else 0)
+        received = sent.received - (before.received if before else 0) if sent.is_answerable else 0
         if messages <= 0 and size <= 0 and received <= 0:
             return False
         return self._fill(sent.key, _Level(now, messages, size, received=received), now)

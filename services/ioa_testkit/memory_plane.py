@@ -35,6 +35,7 @@ from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistr
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_discovery.assessment import Assessor
+from ioa_discovery.search.experience import Experience
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
@@ -188,7 +189,7 @@ class MemoryControlPlane:
         self.router = Router(
             RouterPorts(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
         )
-        self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions)
+        self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions, Experience(clock))
         agents = RegistryPorts(
             self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock, RandomIds()
         )

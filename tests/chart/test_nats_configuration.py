@@ -11,6 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from ioa.protocol.ids import PoolId
 from ioa.protocol.kept_out import KeptOut
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
-from tests.chart.rendering import main_container, render, tool
+from tests.chart.rendering import Manifest, main_container, render, tool
 from tests.rig.deadline import eventually
 from tests.rig.letting_in import is_let_in
 
@@ -114,22 +116,62 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
 async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
     """Each of the three says that a healthy server is."""
     container = main_container((await asyncio.to_thread(render)).one("StatefulSet", "ioa-nats"))
-    asked = [container[probe]["exec"]["command"][-1] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
-    paths = [url.removeprefix("http://127.0.0.1:8222") for url in asked]
     async with (
         _running(tmp_path, 1) as cluster,
         open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
         open_topology(registry, ControlPlaneSettings()),
-        httpx.AsyncClient() as http,
     ):
-        codes = [(await http.get(cluster.monitors[0] + path)).status_code for path in paths]
+        probed = [
+            await _probed(container, probe, cluster.monitors[0]) for probe in ("startupProbe", "readinessProbe", "livenessProbe")
+        ]
 
-    assert (codes, len(set(paths))) == ([200, 200, 200], 3)
+    assert probed == [[200], [200], [200]]
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+async def test_nats_starts_where_a_tenant_is_gone(tmp_path: Path, nodes: int) -> None:
+    """What it has stored is still there; the startup probe waits for those of the tenants that are let in, and for nobody else."""
+    for number, names in enumerate((["acme", "umbra"], ["umbra"])):
+        tenants = [{"name": name, "storeBytes": 100_000_000, "users": [], "agentPools": []} for name in names]
+        rendered = await asyncio.to_thread(render, {"nats": {"replicas": nodes}, "tenants": tenants})
+        startup = main_container(rendered.one("StatefulSet", "ioa-nats"))
+        await asyncio.to_thread(_move_in, tmp_path, number, nodes)
+        async with open_nodes(tmp_path / str(number), rendered) as cluster:
+            for beginning in ("", *(f"{name}-" for name in names)):
+                registry = cluster.settings(f"ioa-{beginning}registry-nats")
+                async with (
+                    open_connection(registry, patience=_PATIENCE) as client,
+                    open_topology(client, ControlPlaneSettings(replicas=nodes)),
+                ):
+                    pass
+            healthy = [[200] * (1 + len(names))] * nodes
+            await eventually(partial(_started, startup, cluster), partial(eq, healthy), within=_PATIENCE)
+
+
+def _move_in(folder: Path, number: int, nodes: int) -> None:
+    """Make a folder for a run of NATS, with what the run before has stored."""
+    (folder / str(number)).mkdir()
+    for node in range(nodes) if number else ():
+        (folder / str(number - 1) / f"data-{node}").rename(folder / str(number) / f"data-{node}")
+
+
+async def _started(container: Manifest, cluster: Cluster) -> list[list[int]]:
+    return [await _probed(container, "startupProbe", monitor) for monitor in cluster.monitors]
+
+
+async def _probed(container: Manifest, probe: str, monitor: str) -> list[int]:
+    """What each of the addresses that a probe asks answers on a node."""
+    asked = [url.removeprefix("http://127.0.0.1:8222") for url in container[probe]["exec"]["command"] if "://" in url]
+    async with httpx.AsyncClient(base_url=monitor) as http:
+        return [(await http.get(path)).status_code for path in asked]
 
 
 @pytest.mark.parametrize("values", [{}, {"tls": {"existingSecret": "t"}}], ids=["helm's certificate", "a certificate of one's own"])
-async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, Any]) -> None:
-    """Three nodes find each other by certificates, and whoever does not trust their authority turns away."""
+async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    """Three nodes find each other by certificates; whoever does not trust their authority turns away, and is told why.
+
+    Who leaves has nothing to warn of.
+    """
     if values:
         await asyncio.to_thread(_make_certificates, tmp_path / "tls")
     async with open_nodes(tmp_path, await asyncio.to_thread(render, values)) as cluster:
@@ -139,11 +181,13 @@ async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, 
             open_topology(registry, ControlPlaneSettings(replicas=3)),
         ):
             copies = (await registry.jetstream().stream_info("IOA_LOG")).config.num_replicas
-        with pytest.raises(UnavailableError, match="No NATS server answers"):
-            async with open_connection(replace(trusting, ca=""), patience=timedelta(seconds=1)):
-                pass
+        for stranger in (replace(trusting, ca=None), replace(trusting, ca=None, url=trusting.url.replace("tls://", "nats://"))):
+            with pytest.raises(UnavailableError, match=r"encrypts, and is not trusted") as refused:
+                async with open_connection(stranger, patience=timedelta(seconds=1)):
+                    pass
+            assert refused.value.hint == "IOA_NATS_CA names the certificate of its authority."
 
-    assert copies == 3
+    assert (copies, [record.getMessage() for record in caplog.records if record.name == "asyncio"]) == (3, [])
 
 
 def test_the_certificate_names_every_way_to_nats() -> None:

@@ -17,8 +17,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from ioa.beside import beside
-from ioa.errors import IoaError
-from ioa.protocol.ids import GoalName, PoolId
+from ioa.protocol.ids import PoolId
 from ioa_testkit.planes import open_memory_plane
 from tests.contract.system_client.members import ADA, BOB, Members
 from tests.integration.gateway.serving import Door, open_gateway
@@ -28,20 +27,6 @@ ENDLESS = "^/v1/events$"
 """A list of goals is followed until somebody leaves; all other streams end with their goal."""
 _LOOK_SECONDS = 0.05
 _REGISTERED_EVERY = timedelta(seconds=10)
-
-
-async def _reach_goals(members: Members) -> None:
-    """Conclude whatever goal is given to the agent."""
-    done = set[GoalName]()
-    while True:
-        for name in members.given.names - done:
-            done.add(name)
-            try:
-                room = (await members.launch(name.goal_id)).state.comm_id
-                await members.conclude(ADA, "Done.", room)
-            except (IoaError, AssertionError):  # somebody has cancelled it
-                continue
-        await asyncio.sleep(_LOOK_SECONDS)
 
 
 async def _stay(members: Members) -> None:
@@ -70,7 +55,7 @@ async def throw(schemathesis: str, examples: int, seed: int) -> int:
         members, door = Members(plane), Door()
         async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=True)):
             await members.register(ADA, BOB)
-            async with open_gateway(plane, door) as http, beside(_reach_goals(members), _stay(members), _let_time_pass(door)):
+            async with open_gateway(plane, door) as http, beside(members.reach_goals(), _stay(members), _let_time_pass(door)):
                 process = await asyncio.create_subprocess_exec(
                     *(schemathesis, "run", str(http.base_url.join("openapi.json"))),
                     *("--header", f"Authorization: {http.headers['authorization']}", "--exclude-path-regex", ENDLESS),

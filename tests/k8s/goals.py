@@ -28,6 +28,8 @@ from tests.rig.evidence import collect, wait_for_rest
 _REST = timedelta(minutes=5)
 _TIMEOUT = timedelta(minutes=10)
 _LOAD_AGENTS = tuple(AgentId(f"load-{number}") for number in range(3))
+_AGENTS = (*_LOAD_AGENTS, *(AgentId(f"calculator-{number}") for number in range(4)))
+"""Who learns by itself how its groups have ended; a person does when somebody looks what waits for him."""
 
 _COPY_MEMORY = """
 import base64, pathlib, sqlite3, sys
@@ -80,7 +82,7 @@ class Goals:
 
     async def rest(self, *others: GoalId) -> None:
         """Wait until all goals have ended and everybody knows."""
-        await wait_for_rest(self._client, [*self.load, *others], within=_REST)
+        await wait_for_rest(self._client, [*self.load, *others], within=_REST, members=_AGENTS)
 
     async def wrong_sums(self, wanted: dict[GoalId, str]) -> list[str]:
         """Wait for sums and say which results are wrong."""

@@ -7,10 +7,12 @@ import base64
 import json
 import os
 import socket
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from nats.aio.client import Client
@@ -33,8 +35,8 @@ class ToolError(AssertionError):
     """A command failed; the message holds what it said."""
 
 
-async def run(*command: str, stdin: bytes | None = None) -> str:
-    """Run a command to its end and return what it wrote.
+async def run(*command: str, stdin: bytes | None = None, told: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Run a command to its end and return what it wrote; `told` is in its environment besides.
 
     Raises:
         ToolError: Its exit code is not 0.
@@ -44,6 +46,7 @@ async def run(*command: str, stdin: bytes | None = None) -> str:
         stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, **told},
     )
     try:
         output, errors = await process.communicate(stdin)
@@ -71,7 +74,7 @@ async def apply_chart(*settings: str, beside: Sequence[str] = ()) -> None:
     own = [_VALUES / name for name in ("values.yaml", *beside)]
     files = [*own, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
     values = [part for path in files for part in ("--values", str(path))]
-    sets = [part for setting in settings for part in ("--set-string", setting)]
+    sets = [part for setting in settings for part in ("--set", setting)]
     await helm("upgrade", "--install", RELEASE, str(_CHART), "--create-namespace", *values, *sets, "--wait", "--timeout", "5m")
 
 
@@ -120,17 +123,32 @@ async def read_file(pod: str, program: str) -> bytes:
 
 
 @asynccontextmanager
-async def open_nats(user: str) -> AsyncIterator[Client]:
-    """Connect to the release's NATS as one of its users, such as `admin` or a tenant's `acme-anna`."""
+async def open_way(user: str) -> AsyncIterator[NatsSettings]:
+    """A way to the release's NATS as one of its users, such as `admin` or a tenant's `acme-anna`."""
     seed = (await _secret(f"{FULL_NAME}-{user}-nats"))["seed"].decode("ascii")
     authority = (await _secret(f"{FULL_NAME}-nats-tls"))["ca.crt"]
     with tempfile.NamedTemporaryFile() as ca:
         ca.write(authority)
         ca.flush()
         async with open_tunnel("nats", 4222) as port:
-            settings = NatsSettings(f"tls://127.0.0.1:{port}", "e2e", seed=seed, ca=ca.name)
-            async with open_connection(settings) as client:
-                yield client
+            yield NatsSettings(f"tls://127.0.0.1:{port}", "e2e", seed=seed, ca=ca.name)
+
+
+@asynccontextmanager
+async def open_nats(user: str) -> AsyncIterator[Client]:
+    """Connect to the release's NATS as one of its users."""
+    async with open_way(user) as settings, open_connection(settings) as client:
+        yield client
+
+
+async def ioa(way: NatsSettings, *arguments: str) -> str:
+    """Run the command `ioa` on this machine, as an operator does, and return what it wrote to its standard output.
+
+    Raises:
+        ToolError: Its exit code is not 0.
+    """
+    told = {"IOA_NATS_URL": way.url, "IOA_NATS_SEED": str(way.seed), "IOA_NATS_CA": str(way.ca)}
+    return await run(sys.executable, "-m", "ioa.cli", *arguments, told=told)
 
 
 @asynccontextmanager

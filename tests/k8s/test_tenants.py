@@ -18,8 +18,9 @@ from ioa.errors import NotFoundError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, GoalId
-from tests.k8s.release import GATEWAY, TENANTS, apply_chart, is_ready, open_nats, pods
+from tests.k8s.release import GATEWAY, TENANTS, ToolError, apply_chart, is_ready, open_nats, open_way, pods
 from tests.rig.deadline import eventually
+from tests.rig.letting_in import is_let_in
 
 pytestmark = [
     pytest.mark.k8s,
@@ -35,7 +36,13 @@ _SUMS = {"acme": (8_881_100, "88811"), "umbra": (7_772_200, "77722"), "": (6_663
 
 
 async def test_tenants_come_with_an_upgrade() -> None:
-    """Each has services and agents of its own, and all of them are ready with those that were there before."""
+    """Each has services and agents of its own, and all of them are ready with those that were there before.
+
+    What streams have set aside for themselves is taken back first, as the chart says that refuses else.
+    """
+    with pytest.raises(ToolError, match=r"Upgrade first with quotas.store.bytes: 643718400"):
+        await apply_chart(beside=[GATEWAY, TENANTS])
+    await apply_chart("quotas.store.bytes=643718400", beside=[GATEWAY])
     await apply_chart(beside=[GATEWAY, TENANTS])
     await eventually(pods, lambda found: all(map(is_ready, found)), within=_PATIENCE)
     for tenant in _STORES:
@@ -78,6 +85,15 @@ async def test_goals_of_one_are_not_there_for_another() -> None:
         for tenant, messages in heard.items():
             said = b" ".join(message.data for message in messages).decode(errors="replace")
             assert {other: str(_SUMS[other][0]) in said for other in _SUMS} == {other: other == tenant for other in _SUMS}
+
+
+async def test_tenants_go_with_an_upgrade() -> None:
+    """NATS starts without them, though what they have stored is there; who stays goes on, and nobody of theirs is let in."""
+    async with open_way("acme-anna") as anna:
+        await apply_chart(beside=[GATEWAY])
+        async with _open_user("user") as user:
+            result = await user.run(GoalOrder(goal=_goal(""), goal_id=GoalId("without-them"), agent=AgentId("calculator")))
+        assert (_sums_in(result), await pods("acme-router"), await is_let_in(anna)) == ([""], [], False)
 
 
 def _goal(tenant: str) -> str:

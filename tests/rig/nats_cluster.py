@@ -17,7 +17,7 @@ from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 from tests.rig.standstill import freeze, thaw
 
-_NODES = 3
+NODES = 3
 
 
 class NatsCluster:
@@ -68,7 +68,7 @@ async def open_nats_cluster(folder: Path, *, sync_interval: timedelta = timedelt
         folder: Holds a folder for each node.
         sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
     """
-    ports = _free_ports(_NODES)
+    ports = _free_ports(NODES)
     async with AsyncExitStack() as stack:
         nodes: dict[str, NatsServer] = {}
         for number, port in enumerate(ports):

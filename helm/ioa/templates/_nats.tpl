@@ -14,13 +14,33 @@
 {{- $monitored -}}
 {{- end -}}
 
-{{/* Asks nats-server how it is: over the network where its monitoring is heard there, else from within the container. */}}
+{{/*
+Asks nats-server how it is, by one path or several: over the network where its monitoring is heard there and there is one, else from within the
+container.
+*/}}
 {{- define "ioa.nats.probe" -}}
-{{- if eq (include "ioa.nats.monitored" .root) "true" -}}
-httpGet: {path: {{ .path | quote }}, port: monitor}
+{{- if and (eq (include "ioa.nats.monitored" .root) "true") (eq (len .paths) 1) -}}
+httpGet: {path: {{ first .paths | quote }}, port: monitor}
 {{- else -}}
-exec: {command: [wget, --quiet, --spider, {{ printf "http://127.0.0.1:8222%s" .path | quote }}]}
+exec:
+  command:
+    - wget
+    - --quiet
+    - --spider
+    {{- range .paths }}
+    - {{ printf "http://127.0.0.1:8222%s" . | quote }}
+    {{- end }}
 {{- end -}}
+{{- end -}}
+
+{{/*
+Whether the streams of every tenant are recovered, as a JSON list of paths. By name, since nats-server counts itself sick for ever where it stores
+something of a tenant that is gone.
+*/}}
+{{- define "ioa.nats.recovered" -}}
+{{- $paths := list "/healthz?account=IOA" -}}
+{{- range .Values.tenants }}{{ $paths = append $paths (printf "/healthz?account=IOA_%s" .name) }}{{ end -}}
+{{- toJson $paths -}}
 {{- end -}}
 
 {{/*

@@ -51,14 +51,15 @@ def parse_key(written: str) -> Key | None:
 
 
 def read_key(given: str) -> Key:
-    """Return the key whose seed is given as itself or as the path of its file.
+    """Return the key that is given as what its file holds, or as the path of that file.
 
     Raises:
         InvalidInputError: The file cannot be read, or what is there is no seed of a user.
     """
     given = given.strip()
-    if _SEED.fullmatch(given):
-        return Key(given)
+    found = parse_key(given)
+    if found is not None:
+        return found
     if not Path(given).exists() and _SEED_LIKE.search(given):  # what may be a seed is shown to nobody
         raise InvalidInputError(
             "IOA_NATS_SEED holds something like a seed, but no seed of a user.",

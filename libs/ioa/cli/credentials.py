@@ -151,10 +151,12 @@ def plan_of(  # noqa: PLR0913  # all that there is
             (_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role, "tenant": tenant}}}))
             for name in names
         ]
-    names = [AUTHORIZATION, CALLOUT, TENANTS, *(name for name, _ in found)]
+    replicas = [key for name, seeds in found for key in seeds.seeds if key not in ("seed", name)]
+    names = [AUTHORIZATION, CALLOUT, TENANTS, *(name for name, _ in found), *replicas]
     for name in names:
-        if names.count(name) > 1:
-            raise InvalidInputError(f"There are two of the name {name!r}.", hint="Services, pools and users bear different names.")
+        if names.count(name) > 1:  # who is kept out or thrown out is told by his name
+            hint = "Services, pools, their replicas and users bear different names."
+            raise InvalidInputError(f"There are two of the name {name!r}.", hint=hint)
     return Plan(
         secrets={in_folder(tenant, name): seeds for name, seeds in found},
         tenants={} if tenant is None else {tenant: _limits(limits)},

@@ -19,7 +19,7 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
-from ioa.cli.reach import open_place
+from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.place import listens, read_url
@@ -96,20 +96,17 @@ async def _open_stage(wanted: Wanted, terminal: Terminal) -> AsyncIterator[_Stag
         elif wanted.pool or wanted.data:
             yield await _start(stack, wanted, terminal)
         else:
-            system, _ = await stack.enter_async_context(_running(wanted.url))
-            yield _Stage(system, embedded=False)
+            yield _Stage(await _connect(stack, await _reach(wanted.url)), embedded=False)
 
 
-@asynccontextmanager
-async def _running(url: str | None) -> AsyncIterator[tuple[SystemClient, str]]:
-    async with AsyncExitStack() as stack:
-        try:
-            system, place = await stack.enter_async_context(open_place(url))
-        except UnavailableError as error:
-            raise UnavailableError(
-                error.message, hint="Start one with `ioa up --pool FILE`, or run the goal with agents of its own: --pool FILE."
-            ) from None
-        yield system, place.url
+async def _reach(url: str | None) -> NatsSettings:
+    try:
+        nats, _ = await reach(url)
+    except UnavailableError as error:
+        raise UnavailableError(
+            error.message, hint="Start one with `ioa up --pool FILE`, or run the goal with agents of its own: --pool FILE."
+        ) from None
+    return nats
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:

@@ -23,6 +23,7 @@ from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
+from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits
 from ioa.protocol.cards import AgentCard
@@ -384,7 +385,7 @@ def _card(agent: AgentId) -> AgentCard:
 def _charter(team: TeamSpec) -> Charter:
     cast = tuple(Casting(role=filling.role, members=filling.names) for filling in team.fillings)
     leader = next((one for one in cast if one.role == team.leader.role), cast[0]).members[0]
-    members = dict.fromkeys((leader, *(agent for casting in cast for agent in casting.members)))
+    members, cast = seated(team.policy, _COMM, (leader, *(agent for casting in cast for agent in casting.members)), cast)
     return Charter(
         comm_id=_COMM,
         goal_id=_GOAL,

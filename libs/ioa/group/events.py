@@ -19,7 +19,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, WORDS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, SECRETS_HOLD, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -302,8 +302,8 @@ class Entry(Model):
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
     3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
-    groups of level 7 know, and of version 7 with what only policies of level 8 hold. All of a group that is a copy, or was one, are
-    of version 7 too: who knows of none would drop what it is.
+    groups of level 7 know, of version 7 with what only policies of level 8 hold, and of version 8 with what those of level 9 do.
+    All of a group that is a copy, or was one, are of version 7 at least: who knows of none would drop what it is.
 
     Attributes:
         audience: Who is told what happened.
@@ -312,7 +312,7 @@ class Entry(Model):
             later, if the policy lets others join; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7], known_up_to(7)] = 1
+    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7, 8], known_up_to(8)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
@@ -354,7 +354,9 @@ class Entry(Model):
         return self.chain[min(number, len(self.chain) - 1)]
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7]:
+def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8]:
+    if state.course is not None and state.course.level >= SECRETS_HOLD:
+        return 8
     if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):
         return 7
     if state.limits.level >= QUESTIONS and _asks(state):

@@ -131,21 +131,25 @@ def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState
     has_floor = row.sender is Sender.FLOOR_HOLDER
     charged = budget.charge(state, event, has_floor=has_floor) if isinstance(event, Said) else state
     if state.course is None:
-        after, leads_to = row.apply(charged, event), cell.leads_to
+        after, leads_to = row.apply(charged, event), _NOWHERE
     else:
-        after, leads_to = _led(charged, event, row, policy), cell.leads_to | _LED_TO
+        after, leads_to = _led(charged, event, row, policy), _LED_TO
     if after.tasks is not state.tasks:
         after = tasks.settle(after, event.at)
     if after.turn == state.turn:  # else the floor is another's now, and what could have kept it from being granted was asked
         after = _fire(after, event, policy)
-        if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
+        # Comparing all of it is dear, and what takes a turn or grants one is a change.
+        if after.turn == state.turn and after.turns_taken == state.turns_taken and after == state:
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{row.name} changes nothing.")
-    assert after.phase in leads_to, f"{row.name} led from {cell.phase} to {after.phase}, which the table does not say"
+    phase = after.phase
+    assert phase in cell.leads_to or phase in leads_to, f"{row.name} led from {cell.phase} to {phase}, which the table does not say"
     return folding.fold(state, monologue.after(state, after, event))
 
 
 _LED_TO = frozenset({Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING, Phase.CONCLUDING, Phase.CONCLUDED, Phase.FAILED})
 """Where a policy may lead besides, by any event that ends a turn."""
+
+_NOWHERE = frozenset[Phase]()
 
 
 def _led(state: GroupState, event: Event, row: Row, policy: Policy | None) -> GroupState:

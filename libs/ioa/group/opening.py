@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import timedelta
+
 from ioa.group import floor
 from ioa.group.events import GroupLaunched, LaunchAbandoned
 from ioa.group.policy.course import begin
@@ -9,7 +12,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Member
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import FLOORS_ARE_PASSED
+from ioa.protocol.levels import FLOORS_ARE_PASSED, SECRETS_HOLD
 
 
 def launch(launched: GroupLaunched) -> GroupState:
@@ -20,6 +23,7 @@ def launch(launched: GroupLaunched) -> GroupState:
     """
     charter = launched.charter
     counts = charter.limits.level >= FLOORS_ARE_PASSED
+    patience = _patience_of(charter)
     plays = {
         card.agent_id: tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
         for card in charter.team_members
@@ -32,7 +36,7 @@ def launch(launched: GroupLaunched) -> GroupState:
         members=tuple(
             Member(
                 agent_id=card.agent_id,
-                patience=card.patience if counts else None,
+                patience=patience[card.agent_id],
                 roles=plays[card.agent_id],
                 human=charter.policy is not None and any(charter.policy.roles[role].human for role in plays[card.agent_id]),
             )
@@ -56,6 +60,26 @@ def launch(launched: GroupLaunched) -> GroupState:
         return begin(state.model_copy(update={"turn": 0}), charter.policy, launched.at)
     until, since = floor.floor_time(state, charter.owner, launched.at, charter.limits.floor_timeout)
     return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=since)})
+
+
+def _patience_of(charter: Charter) -> Mapping[AgentId, timedelta | None]:
+    """Return how long each member is waited for at a time; None if nothing says so.
+
+    Where roles are secret all agents are for as long as the most patient one, since the time tells who has the floor.
+    """
+    limits = charter.limits
+    if limits.level < FLOORS_ARE_PASSED:
+        return {card.agent_id: None for card in charter.team_members}
+    patience = {card.agent_id: card.patience for card in charter.team_members}
+    policy = charter.policy
+    if policy is None or not policy.secrets or limits.level < SECRETS_HOLD:
+        return patience
+    people = {agent for role, one in zip(policy.roles, charter.cast, strict=True) if role.human for agent in one.members}
+    longest = max((time for agent, time in patience.items() if time is not None and agent not in people), default=None)
+    if longest is None:
+        return patience
+    alike = max(longest, limits.floor_timeout)
+    return {agent: time if agent in people else alike for agent, time in patience.items()}
 
 
 def _ruled(charter: Charter) -> tuple[AgentId, ...]:

@@ -20,7 +20,8 @@ class ConnectionId:
 class SentTotals:
     """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name.
 
-    `received` is how many messages the server has sent to it, of which few that it sent may be the cause.
+    `received` is how many messages the server has sent to it, of which few that it sent may be the cause; unless it is answerable
+    for them, somebody else may be.
     """
 
     connection: ConnectionId
@@ -28,6 +29,7 @@ class SentTotals:
     messages: int
     bytes: int
     received: int = 0
+    is_answerable: bool = True
 
 
 @dataclass(frozen=True)

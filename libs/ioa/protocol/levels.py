@@ -78,5 +78,14 @@ NEWCOMERS = 8
 HUBS_COME_BACK = 8
 """The hub has the floor again when nobody whom it has named is there any more."""
 
-LEVEL = 8
+SECRETS_HOLD = 9
+"""Neither the order in which members speak nor the time that they have tells who holds a secret role."""
+
+TURNS_RUN_OUT = 9
+"""Where all turns of a node are used up no condition holds by that, and a fork that is taken again begins each branch anew."""
+
+STRIKES_ARE_BOUNDED = 9
+"""Nodes are begun anew only as long as the state can tell what is struck in few words."""
+
+LEVEL = 9
 """The level of this release."""

@@ -74,10 +74,7 @@ class Outcome(Model):
 
 
 class TaskReport(Model):
-    """What the one who gave out a task says of it, besides what the group's log shows.
-
-    `assignee` and `outcome` count for a task that has left the group's state, as far as the numbers there bear them out.
-    """
+    """What the one who gave out a task says of it. Discovery reads the log instead; one of an older release goes by this."""
 
     task_id: TaskIdField
     assignee: AgentIdField | None = None
@@ -89,7 +86,7 @@ class TaskReport(Model):
 
 
 class ReportOutcomes(Model):
-    """Tell discovery how the tasks of a group that has ended went. Only its owner may; `session` is the process that asks."""
+    """Tell discovery that a group has ended, and how its tasks went. Only its owner may; `session` is the process that asks."""
 
     agent_id: AgentIdField
     comm_id: CommIdField

@@ -30,6 +30,7 @@ from ioa.protocol.levels import (
     POLICIES,
     QUESTIONS,
     REVIEWS,
+    SECRETS_HOLD,
     TASKS_UNDER_POLICIES,
     VISIBILITY,
     WATCHERS,
@@ -218,7 +219,7 @@ class Condition(PolicyPart):
     """What an exit waits for. All that is given must hold.
 
     Attributes:
-        turns: The node has had so many turns in this visit.
+        turns: The node has had so many turns in this visit, with `again = "continue"` in all of them.
         rounds: Everybody who is present has had so many turns in this visit.
         visits: The node has been entered so many times.
         field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
@@ -453,7 +454,7 @@ class Policy(PolicyPart):
     Attributes:
         version: Names the meaning of all of this.
         leader: The role that states the conclusion; None is the owner of the group.
-        ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it.
+        ends: Who says the result: the leader, in a conclusion, or whoever had the last turn, by it, which all hear then.
         seed: Of the random order.
         silent: What a silent turn does: it is skipped, or it ends the group.
         heard_by: Who hears what is said in nodes that do not say so themselves.
@@ -499,8 +500,18 @@ class Policy(PolicyPart):
     @cached_property
     def level(self) -> int:
         """The level that a group needs to be led by it."""
+        return max(self._levels)
+
+    def level_before(self, level: int) -> int:
+        """Return the level that a group needed to be led by it before there was some level."""
+        return max(one for one in self._levels if one < level)
+
+    @cached_property
+    def _levels(self) -> frozenset[int]:
+        """The levels of what it holds."""
         nodes = self.nodes
         needed = (
+            (SECRETS_HOLD, bool(self.secrets)),
             (WORDS, self.voices_silence or any(node.awaited_words for node in nodes)),
             (NEWCOMERS, any("add" in watcher.may for watcher in self.watchers) or (self.takes_in and self.is_scoped)),
             (FORKS, self.forks),
@@ -511,8 +522,9 @@ class Policy(PolicyPart):
             (PEOPLE, any(role.human for role in self.roles)),
             (VISIBILITY, self.hides),
             (ASKS_AND_GATHERINGS, any(map(_asks_or_gathers, nodes))),
+            (POLICIES, True),
         )
-        return max((level for level, is_needed in needed if is_needed), default=POLICIES)
+        return frozenset([level for level, is_needed in needed if is_needed])
 
     @cached_property
     def takes_in(self) -> bool:

@@ -577,6 +577,7 @@ def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
         if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told and not gives_tasks:
             yield PolicyFinding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
     yield from _warnings_of_hearing(policy)
+    yield from shown_by(policy)
     yield from _warnings_of_joins(policy)
     for node in policy.nodes:
         for what in _of_idle_exits(policy, node):
@@ -603,7 +604,7 @@ def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
             ways = [(way, awaited(number, policy.node_numbers[way.to])) for way in fork.exits if way.to != END]
             sure = frozenset[int]().union(*(behind for way, behind in ways if way.when is None))
             for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind - sure):
-                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: it may never be entered"
+                what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: the group may end there"
                 yield PolicyFinding("warning", _at(fork), what)
 
 
@@ -616,8 +617,6 @@ def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
         for name in _asked_in(node):
             if hearers is not None and numbers[name] not in hearers and name not in knowing:
                 yield PolicyFinding("warning", _at(node), f"{name} decides here and hears nothing of it: add it to heard_by")
-        for what in _of_secrets(policy, number, node):
-            yield PolicyFinding("warning", _at(node), what)
     for number, watcher in enumerate(policy.watchers, 1):
         if policy.hides and watcher.role not in knowing:
             yield PolicyFinding("warning", f"watcher {number}", f"{watcher.role} may not hear all that it watches: set hears_all")
@@ -633,17 +632,83 @@ def _warnings_of_hearing(policy: Policy) -> Iterator[PolicyFinding]:
         yield PolicyFinding("warning", f"role {leader}", "opens the group by this file, and knows the secret roles: set hears_all")
 
 
-def _of_secrets(policy: Policy, number: int, node: Node) -> Iterator[str]:
-    """Say which secret roles show by speaking where all hear it: alone of their kind, or since members speak in their order."""
+def shown_by(policy: Policy) -> Iterator[PolicyFinding]:
+    """Say how the policy itself shows to others who holds a secret role; what it does not show they cannot find out."""
+    if not policy.secrets:
+        return
+    secret = {role.name for role in policy.roles if role.secret}
+    opening = policy.leader or policy.roles[0].name
+    if opening in secret:
+        yield PolicyFinding("warning", f"role {opening}", "is secret, and all see who opens the group and concludes it")
+    for role in (policy.roles[number] for number in sorted(policy.secrets)):
+        if role.human:
+            yield PolicyFinding("warning", f"role {role.name}", "is secret, and all see who is a person")
+        if role.at_most is not None:
+            yield PolicyFinding("warning", f"role {role.name}", "is secret, and shown by whose turns end (`at_most`)")
+    for number, watcher in enumerate(policy.watchers, 1):
+        for what in _shown_by_watching(watcher, secret):
+            yield PolicyFinding("warning", f"watcher {number}", what)
+    for number, node in enumerate(policy.nodes):
+        for what in (*_shown_to_all(policy, number, node), *_shown_to_some(policy, node, secret)):
+            yield PolicyFinding("warning", _at(node), what)
+
+
+def _shown_by_watching(watcher: Watcher, secret: Collection[str]) -> Iterator[str]:
+    if watcher.role in secret and "hint" in watcher.may:
+        yield f"{watcher.role} is secret, and whom it hints something sees who does"
+    if watcher.by in secret:
+        yield f"{watcher.by} is secret, and shown by when the watcher is asked: leave `by` out"
+
+
+def _shown_to_all(policy: Policy, number: int, node: Node) -> Iterator[str]:
+    """Say which secret roles show by speaking where all hear it, alone of their kind, or otherwise than those beside whom they do.
+
+    Where not all hear it, all see how many turns it takes, and how long.
+    """
     numbers = policy.role_numbers
     secret = [name for name in node.roles if numbers[name] in policy.secrets]
-    heard = [name for name in secret if policy.hearers(number, (numbers[name],)) is None]
-    if not heard:
-        return
-    if len(secret) < 2 or len(secret) < len(policy.secrets):
+    hearers = {name: policy.hearers(number, (numbers[name],)) for name in secret}
+    heard = [name for name in secret if hearers[name] is None]
+    are = "is secret" if len(secret) == 1 else "are secret"
+    if heard and (len(secret) < 2 or len(secret) < len(policy.secrets)):
         yield f"{listed(heard)} {'is' if len(heard) == 1 else 'are'} secret, and all hear who speaks here"
-    elif node.turns.mode not in ("together", "random"):
-        yield f"{listed(heard)} are secret, and all hear who speaks first: members speak in the order of their roles"
+        return
+    if heard and len(heard) < len(secret):
+        yield f"{listed(secret)} {are}, and all hear who speaks as {listed(heard)}"
+    if not secret or len(node.roles) == 1:
+        return
+    for what, names in _named_in(node):
+        if shown := [name for name in secret if name in names]:
+            yield f"{listed(shown)} {'is' if len(shown) == 1 else 'are'} secret, and it shows {what}"
+    roles = [policy.roles[numbers[name]] for name in node.roles]
+    for field, values in (("timeout", {role.timeout for role in roles}), ("at_most", {role.at_most for role in roles})):
+        if len(values) > 1:
+            yield f"{listed(secret)} {are}, and shown by who has another `{field}`: give all roles here the same"
+
+
+def _named_in(node: Node) -> Iterator[tuple[str, Collection[str | None]]]:
+    """Tell what in a node is of some of its roles and not of others, and of which."""
+    turns = node.turns
+    yield "who opens it", () if node.opens is None else (node.opens.role,)
+    yield "who speaks after whom", (*turns.follow, *turns.follow.values())
+    yield "who its hub is", (turns.by,) if turns.mode == "hub" else ()
+    yield "whose fields or words lead on (`of`)", [way.when.of for way in node.exits if way.when is not None]
+
+
+def _shown_to_some(policy: Policy, node: Node, secret: Collection[str]) -> Iterator[str]:
+    """Say which secret roles show to who has to do with them, though nobody else hears them."""
+    speaking, review = [name for name in node.roles if name in secret], node.review
+    are = f"{listed(speaking)} {'is' if len(speaking) == 1 else 'are'} secret"
+    if review is not None and review.by in secret:
+        yield f"{review.by} is secret, and who is reviewed sees by whom"
+    if not speaking:
+        return
+    if node.tasks:
+        yield f"{are}, and who is given a task sees by whom"
+    asked = [node.turns.by if node.turns.mode == "ask" else None, None if review is None else review.by]
+    for name in dict.fromkeys(filter(None, asked)):
+        if name not in speaking and not policy.roles[policy.role_numbers[name]].hears_all:
+            yield f"{are}, and {name}, which is asked here, sees who speaks"
 
 
 def _of_idle_exits(policy: Policy, node: Node) -> Iterator[str]:

@@ -36,11 +36,23 @@ class _Counted:
         for node in self._policy.nodes:
             for what in (*self._of_turns(node), *self._of_removal(node)):
                 yield f"node {node.name}", what
+        yield from self._of_secrets()
         least = self._least_turns_to()
         for name, turns in least.items():
             if turns >= self._team.max_turns:
                 why = f"it takes {turns} turns to come to it, and `max_turns` is {self._team.max_turns}"
                 yield f"node {name}", f"is never entered: {why}"
+
+    def _of_secrets(self) -> Iterator[tuple[str, str]]:
+        """Say which secret role shows by all that nothing else is known of its holders."""
+        held: dict[str, set[str]] = {}
+        for filling in self._team.fillings:
+            for agent in filling.agents:
+                held.setdefault(agent, set()).add(filling.role)
+        secret = {role.name for role in self._policy.roles if role.secret}
+        unknown = {frozenset(roles) for roles in held.values() if roles <= secret}
+        for name in sorted(*unknown) if len(unknown) == 1 else ():
+            yield f"role {name}", "is secret, and only its holders play nothing that all know of: let them play another role too"
 
     def _of_turns(self, node: Node) -> Iterator[str]:
         yield from self._of_visits(node)

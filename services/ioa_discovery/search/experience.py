@@ -6,8 +6,10 @@ What is old counts less by the time of each search.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from datetime import datetime
+from math import exp
+from statistics import median
 
 from ioa.ports.clock import Clock
 from ioa.protocol.ids import PoolId
@@ -34,6 +36,17 @@ class Experience:
     def now(self) -> datetime:
         """Read the clock by which what is old counts less."""
         return self._clock.now()
+
+    def usual_seconds(self, pool: PoolId) -> float | None:
+        """Return how long tasks take a pool that it does, the median over owners of each one's median; None if it has done none.
+
+        So no single owner says what is usual, however many tasks it tells of.
+        """
+        paces: defaultdict[PoolId | None, list[float]] = defaultdict(list)
+        for one in self._memory.get(pool, ()):
+            if one.done:
+                paces[one.owner].append(one.pace)
+        return exp(median([median(of_one) for of_one in paces.values()])) if paces else None
 
     def record(self, pool: PoolId, kind: int, now: datetime) -> Record:
         """Conclude how a pool will do a task of a kind."""

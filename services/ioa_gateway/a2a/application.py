@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 
 from a2a.server.context import ServerCallContext
@@ -30,6 +31,21 @@ from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
 """How large a message may be, with the files in it."""
+
+_REFUSALS = ("Failed to validate", "Failed to parse")
+"""How the library's lines begin that show a traceback of a request which it refuses."""
+
+
+def _is_own_fault(record: logging.LogRecord) -> bool:
+    """Whether the library tells of a fault of the server's, as a filter of its log.
+
+    It warns of each request that it refuses, with words of the caller's, who is told the same.
+    """
+    return record.levelno >= logging.ERROR and not record.msg.startswith(_REFUSALS)
+
+
+for _name in ("a2a.server.routes.jsonrpc_dispatcher", "a2a.compat.v0_3.jsonrpc_adapter", "a2a.utils.error_handlers"):
+    logging.getLogger(_name).addFilter(_is_own_fault)
 
 
 class _Contexts(ServerCallContextBuilder):

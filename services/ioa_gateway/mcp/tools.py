@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from typing import Annotated
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
-from mcp_types import ToolAnnotations
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
-from ioa.errors import InvalidInputError, IoaError, NotFoundError
+from ioa.errors import Fault, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, row_of
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import check_texts, validate
 from ioa.protocol.goal_order import GoalOrder
@@ -177,10 +178,11 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         if file is None or file.name != name:
             raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
         if file.size_bytes > _MOST_BYTES:
-            raise ResourceError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
+            raise PayloadTooLargeError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
         data = await call.client.fetch(file)
     except IoaError as error:
-        raise ResourceError(str(error)) from error
+        code = INVALID_PARAMS if row_of(error).fault is Fault.CALLER else INTERNAL_ERROR
+        raise MCPError(code, str(error)) from error
     return data.decode("utf-8", "replace") if file.media_type.startswith("text/") else data
 
 

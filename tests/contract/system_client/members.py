@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
-from ioa.errors import NotFoundError
+from ioa.errors import IoaError, NotFoundError
 from ioa.group.requests import Accepted, GroupSnapshot, LaunchGroup
 from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, MessageId, PoolId, TaskId, comm_id_of_goal
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
@@ -34,6 +35,7 @@ ADA, BOB = AgentId("ada"), AgentId("bob")
 GOAL = GoalId("goal-1")
 ROOM = comm_id_of_goal(GOAL)
 TASK = TaskId("t1-count")
+_LOOK_SECONDS = 0.05
 
 
 async def say(
@@ -110,6 +112,19 @@ class Members:
         """End a group."""
         await self.say(sender, ConcludeGroupDiscussion(), comm_id)
         await self.say(sender, Conclusion(content=content), comm_id)
+
+    async def reach_goals(self) -> None:
+        """Conclude whatever goal is given to Ada, for ever."""
+        done = set[GoalName]()
+        while True:
+            for name in self.given.names - done:
+                done.add(name)
+                try:
+                    room = (await self.launch(name.goal_id)).state.comm_id
+                    await self.conclude(ADA, "Done.", room)
+                except (IoaError, AssertionError):  # somebody has cancelled it
+                    continue
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def assign(self, task_id: TaskId = TASK) -> None:
         """Have Ada give Bob a task, which he begins."""

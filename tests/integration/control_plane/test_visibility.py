@@ -52,7 +52,7 @@ PANEL: Mapping[str, Any] = {
 }  # fmt: skip
 
 GOD = "game-master"
-PLAYERS = ("wolf-a", "wolf-b", "seer", "witch", "villager-a", "villager-b")
+PLAYERS = ("emma", "frank", "grace", "henry", "ivy", "jack")
 FRIENDS = ("alice", "bob", "cathy", "david")
 REFEREE = "referee"
 
@@ -96,15 +96,15 @@ class Table:
         assert view.part is not None and view.offer is not None
         match view.part.node, view.refusals:
             case "wolves", ():
-                return view.say(words(view), fields={"victim": "villager-a"}, only_to=PLAYERS)
+                return view.say(words(view), fields={"victim": "ivy"}, only_to=PLAYERS)
             case "wolves", _:
-                return view.say(words(view), fields={"victim": "villager-a"})
+                return view.say(words(view), fields={"victim": "ivy"})
             case "dawn", _:
-                return view.say(words(view), fields={"died": "villager-a"})
+                return view.say(words(view), fields={"died": "ivy"})
             case "vote", _:
-                return view.say(words(view), fields={"vote": "cathy" if "cathy" in view.offer.form[0].values else "wolf-a"})
+                return view.say(words(view), fields={"vote": "cathy" if "cathy" in view.offer.form[0].values else "emma"})
             case "judgement", ():
-                return view.say(words(view), fields={"over": True}, only_to=["villager-a"])
+                return view.say(words(view), fields={"over": True}, only_to=["ivy"])
             case "judgement", _:
                 return view.say(words(view), fields={"over": True})
             case "game", _:
@@ -207,23 +207,26 @@ async def test_each_hears_what_the_policy_lets_it_hear(ioa_system: System, monke
                 odd_word_known.append({name for name in names if any(b"pear" in encode(one) for one in held[name])})
             return told(finished)
 
-        wolves = f"{GOD} wolf-a wolf-b"
-        after_dawn, after_vote = everybody("villager-a"), everybody("villager-a", "wolf-a")
-        assert await play(shipped("werewolf")) == [
+        wolves = f"emma frank {GOD}"
+        after_dawn, after_vote = everybody("ivy"), everybody("ivy", "emma")
+        heard = await play(shipped("werewolf"))
+        by_turns = [one for one in heard if "wolves" not in one[0] and "day" not in one[0]]
+        assert [sorted(one for one in heard if node in one[0]) for node in ("wolves", "day")] == [  # in an order that is drawn
+            [("<emma in wolves>", wolves), ("<frank in wolves>", wolves)],
+            [(f"<{one} in day>", after_dawn) for one in PLAYERS if one != "ivy"],
+        ]
+        assert by_turns == [
             ("Night falls. Close your eyes.", everybody()),
-            ("<wolf-a in wolves>", wolves),
-            ("<wolf-b in wolves>", wolves),
-            ("<seer in seer>", f"{GOD} seer"),
-            (f"<{GOD} in seer>", f"{GOD} seer"),
-            (f"<{GOD} in witch>", f"{GOD} witch"),
-            ("<witch in witch>", f"{GOD} witch"),
+            ("<grace in seer>", f"{GOD} grace"),
+            (f"<{GOD} in seer>", f"{GOD} grace"),
+            (f"<{GOD} in witch>", f"{GOD} henry"),
+            ("<henry in witch>", f"{GOD} henry"),
             (f"<{GOD} in dawn>", everybody()),
-            *((f"<{one} in day>", after_dawn) for one in PLAYERS if one != "villager-a"),
-            *((f"<{one} in vote>", after_dawn) for one in sorted(PLAYERS) if one != "villager-a"),
+            *((f"<{one} in vote>", after_dawn) for one in sorted(PLAYERS) if one != "ivy"),
             (f"<{GOD} in judgement>", after_vote),
         ]
-        assert [who for who, _ in table.refusals] == ["wolf-a in wolves", "wolf-b in wolves", f"{GOD} in judgement"]
-        assert "would not hear this; it is heard by game-master, wolf-b." in table.refusals[0][1]
+        assert {who for who, _ in table.refusals} == {"emma in wolves", "frank in wolves", f"{GOD} in judgement"}
+        assert "would not hear this; it is heard by game-master, frank." in dict(table.refusals)["emma in wolves"]
 
         friends = everybody(among=(GOD, *FRIENDS))
         assert await play(shipped("undercover")) == [

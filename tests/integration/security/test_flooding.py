@@ -6,29 +6,38 @@ import asyncio
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import partial
+from operator import le
 from pathlib import Path
 
 import pytest
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
+from ioa.adapters.nats.topology import ANY_AGENT, DEAD, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.subjects import inbox_prefix_of
 from tests.integration.security.secured import Secured, flooding, open_intruder, open_once, open_processes, open_secured
-from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
+from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, USER, Town, open_town_on
 from tests.rig.deadline import eventually
+
+_AT_ONCE, _READS, _WATCHERS = 1_000, 30, 4
+"""So many messages are read by a request, so many requests are made, and so many connections are sent what they read: each of them
+less than a holder may read, and together more."""
 
 
 async def test_asking_everybody_how_it_stands_stops_nobody(town: Town) -> None:
@@ -114,6 +123,36 @@ async def test_who_has_the_server_send_without_end_is_kept_out(town: Town) -> No
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=inbox)
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [MALLORY]
+
+
+async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -> None:
+    """Who reads no more than he may, and has it sent to whoever watches a room, shuts nobody out of it."""
+    room, heard = GoalName(USER, GoalId("watched")).comm_id, Counter[int]()
+    batch = json.dumps({"seq": 1, "next_by_subj": ">", "batch": _AT_ONCE}).encode()
+
+    def hear(watcher: int, _message: Msg) -> None:
+        heard[watcher] += 1
+
+    def least() -> int:
+        return min(heard[watcher] for watcher in range(_WATCHERS))
+
+    async with AsyncExitStack() as stack:
+        inspection = await stack.enter_async_context(open_inspection(town.secured.settings("observer"), patience=SOON))
+        admin = await stack.enter_async_context(open_intruder(town.secured, "admin"))
+        for _ in range(_AT_ONCE):
+            await admin.publish(subjects.dead("any"), b"x")
+        watchers = [await stack.enter_async_context(open_intruder(town.secured, USER)) for _ in range(_WATCHERS)]
+        for number, watcher in enumerate(watchers):
+            await watcher.subscribe(subjects.log(room), future=MessageSink(partial(hear, number)))
+            await watcher.flush()
+        async with open_intruder(town.secured, EVE) as eve:  # who floods is ended, on any connection
+            for number in range(1, _READS + 1):
+                await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", batch, reply=subjects.log(room))
+                await eventually(least, partial(le, number * _AT_ONCE), within=SOON)
+        async with flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)):
+            slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+    assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
+    assert [watcher.stats["reconnects"] for watcher in watchers] == [0] * _WATCHERS
 
 
 async def test_an_authorization_that_was_not_upgraded_is_told_of(tmp_path: Path) -> None:

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from itertools import product
 from pathlib import Path
 
 import msgpack
 import pytest
-from nats.js.api import Header
+from nats.js.api import Header as NatsHeader
 
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.topology import DEAD, GOALS
 from ioa.errors import ForbiddenError, NotFoundError
+from ioa.group.events import Said
 from ioa.group.requests import CancelGroup, GetGroup
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
+from ioa.protocol.ids import CommId, GoalId, GoalName, MessageId, TaskId, UserId
+from ioa.protocol.messages import Header, InformTaskProgress, Message, Phase
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.contract.system_client.test_named_teams import debate
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, USER, Town, open_town
+from tests.rig.deadline import eventually
 
 _FIRST, _SECOND = GoalId("report"), GoalId("report-2")
 
@@ -69,6 +75,62 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
     assert (status.record.goal.user, status.standing.charter.user, cancelled.reason) == (USER, USER, Reason.CANCELLED)
 
 
+async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
+    """What one user stored comes by no detour to another's watchers, or in another's name.
+
+    A dead letter holds what was published, and whoever reads it says where the answer goes.
+    """
+    await town.user.launch(GoalOrder(goal="Count.", goal_id=_FIRST, agent=BOB))
+    await town.given((USER, _FIRST))
+    room, watcher = GoalName(USER, _FIRST).comm_id, _Watcher()
+    header = Header(message_id=MessageId("m"), comm_id=room, sender=BOB, state=Phase.ASSIGNED, turn=1, after=0, sent_at=NEW_YEAR)
+    draft = InformTaskProgress(task_id=TaskId("t1-1"), number=1, draft="Bob has failed.")
+    forged = encode(Said(at=NEW_YEAR, message=Message(header=header, payload=draft)))
+    order = b'{"goal_id":"forged","goal":"Pay eve.","agent":"bob"}'
+    async with (
+        open_system(town.secured.settings("eve"), patience=SOON) as system,
+        open_intruder(town.secured, "eve") as eve,
+        open_intruder(town.secured, "admin") as admin,
+        town.user.listen(room, watcher),
+    ):
+        await system.launch(GoalOrder(goal="Count wrong.", goal_id=GoalId("forged"), agent=BOB))
+        await town.given((EVE, GoalId("forged")))
+        js, stored = admin.jetstream(), list[int]()
+        for number, data in enumerate((forged, order), start=1):
+            await eve.jetstream().publish(subjects.goal_to(EVE, BOB), data)
+            dead = await eventually(lambda: js.stream_info(DEAD), lambda found: found.state.messages == number, within=SOON)  # noqa: B023
+            assert (await js.get_msg(DEAD, seq=dead.state.last_seq)).data == data
+            stored.append(dead.state.last_seq)
+        before = (await js.stream_info(GOALS)).state.last_seq
+        targets = (subjects.progress(room), subjects.goal_of(USER), subjects.goal_to(USER, BOB), subjects.answer(USER))
+        for seq in stored:
+            for target, asked in product(targets, (b'{"seq":%d}', b'{"seq":%d,"no_hdr":true}', b'{"seq":%d,"batch":1}')):
+                await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", asked % seq, reply=target)
+        with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
+            await system.group(CommId("none"))
+        await town.user.launch(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))
+        await town.given((USER, _SECOND))
+        after = (await js.stream_info(GOALS)).state.last_seq
+    assert (watcher.told, after - before) == ([], 1)
+
+
+class _Watcher:
+    """Listens to a group, and keeps what it is told that is no entry."""
+
+    def __init__(self) -> None:
+        self.told: list[Said] = []
+
+    def hint(self) -> None:
+        """Nothing is read."""
+
+    def look(self) -> None:
+        """Nothing is read."""
+
+    def report(self, said: Said) -> None:
+        """Keep a report."""
+        self.told.append(said)
+
+
 async def _put_teams(user: NatsSystemClient, eve: NatsSystemClient, admin: NatsSystemClient) -> list[tuple[int, UserId]]:
     """Put a team of a user's, which another one may not, and an admin may."""
     first = await user.put_team(debate())
@@ -93,7 +155,7 @@ async def _look(town: Town, comm_id: CommId) -> Mapping[str, object]:
 async def _take_message_id(town: Town, goal_id: GoalId) -> None:
     """Publish what a stream would take for the same message as another user's, if that bore an id."""
     async with open_system(town.secured.settings("eve"), patience=SOON) as eve:
-        headers = {Header.MSG_ID.value: f"{USER}/{goal_id}"}
+        headers = {NatsHeader.MSG_ID.value: f"{USER}/{goal_id}"}
         await eve._js.publish(subjects.goal_to(EVE, BOB), b"{", headers=headers)
 
 

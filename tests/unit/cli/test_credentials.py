@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
+from ioa.adapters.nkey_seeds import Key, create_seed, public_key_of, read_key
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
@@ -167,6 +167,8 @@ def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
     [
         (["router"], [], "two of the name"),
         (["writer"], ["writer"], "two of the name"),
+        (["writer:2"], ["writer-1"], "two of the name"),
+        (["writer:2", "writer-1"], [], "two of the name"),
         (["nats"], [], "two of the name"),
         (["a.b"], [], "not a valid id"),
         (["writer:0"], [], "no number of replicas"),
@@ -189,6 +191,12 @@ def test_a_seed_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
     for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
         with pytest.raises(InvalidInputError, match=why):
             read_key(str(tmp_path / path))
+
+
+def test_a_key_that_was_replaced_is_given_as_itself_too(tmp_path: Path) -> None:
+    """What its file holds then, the seed and whose answers it reads, may stand in a variable as the seed alone did before."""
+    key = Key(create_seed(), public_key_of(create_seed()))
+    assert read_key(key.written().decode()) == key
 
 
 @pytest.mark.parametrize("damage", ["{} ", "\t{}\n"])

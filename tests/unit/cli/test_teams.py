@@ -117,7 +117,7 @@ def test_who_hears_what_is_told_where_not_all_do(capsys: pytest.CaptureFixture[s
     try_file(SHIPPED / "werewolf.toml", None, Terminal(as_json=True))
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     first = {one["node"]: one.get("heard_by") for one in reversed(told) if one["event"] == "turn"}
-    assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "wolf-b"], ["god"], None]
+    assert [first[node] for node in ("night", "wolves", "seer", "day")] == [None, ["god", "emma"], ["god"], None]
 
 
 VOTE = """

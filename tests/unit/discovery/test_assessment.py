@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Literal
 
 import pytest
 from prometheus_client import REGISTRY
@@ -15,7 +15,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
-from ioa.protocol.messages import TaskOutcome
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
@@ -23,7 +23,8 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_discovery.assessment import Assessor
-from tests.unit.group.scenario import COMM, Scenario, card, launched
+from ioa_discovery.search.experience import Experience
+from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada")
@@ -42,7 +43,8 @@ class Office:
         self.outcomes, self.clock = MemoryOutcomes(), ManualClock()
         self.cards, self._log = MemoryCards(), MemoryGroupLog()
         view = MemoryRegistryView(self.cards, MemoryLeases(self.clock, timedelta(seconds=10)))
-        self._assessor = Assessor(self._log, view, self.outcomes, self.clock, MemorySessions())
+        self.experience = Experience(self.clock)
+        self._assessor = Assessor(self._log, view, self.outcomes, self.clock, MemorySessions(), self.experience)
 
     async def file(self, story: Scenario, pool: str = "") -> None:
         """Write a group's story into its log, and register its members, each in a pool of its own or all in one."""
@@ -56,48 +58,58 @@ class Office:
             known = card(agent_id).model_copy(update={"pool": PoolId(pool or f"{agent_id}-pool")})
             await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
 
-    async def report(
-        self,
-        *task_ids: str,
-        by: AgentId = ADA,
-        comm_id: CommId = COMM,
-        outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] | None = None,
-    ) -> list[tuple[str, Outcome]]:
-        """Report tasks, and return what is kept."""
-        at = self.clock.now() + timedelta(days=9)
-        tasks = tuple(
-            TaskReport(
-                task_id=TaskId(one),
-                assignee=BOB,
-                outcome=outcome,
-                need="sums",
-                at=at,
-                seconds=2.5,
-                usage=Usage(cost_micros=7),
-            )
-            for one in task_ids
+    async def report(self, *, by: AgentId = ADA, comm_id: CommId = COMM) -> list[tuple[str, Outcome]]:
+        """Report that a group has ended, with nothing true of its tasks, and return what is kept."""
+        invented = TaskReport(
+            task_id=TaskId("t9-9"), assignee=BOB, outcome=TaskOutcome.FAILED, need="sums", at=NEW_YEAR, seconds=99.0
         )
-        await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=tasks))
+        await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=(invented,)))
         return list(self.outcomes.kept.items())
 
 
-async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
-    """Who did it and whether it was done is read off the log, and no time lies ahead of the clock."""
+async def test_how_a_task_went_is_read_off_the_log() -> None:
+    """What was asked of whom, when it was done, how long that took and what it cost: none of it is the owner's word."""
     office = Office()
-    await office.file(ENDED)
-    [(key, kept)] = await office.report("t1-1")
+    story = replace(AT_WORK, now=START + timedelta(seconds=2.5)).finishes("t1-1", tokens=7).finishes("t1-2")
+    await office.file(story.announces("ada").concludes("ada"))
+    [(key, kept)] = await office.report()
     expected = Outcome(
         pool=PoolId("bob-pool"),
         agent_id=BOB,
-        need="sums",
+        need="do t1-1",
         done=True,
         at=NEW_YEAR,
         seconds=2.5,
-        usage=Usage(cost_micros=7),
+        usage=Usage(tokens_out=7),
         task=f"{COMM}.bob-pool",
         owner=PoolId("ada-pool"),
     )
     assert (key, kept) == (f"{COMM}.bob-pool", expected)
+
+
+def with_time(seconds: float) -> Scenario:
+    """A group in which a task failed that had so much time."""
+    task = specs(("t1-1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=seconds)})
+    story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,))).fails("t1-1")
+    return story.announces("ada").concludes("ada")
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(0.5, 0), (1.5, 1)])
+async def test_a_task_that_nobody_could_do_in_time_says_nothing(seconds: float, times: int) -> None:
+    """A rival cannot talk a pool down by deadlines of less than a second."""
+    office = Office()
+    await office.file(with_time(seconds))
+    assert len(await office.report()) == times
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(20.0, 0), (40.0, 1)])
+async def test_a_task_with_less_time_than_its_pool_takes_says_nothing(seconds: float, times: int) -> None:
+    """What a pool takes is the median of what its owners saw, whatever one of them saw how often."""
+    office = Office()
+    for owner, took in [("a", 10.0), ("b", 30.0), *[("rival", 900.0)] * 9]:
+        office.experience.add(Outcome(pool="bob-pool", agent_id=BOB, need="", done=True, at=NEW_YEAR, seconds=took, owner=owner))
+    await office.file(with_time(seconds))
+    assert len(await office.report()) == times
 
 
 async def test_a_rejected_task_is_kept_as_not_done() -> None:
@@ -107,34 +119,38 @@ async def test_a_rejected_task_is_kept_as_not_done() -> None:
     gone = rejected
     for _ in range(KEPT + 2):
         task_id = f"t{gone.state.turn}-x"
-        gone = gone.assigns_and_waits("ada", f"{task_id}:bob").finishes(task_id)
+        gone = gone.assigns_and_waits("ada", f"{task_id}:ada").finishes(task_id)
+    assert gone.state.task(TaskId("t1-1")) is None
     for story in (rejected, gone):
         office = Office()
         await office.file(story.announces("ada").concludes("ada"))
-        [(_, kept)] = await office.report("t1-1", outcome=TaskOutcome.FAILED)
+        [(_, kept)] = await office.report()
         assert not kept.done
 
 
 async def test_nobody_praises_himself_and_nothing_is_invented() -> None:
     """What the owner did itself, and tasks that the group never had, are left out."""
     office = Office()
+    await office.file(
+        launched("ada", "bob").assigns_and_waits("ada", "t1-2:ada").finishes("t1-2").announces("ada").concludes("ada")
+    )
+    assert await office.report() == []
+
+
+async def test_a_log_is_read_once() -> None:
+    """Reading it costs more than asking for it."""
+    office = Office()
     await office.file(ENDED)
-    assert await office.report("t1-2", "t1-9") == []
+    await office.report()
+    office.outcomes.kept.clear()
+    assert await office.report() == []
 
 
 async def test_nobody_praises_its_own_pool() -> None:
     """What a replica did for another one is left out: both are run by the same people."""
     office = Office()
     await office.file(ENDED, pool="desk")
-    assert await office.report("t1-1") == []
-
-
-async def test_reporting_again_is_reporting_once() -> None:
-    """The same task has the same key."""
-    office = Office()
-    await office.file(ENDED)
-    assert len([*await office.report("t1-1"), *await office.report("t1-1")]) == 2
-    assert len(office.outcomes.kept) == 1
+    assert await office.report() == []
 
 
 async def test_an_assignee_that_is_gone_is_left_out() -> None:
@@ -142,7 +158,7 @@ async def test_an_assignee_that_is_gone_is_left_out() -> None:
     office = Office()
     await office.file(ENDED)
     del office.cards.records[BOB]
-    assert await office.report("t1-1") == []
+    assert await office.report() == []
 
 
 @pytest.mark.parametrize(("failed", "counts"), [(("t1-1",), [1, 0]), (("t1-1", "t1-2"), [0, 1])])
@@ -155,7 +171,7 @@ async def test_all_that_one_group_says_of_a_pool_is_one_outcome(failed: tuple[st
         story = story.fails(name) if name in failed else story.finishes(name)
     await office.file(story.finishes("t1-4").announces("ada").concludes("ada"))
     before = counted()
-    [(_, kept)] = await office.report(*names, "t1-4")
+    [(_, kept)] = await office.report()
     assert kept.done == (counts == [1, 0])
     assert [now - then for now, then in zip(counted(), before, strict=True)] == counts
 
@@ -174,23 +190,5 @@ async def test_what_may_not_be_reported_is_refused(story: Scenario, by: AgentId,
     office = Office()
     await office.file(story)
     with pytest.raises(error):
-        await office.report("t1-1", by=by, comm_id=comm_id)
+        await office.report(by=by, comm_id=comm_id)
     assert office.outcomes.kept == {}
-
-
-async def test_of_tasks_that_have_left_the_state_so_many_are_believed_as_there_were() -> None:
-    """The log holds their numbers. Who names more, or another outcome, is not believed."""
-    story = launched("ada", "bob", max_turns=100)
-    for number in range(KEPT + 4):
-        task_id = f"t{story.state.turn}-x"
-        story = story.assigns_and_waits("ada", f"{task_id}:bob")
-        story = story.fails(task_id) if number == 0 else story.finishes(task_id)
-    ended = story.announces("ada").concludes("ada")
-    gone = ("t1-x", "t1-y", "t1-z")
-    assert [ended.state.task(TaskId(name)) for name in gone] == [None] * 3
-    kept = {}
-    for names in (gone, (*gone, f"t{KEPT + 3}-x", f"t{KEPT + 4}-x")):
-        office = Office()
-        await office.file(ended)
-        [(_, kept[names])] = await office.report(*names, outcome=TaskOutcome.FAILED)
-    assert [one.done for one in kept.values()] == [False, True]  # one failure is believed, against two that the log shows as done

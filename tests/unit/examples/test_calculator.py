@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import csv_analyst
 from calculator import agent, compute
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 
@@ -76,7 +76,11 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("5 100 + 1", "cannot be computed"),
         ("2(3)", "cannot be computed"),
         ("12 miles in km and feet", "'km and feet' is no unit that is known"),
-        ("180 F in celsius", "'F' is no unit that is known"),
+        ("180 R in celsius", "'R' is no unit that is known"),
+        ("100 + 5 %", "cannot be computed. Write one calculation, with brackets"),
+        ("square root of 2 to the power of 10", "'sqrt(144) + 2^3'"),
+        ("square root of 16 plus 9", "cannot be computed"),
+        ("square root of 2025 plus 3 cubed", "cannot be computed"),
         ("(" * 5000 + "1" + ")" * 5000, "too large"),
     ],
 )
@@ -85,6 +89,14 @@ def test_refusals(task: str, said: str, run: Run) -> None:
     with pytest.raises(InvalidInputError) as error:
         run(agent, task)
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("task", ["100 + 5 %", "square root of 2025 plus 3 cubed", "100 crowns in km", "5 kg in crowns"])
+def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) -> None:
+    """Nobody else does it, so that its reason is the one to tell."""
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task)
+    assert not isinstance(error.value, DeclinedError)
 
 
 @pytest.mark.parametrize(
@@ -96,12 +108,9 @@ def test_refusals(task: str, said: str, run: Run) -> None:
         "open('/etc/passwd').read()",
         "3 feet 4 inches in cm",
         "5!",
-        "100 + 5 %",
         "15 % of 240 plus 5",
         "What is 19 % of 240 + 12?",
-        "square root of 2 to the power of 10",
         "half of 50",
-        "square root of 16 plus 9",
         "divide 10 by 2 * 5",
         "sum of 3, 4 and 5",
         "$5 + €3",

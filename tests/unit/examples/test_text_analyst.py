@@ -186,6 +186,12 @@ def test_nothing_to_read(run: Run) -> None:
     assert "Send a text file." in str(error.value)
 
 
+def test_a_text_may_be_written_behind_a_colon(run: Run) -> None:
+    """Where no file came, what stands there is the text."""
+    said = "How many words has this text: The bread was still warm, when we came home"
+    assert run(agent, said).text == "The text: words: 9"
+
+
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=9), max_size=60))
 def test_words_as_written(words: list[str]) -> None:
     """As many words are counted as were written, whatever the script."""

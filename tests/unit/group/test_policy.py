@@ -13,11 +13,12 @@ import pytest
 from ioa.group.events import MemberLost, MessageRefused, Said
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.watching import MAX_STRUCK
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import Asking, Discussing, Ended, Gathering
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import HUBS_COME_BACK, TURNS_RUN_OUT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -252,6 +253,9 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      "-eve says", "x:ada x:ada z:bob"),
     ("nobody present anywhere", [{**X, "max": 1, "then": ["x", "end"]}], {}, "-ada -bob -eve silent",
      "x:ada x:bob x:eve x:eve ended:no_speaker"),
+    ("where all turns are used up it goes on as at `max`",
+     [{**X, "roles": ["a"], "max": 9, "exits": [{"to": "y", "when": {"rounds": 5}}, {"to": "z"}]}, Y, Z],
+     {"roles": {"a": {"at_most": 2}}}, "says says", "x:ada x:ada z:bob"),
     ("at most so many turns in the whole group", [{**X, "max": 5}], {"roles": {"a": {"at_most": 1}}},
      "says says says says says", "x:ada x:bob x:eve x:bob x:eve concluding:ada"),
     ("the leader concludes", [X], {"leader": "c"}, "says says says", "x:ada x:bob x:eve concluding:eve"),
@@ -444,6 +448,10 @@ RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]
      [{**FORK[0], "visits": 2}, {**Y, "then": "v"}, {"name": "v", "roles": ["a"], "then": "w"}, {**FORK[2], "then": "u"},
       {"name": "u", "roles": ["b"], "max": 1, "then": "w"}, {**W, "then": ["x", "end"]}], {},
      "says " * 12, " ".join(["x:ada y:eve v:ada z:bob u:bob w:ada"] * 2) + " concluding:ada"),
+    ("a loop around a fork waits anew for a branch that is not taken again",
+     [{**X, "take": "all", "max": 1, "visits": 2, "exits": [{"to": "y"}, {"to": "z", "when": {"says": "z"}}]}, *FORK[1:3],
+      {**W, "then": ["x", "end"]}], {}, "talks:z says says says talks:no says",
+     "x:ada z:bob y:eve w:ada x:ada y:eve ended:no_speaker"),
     ("a loop around a fork does without a branch whose visits are used up",
      [{**FORK[0], "visits": 2}, FORK[1], {**FORK[2], "visits": 1}, {**W, "then": ["x", "end"]}], {},
      "says " * 7, "x:ada y:eve z:bob w:ada x:ada y:eve w:ada concluding:ada"),
@@ -662,6 +670,19 @@ def test_what_was_said_since_a_node_was_entered_is_struck() -> None:
     assert struck == [(), (), *[((1, 2),)] * 3, *[((1, 5),)] * 3]
 
 
+def test_what_is_struck_does_not_grow_without_end() -> None:
+    """The state tells all of it in each entry: behind so many stretches a watcher is offered no node any more."""
+    again = watched("b", node="y", may=["end", "go"], go=["y"])
+    ways = [{"to": "x"}, {"to": "end", "by": "speaker"}]
+    told = Told(group({**X, "max": 1, "then": "y"}, {**Y, "max": 1, "exits": ways}, max_turns=1_000, **again))
+    for _ in range(MAX_STRUCK):
+        for word in "says says decides:y says decides:nothing".split():
+            told = told.word(word)
+    stage, course = told.word("says").word("says").story.state.stage, told.story.state.course
+    assert isinstance(stage, Asking) and course is not None
+    assert (stage.options, len(course.struck)) == (("nothing", "end"), MAX_STRUCK)
+
+
 def test_a_person_is_never_lost() -> None:
     """Whatever the registry says of its seat; its turn ends when its time is over."""
     story = group({**X, "max": 9}, roles={"b": {"human": True}})
@@ -713,7 +734,17 @@ def test_the_second_repetition_passes_the_turn() -> None:
     assert story.repeats_itself(A, "m1").repeats_itself(A, "m2").holder == B
 
 
-@pytest.mark.parametrize(("level", "next_one"), [(LEVEL, A), (LEVEL - 1, C)])
+@pytest.mark.parametrize(("level", "then"), [(TURNS_RUN_OUT, "z"), (TURNS_RUN_OUT - 1, "y")])
+def test_used_up_turns_meet_no_condition(level: int, then: str) -> None:
+    """A verdict whose condition was never met is not reached. Groups of before go on as they did."""
+    exits = [{"to": "y", "when": {"rounds": 5}}, {"to": "z"}]
+    policy = policy_of({**X, "roles": ["a"], "max": 9, "exits": exits}, Y, Z, roles={"a": {"at_most": 1}})
+    story = launched_under(policy, CAST, A, B, C, level=level)
+    course = story.happens(said(A, Discussion(content="Mine."), story.state.turn, story.now)).state.course
+    assert course is not None and policy.nodes[course.node].name == then
+
+
+@pytest.mark.parametrize(("level", "next_one"), [(HUBS_COME_BACK, A), (HUBS_COME_BACK - 1, C)])
 def test_the_hub_has_the_floor_again_when_all_whom_it_has_named_are_lost(level: int, next_one: str) -> None:
     """Nobody speaks in a talk with a chair whom the chair has not named. Groups of before go on in order, as they did."""
     policy = policy_of({**X, "turns": {"mode": "hub", "by": "a"}, "max": 9})

@@ -33,7 +33,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
-from ioa.protocol.levels import BOARDS, REVIEWS, WORDS
+from ioa.protocol.levels import BOARDS, REVIEWS, SECRETS_HOLD, WORDS
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -64,7 +64,7 @@ MEMBERS = ("ada", "bob", "eve", "joe")
 def entry_version(policy: Policy | None, usually: int) -> int:
     """The version of entries under a policy."""
     level = 0 if policy is None else policy.level
-    return 7 if level >= WORDS else 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
+    return 8 if level >= SECRETS_HOLD else 7 if level >= WORDS else 6 if level >= BOARDS else 5 if level >= REVIEWS else usually
 
 
 def any_group(seed: int) -> Scenario:

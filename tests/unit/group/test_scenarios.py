@@ -242,3 +242,195 @@ def test_timers_are_no_later_than_the_roles_time() -> None:
     due = story.state.next_deadline()
     assert due is not None
     assert [*seconds, (due - story.now) / timedelta(seconds=1)] == [5, 5, 60, 60, 5, 5, 60, 60, 7]
+
+
+ALL4 = ["red", "blue"]
+PLAYED: list[tuple[str, Mapping[str, Any], str, str, int]] = [
+    (
+        "a branch side by side, then the agenda, then the join",
+        {
+            "nodes": [
+                {"name": "plan", "roles": ["judge"], "take": "all", "max": 1, "then": ["a", "b"]},
+                {"name": "a", "roles": ["red"], "turns": "together", "then": "join"},
+                {"name": "b", "roles": ["blue"], "then": "join"},
+                {"name": "join", "roles": ["judge"], "join": "all", "max": 1},
+            ]
+        },
+        "says says@bob says@ada says says says",
+        "plan:zoe a:ada+bob a:ada b:eve b:joe join:zoe concluding:zoe",
+        6,
+    ),
+    (
+        "a review in a hub: each draft and each message is a turn of the group, a dropped turn one of the node",
+        {
+            "nodes": [
+                {"name": "x", "roles": ["judge", "red"], "turns": {"mode": "hub", "by": "judge"}, "max": 3, "review": "blue"},
+            ]
+        },
+        "says:ada decides:pass again says decides:reject says decides:reject says decides:reject says decides:pass again",
+        "x:zoe x?eve x:zoe x:ada x?eve x:ada x?eve x:ada x?eve x:zoe x?eve x:zoe concluding:zoe",
+        7,
+    ),
+    (
+        "a watcher removes the next speaker, and is asked before max ends the node",
+        {
+            "nodes": [{"name": "x", "roles": ALL4, "max": 4}],
+            "watchers": [{"role": "judge", "may": ["remove"]}],
+        },
+        "says decides:remove/bob says decides:nothing says decides:nothing says decides:nothing",
+        "x:ada x?zoe x:eve x?zoe x:joe x?zoe x:ada x?zoe concluding:zoe",
+        4,
+    ),
+    (
+        "a watcher removes whom a message has named: the next in order speaks",
+        {
+            "nodes": [{"name": "x", "roles": ALL4, "turns": "nominate", "max": 4}],
+            "watchers": [{"role": "judge", "may": ["remove"]}],
+        },
+        "says:eve decides:remove/eve says:joe decides:nothing",
+        "x:ada x?zoe x:bob x?zoe x:joe",
+        2,
+    ),
+    (
+        "a person whom a hub has named and who says nothing brings the hub back",
+        {
+            "roles": {"red": {"human": True, "timeout": 120}},
+            "nodes": [{"name": "x", "roles": ["judge", "red"], "turns": {"mode": "hub", "by": "judge"}, "max": 5}],
+        },
+        "says:ada silent says:bob says says",
+        "x:zoe x:ada x:zoe x:bob x:zoe concluding:zoe",
+        4,
+    ),
+    (
+        "who has no turn left by at_most is not asked side by side any more",
+        {
+            "roles": {"red": {"at_most": 1}},
+            "nodes": [
+                {"name": "x", "roles": ALL4, "turns": "together", "exits": [{"to": "end", "when": {"rounds": 2}}]},
+            ],
+        },
+        "says says says says says says",
+        "x:ada+bob+eve+joe x:bob+eve+joe x:eve+joe x:joe x:eve+joe x:joe concluding:zoe",
+        6,
+    ),
+    (
+        "a round is shorter when somebody is lost",
+        {
+            "nodes": [
+                {"name": "x", "roles": ["red"], "max": 9, "exits": [{"to": "y", "by": "judge"}]},
+                {"name": "y", "roles": ["blue"]},
+            ]
+        },
+        "says says decides:stay -bob says decides:y",
+        "x:ada x:bob x?zoe x:ada x:ada x?zoe y:eve",
+        3,
+    ),
+    (
+        "a fork is begun anew by who watches its join",
+        {
+            "nodes": [
+                {"name": "plan", "roles": ["judge"], "take": "all", "max": 1, "then": ["a", "b"]},
+                {"name": "a", "roles": ["red"], "max": 1, "then": "join"},
+                {"name": "b", "roles": ["blue"], "max": 1, "then": "join"},
+                {"name": "join", "roles": ["judge"], "join": "all", "max": 1},
+            ],
+            "watchers": [{"role": "judge", "node": "join", "may": ["go"], "go": ["plan"]}],
+        },
+        "says says says says decides:plan says says says says decides:nothing",
+        "plan:zoe a:ada b:eve join:zoe join?zoe plan:zoe a:ada b:eve join:zoe join?zoe concluding:zoe",
+        8,
+    ),
+    (
+        "a node that continues with max used up has one turn a visit, until the other one is closed",
+        {
+            "nodes": [
+                {"name": "x", "roles": ["red"], "max": 3, "again": "continue", "then": "y"},
+                {"name": "y", "roles": ["blue"], "max": 1, "visits": 2, "then": "x"},
+            ]
+        },
+        "says says says says says says says",
+        "x:ada x:bob x:ada y:eve x:ada y:eve x:ada concluding:zoe",
+        7,
+    ),
+    (
+        "one team answers the other: by its first who is there",
+        {
+            "nodes": [
+                {"name": "x", "roles": ALL4, "turns": {"mode": "follow", "follow": {"red": "blue", "blue": "red"}}, "max": 9},
+            ]
+        },
+        "says says -eve says silent",
+        "x:ada x:eve x:ada x:ada x:joe x:ada",
+        3,
+    ),
+    (
+        "whom a hub has join it may name, and is the last in order",
+        {
+            "nodes": [
+                {"name": "x", "roles": ["judge", "blue"], "turns": {"mode": "hub", "by": "judge"}, "max": 9, "invites": True},
+            ]
+        },
+        "invites:kim/blue says:kim says says says says:joe",
+        "x:zoe x:zoe x:kim x:zoe x:eve x:zoe x:joe",
+        5,
+    ),
+    (
+        "who chooses the next speaker is not asked when only one is left to choose",
+        {"nodes": [{"name": "x", "roles": ["red"], "turns": {"mode": "ask", "by": "judge", "tries": 1}, "max": 3}]},
+        "errs says says says",
+        "x?zoe x:ada x:bob x:ada concluding:zoe",
+        3,
+    ),
+    (
+        "more than half of the cast counts the lost",
+        {
+            "nodes": [
+                {"name": "x", "roles": ALL4, "max": 9, "form": {"done": "yes/no"},
+                 "exits": [{"to": "end", "when": {"field": "done", "by": "most", "equals": True}}]},
+            ]
+        },
+        "-eve -joe says{done=yes} says{done=yes} +eve says{done=yes} says{done=yes}",
+        "x:ada x:ada x:ada x:bob x:ada x:ada x:bob x:eve",
+        4,
+    ),
+    (
+        "a last message that is none is no result",
+        {"ends": "last", "nodes": [{"name": "x", "roles": ["red"], "max": 2}]},
+        "says silent",
+        "x:ada x:bob concluding:zoe",
+        1,
+    ),
+    (
+        "an end that a speaker chooses is the end, whatever is on the agenda",
+        {
+            "nodes": [
+                {"name": "plan", "roles": ["judge"], "take": "all", "max": 2,
+                 "exits": [{"to": "a", "by": "speaker"}, {"to": "b", "by": "speaker"}]},
+                {"name": "a", "roles": ["red"], "max": 2, "exits": [{"to": "join"}, {"to": "end", "by": "speaker"}]},
+                {"name": "b", "roles": ["blue"], "max": 1, "then": "join"},
+                {"name": "join", "roles": ["judge"], "join": "all", "max": 1},
+            ]
+        },
+        "goes:b says says goes:end",
+        "plan:zoe b:eve a:ada a:bob concluding:zoe",
+        4,
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "words", "expected", "turns"), [row[1:] for row in PLAYED], ids=[row[0] for row in PLAYED])
+def test_a_team_goes_as_its_page_says(document: Mapping[str, Any], words: str, expected: str, turns: int) -> None:
+    """What the documentation says was written down first: who has the floor after each event, and how many turns were used up."""
+    policy = policy_of(**document)
+    assert floors(launched_under(policy, CAST, JUDGE, *RED, *BLUE), words) == expected
+    assert play(policy, words).state.turns_taken == turns
+
+
+@pytest.mark.parametrize(("max_turns", "expected"), [(4, "x:ada+bob+eve+joe"), (3, "concluding:zoe")])
+def test_as_many_speak_side_by_side_as_turns_are_left(max_turns: int, expected: str) -> None:
+    """A cap is met exactly: with a turn for each all speak, with one less nobody does and the leader concludes."""
+    policy = policy_of(nodes=[{"name": "x", "roles": ALL4, "turns": "together", "exits": [{"to": "end", "when": {"rounds": 2}}]}])
+    story = launched_under(policy, CAST, JUDGE, *RED, *BLUE, max_turns=max_turns)
+    assert Told(story).where() == expected
+    if max_turns == 4:
+        assert Told(play(policy, "says says says says", max_turns=max_turns)).where() == "concluding:zoe"

@@ -104,6 +104,23 @@ async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
     assert (opened.charter.policy, opened.state.floor_holder, opened.state.limits.level) == (two.policy, ADA, LEVEL)
 
 
+@pytest.mark.parametrize("listed", [("bob", "eve", "joe", "zoe"), ("zoe", "joe", "eve", "bob")])
+async def test_members_join_in_an_order_that_tells_nobody_who_holds_a_secret_role(listed: Sequence[str]) -> None:
+    """Neither who comes first in the file nor which role is written first: whoever plays what, all are seated alike."""
+    orders = set[tuple[Sequence[AgentId], Sequence[AgentId]]]()
+    for spy in listed:
+        plane, roles = Plane(), {"host": ADA, "spy": {"agent": spy, "secret": True}, "player": {"agents": [*listed]}}
+        await plane.join(ADA, *map(AgentId, listed), level=LEVEL)
+        game = team(roles, ["host", "player"])
+        await plane.accept(team=game)
+        launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=game.policy.digest)
+        charter = (await plane.setup.launch(launch)).charter
+        assert charter is not None
+        orders.add((tuple([one.agent_id for one in charter.team_members]), charter.cast[2].members))
+    [(members, players)] = orders
+    assert members == (ADA, *players) and {*players} == {*listed}
+
+
 async def test_a_member_of_an_older_release_is_not_cast() -> None:
     """It would not know what it may say."""
     plane, two = Plane(), team({"pro": ADA, "con": BOB})

@@ -289,7 +289,7 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
             HEAD
             + (X + 'take = "all"\nmax = 1\nexits = [ { to = "y", when = { visits = 1 } }, { to = "z" } ]\n')
             + (Y + 'then = "w"\n' + Z + 'then = "w"\n' + W),
-            "node x: forks to y only `when` its condition holds, and w waits for it: it may never be entered",
+            "node x: forks to y only `when` its condition holds, and w waits for it: the group may end there",
         ),
         (
             HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
@@ -321,8 +321,33 @@ def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> No
             "node x: b is secret, and all hear who speaks here",
         ),
         (
-            SECRET + "max = 4",
-            "node x: b, c are secret, and all hear who speaks first: members speak in the order of their roles",
+            SECRET + 'max = 4\nopens = { role = "c" }',
+            "node x: c is secret, and it shows who opens it",
+        ),
+        (
+            SECRET + 'max = 4\nturns = { mode = "follow", follow = { b = "c" } }',
+            "node x: b, c are secret, and it shows who speaks after whom",
+        ),
+        (
+            SECRET + 'max = 4\nheard_by = { b = ["all"], c = ["a"] }',
+            "node x: b, c are secret, and all hear who speaks as b",
+        ),
+        (
+            SECRET.replace('"eve", secret = true', '"eve", secret = true, timeout = 5') + "max = 4",
+            "node x: b, c are secret, and shown by who has another `timeout`: give all roles here the same",
+        ),
+        (
+            SECRET.replace("b = {", "# b = {").replace('"b", "c"', '"c"').replace("true }\n[[", "true, at_most = 2 }\n[[")
+            + 'heard_by = "node"',
+            "role c: is secret, and shown by whose turns end (`at_most`)",
+        ),
+        (
+            SECRET + 'heard_by = "node"\ntasks = true\nmax = 4',
+            "node x: b, c are secret, and who is given a task sees by whom",
+        ),
+        (
+            SECRET + 'max = 4\n[[watchers]]\nrole = "a"\nby = "b"\nmay = "end"',
+            "watcher 1: b is secret, and shown by when the watcher is asked: leave `by` out",
         ),
         (
             (HEAD + 'c = "eve"\n').replace("[roles]", 'leader = "a"\n[roles]')

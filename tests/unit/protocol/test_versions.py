@@ -32,8 +32,8 @@ def _changed(data: bytes, *path: str, version: object) -> bytes:
 
 
 CASES: list[tuple[type[Model], bytes, tuple[str, ...], int]] = [
-    (Entry, ENTRY.data, (), 8),
-    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 8),
+    (Entry, ENTRY.data, (), 9),
+    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 9),
     (Message, encode(MESSAGE), ("header",), 4),
 ]
 

@@ -197,6 +197,14 @@ def test_who_has_the_server_send_without_end_floods_too() -> None:
     assert judge.counted("S1", [replace(eve, received=50_000)], 60.0) == {"eve"}
 
 
+def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
+    """Nor when it is told later that he is answerable for what comes: what came before is not his."""
+    judge, bob = FloodJudge(LIMITS), SentTotals(ConnectionId("S1", 1), "bob", 1, 0, 0, is_answerable=False)
+    for received, answerable in ((0, False), (50_000, False), (50_010, True)):
+        now = replace(bob, received=received, is_answerable=answerable)
+        assert judge.counted("S1", [now], received / 10_000) == frozenset()
+
+
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
     """The old and the new key make no room for more; a guest by a token bears his name already."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")

@@ -18,6 +18,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport, Transport
 
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
@@ -172,6 +173,11 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client
 def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
     if refused:
         return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
+    if isinstance(error, ssl.SSLError):
+        return UnavailableError(
+            f"The NATS server at {url} encrypts, and is not trusted ({error.reason or error}).",
+            hint="IOA_NATS_CA names the certificate of its authority.",
+        )
     return UnavailableError(
         f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
         hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
@@ -238,11 +244,20 @@ class _LastingClient(Client):
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
         if (asked or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
             raise _UnencryptedError
+        if self._server_info.get("tls_required"):
+            _tell_that_it_encrypts(self._transport)
         if self._given_seed is not None:
             with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
                 self._nkeys_seed_str = read_key(self._given_seed).seed
                 self._setup_nkeys_seed_connect()
         return super()._connect_command()
+
+
+def _tell_that_it_encrypts(transport: Transport | None) -> None:
+    """Tell asyncio's reader that it reads by TLS, which nats-py forgets: asyncio would warn of it when the connection ends."""
+    if isinstance(transport, TcpTransport) and transport._io_writer is not None:
+        protocol = transport._io_writer.transport.get_protocol()
+        protocol._over_ssl = True  # type: ignore[attr-defined]
 
 
 async def until_closed(client: Client) -> None:
@@ -257,7 +272,7 @@ def may_not_publish(client: Client, subject: str) -> bool:
 
 
 async def _attempt(settings: NatsSettings) -> Client:
-    client, turned_away = _LastingClient(settings.seed), list[nats.errors.Error]()
+    client, turned_away = _LastingClient(settings.seed), deque[nats.errors.Error | ssl.SSLError](maxlen=1)
     pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
 
     async def reconnected() -> None:
@@ -281,7 +296,7 @@ async def _attempt(settings: NatsSettings) -> Client:
             _leave_attempt(client)
         nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
-        if isinstance(error, _UnencryptedError):
+        if isinstance(error, _UnencryptedError | ssl.SSLError):
             turned_away.append(error)
         if _REFUSED in str(error).lower():
             turned_away.append(nats.errors.AuthorizationError())
@@ -315,7 +330,9 @@ async def _attempt(settings: NatsSettings) -> Client:
     return client
 
 
-async def _see_through(client: Client, connecting: asyncio.Future[None], turned_away: Sequence[nats.errors.Error]) -> None:
+async def _see_through(
+    client: Client, connecting: asyncio.Future[None], turned_away: Sequence[nats.errors.Error | ssl.SSLError]
+) -> None:
     """Wait for an attempt to connect, and leave nothing of one that fails."""
     try:
         await asyncio.wait([connecting], timeout=_ATTEMPT_TIMEOUT.total_seconds() * 2)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_outside
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_of_agents, is_outside
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
@@ -33,6 +33,9 @@ _MOST_READS = 2_000
 _MOST_READ = 1_024
 """How many messages nats-server gives for one request at most (NATS ADR-31)."""
 _READER = "Nats-Request-Info"
+_WATCHES = 100
+"""So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
+where the answer goes: so one user can have another's connection sent what that one has not asked for."""
 
 
 class _Server(BaseModel):
@@ -58,8 +61,8 @@ class _Event(BaseModel):
 
     def totals(self) -> SentTotals:
         """Return what the connection had sent."""
-        at = ConnectionId(self.server.id, self.client.number)
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages)
+        at, own = ConnectionId(self.server.id, self.client.number), is_of_agents(self.client.account)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, is_answerable=own)
 
 
 class _Connection(BaseModel):
@@ -69,10 +72,12 @@ class _Connection(BaseModel):
     messages: int = Field(alias="in_msgs")
     bytes: int = Field(alias="in_bytes")
     received: int = Field(default=0, alias="out_msgs")
+    subscriptions: int = 0
 
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
-        return SentTotals(ConnectionId(server, self.number), self.key, self.messages, self.bytes, self.received)
+        at, own = ConnectionId(server, self.number), is_of_agents(self.account) or self.subscriptions > _WATCHES
+        return SentTotals(at, self.key, self.messages, self.bytes, self.received, is_answerable=own)
 
 
 class _Listed(BaseModel):

@@ -34,6 +34,11 @@ from ioa.telemetry.fault_points import is_armed, reach
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
+_BY_ROUTER = "Ioa-By-Router"
+"""The header that reports of progress bear."""
+_STORED_AT = "Nats-Sequence"
+"""The header of what the server answers to who reads a stream (NATS ADR-31)."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -68,6 +73,16 @@ class NatsInboxes:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 
 
+def _is_of_router(message: Msg) -> bool:
+    """Whether a router has published a report.
+
+    Where users are, one of them may have the server's answer to a read sent to any subject, with what she has stored herself. Such
+    an answer says where in a stream it was stored, or, if she asked for no headers, bears none.
+    """
+    headers = message.headers or {}
+    return _BY_ROUTER in headers and _STORED_AT not in headers
+
+
 class NatsProgress:
     """Reports of progress on core NATS, one subject for each group."""
 
@@ -78,7 +93,7 @@ class NatsProgress:
         """Publish the report; one that cannot be sent is lost."""
         comm_id = said.message.header.comm_id
         try:
-            await self._client.publish(subjects.progress(comm_id), encode(said))
+            await self._client.publish(subjects.progress(comm_id), encode(said), headers={_BY_ROUTER: "1"})
         except (nats.errors.Error, OSError) as error:
             _log.warning("progress_lost", comm_id=comm_id, error=str(error) or type(error).__name__)
 
@@ -89,13 +104,19 @@ class NatsProgress:
         raise AssertionError("nobody sets this event")
 
     @asynccontextmanager
-    async def listening(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> AsyncIterator[None]:
+    async def listening(
+        self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str, *, only_routers: bool = False
+    ) -> AsyncIterator[None]:
         """Give every report on a subject, which may be a pattern, to `hear` while the block runs.
 
-        `listen_anew` is called when it has begun to listen, and after each time it may have missed some.
+        `listen_anew` is called when it has begun to listen, and after each time it may have missed some. With `only_routers` what
+        routers of an older release tell is left out as well.
         """
 
         async def receive(message: Msg) -> None:
+            if only_routers and not _is_of_router(message):
+                _log.warning("progress_not_of_router", subject=message.subject)
+                return
             try:
                 hear(decode(Said, message.data))
             except IoaError as error:

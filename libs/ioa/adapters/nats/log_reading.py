@@ -63,8 +63,12 @@ class Logs:
         """
         messages = await messages_before(self._client, LOG, subjects.log(comm_id), before=before, limit=limit)
         found = [decoded_entry(comm_id, message.seq, message.data) for message in messages[-limit:]]
-        while (following := await self._following(comm_id, found[-1] if found else None, before)) is not None:
+        following = await self._following(comm_id, found[-1] if found else None, before)
+        if following is not None and (head := await self._log.last(comm_id)) is not None:
+            before = min(before, head.seq + 1)  # what is stored from now on is not waited for
+        while following is not None:
             found.append(following)
+            following = await self._following(comm_id, following, before)
         return found[-limit:]
 
     async def heads(self, comm_ids: Sequence[CommId], *, at: int) -> Mapping[CommId, StoredEntry]:
@@ -91,8 +95,11 @@ class Logs:
             head = await self._log.last(comm_id)
             if head is None or head.seq <= at:
                 return head
-        while (following := await self._following(comm_id, found, at + 1)) is not None:
-            found = following
+        following = await self._following(comm_id, found, at + 1)
+        if following is not None and (head := await self._log.last(comm_id)) is not None and head.seq <= at:
+            return head  # rather than entry by entry: others may be stored as fast as they are read
+        while following is not None:
+            found, following = following, await self._following(comm_id, following, at + 1)
         return found
 
     async def _following(self, comm_id: CommId, stored: StoredEntry | None, before: int) -> StoredEntry | None:
@@ -113,7 +120,7 @@ class Logs:
 
         subscription = await self._client.subscribe(subjects.log(comm_id), cb=hear)
         try:
-            async with self._progress.listening(listener.report, listener.look, subjects.progress(comm_id)):
+            async with self._progress.listening(listener.report, listener.look, subjects.progress(comm_id), only_routers=True):
                 with looking_now_and_then(self._client, listener.look):
                     yield
         finally:

@@ -242,6 +242,11 @@ def is_outside(account: str) -> bool:
     return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
 
 
+def is_of_agents(account: str) -> bool:
+    """Whether an account is that of a tenant's agents, whom nobody else has anything sent to."""
+    return account == account_of(AGENTS, tenant_of(account))
+
+
 def account_of(account: str, tenant: TenantId | None) -> str:
     """Return what the server calls one of a tenant's accounts, such as `IOA_acme_AGENTS`.
 

@@ -107,7 +107,8 @@ async def messages_before(client: Client, stream: str, subject: str, *, before: 
     """Read the last messages of one subject before a sequence, in order: `limit` of them or some more, or all that there are.
 
     There is no request for that either. But with a message the server tells how many of its subject are behind it: so it is found
-    from where on there are enough, in few steps, since most logs grow evenly.
+    from where on there are enough, in few steps, since most logs grow evenly. What is stored meanwhile is counted with them: where
+    that made too few look like enough, those before them are looked for in turn.
 
     Raises:
         UnavailableError: The stream does not answer.
@@ -117,13 +118,14 @@ async def messages_before(client: Client, stream: str, subject: str, *, before: 
         page = await next_messages(client, stream, subject, after=seq - 1, limit=1)
         return len(page.messages) + page.pending
 
-    low, end = await ends_of(client, stream)
-    high = min(before, end)
+    first, end = await ends_of(client, stream)
+    low, high = first, min(before, end)
     if high <= low:
         return []
+    behind = high
     beyond = await count_from(high)
     many, few, evenly = await count_from(low) - beyond, 0, True
-    while many > 2 * limit:  # `many` from `low` on, which are enough, and `few` from `high` on, which are not
+    while many > 2 * limit and high - low > 1:  # `many` from `low` on, which are enough, and `few` from `high` on, which are not
         share = (3 * limit // 2 - few) / (many - few) if evenly else 0.5
         middle = min(max(high - round((high - low) * share), low + 1), high - 1)
         count, evenly = await count_from(middle) - beyond, not evenly
@@ -131,13 +133,16 @@ async def messages_before(client: Client, stream: str, subject: str, *, before: 
             high, few = middle, count
         else:
             low, many = middle, count
-    found: list[StreamMessage] = []
-    while many > 0:
+    found, begin = list[StreamMessage](), low
+    while many > 0 and low < behind:
         page = await next_messages(client, stream, subject, after=low - 1, limit=min(many, _WIDEST), max_bytes=_WIDEST_BYTES)
         found += page.messages
         many = min(many - len(page.messages), page.pending)
         low = found[-1].seq + 1 if found else low
-    return [message for message in found if message.seq < before]
+    found = [message for message in found if message.seq < before]
+    if len(found) < limit and begin > first:
+        return [*await messages_before(client, stream, subject, before=begin, limit=limit - len(found)), *found]
+    return found
 
 
 async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:

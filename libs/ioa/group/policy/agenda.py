@@ -8,6 +8,7 @@ from __future__ import annotations
 from ioa.group.policy.casting import Scene
 from ioa.group.policy.conditions import holds
 from ioa.group.state import Course
+from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import END, Exit
 
 
@@ -60,11 +61,16 @@ def left_by(scene: Scene, way: Exit, *, chosen: bool = False) -> tuple[Course, s
     return course, next(iter(upcoming(behind)), END if way.to == END else None)
 
 
-def _forked(scene: Scene) -> tuple[int, ...]:
-    """Return all nodes that are entered, one after the other, when a node is left by all of its ways that may be taken."""
+def _forked(scene: Scene, *, only_open: bool = True) -> tuple[int, ...]:
+    """Return all nodes that are entered, one after the other, when a node is left by all of its ways.
+
+    Args:
+        scene: The node.
+        only_open: Whether ways are left out whose condition does not hold.
+    """
     if scene.node.take == "one":
         return ()
-    ways = [way for way in scene.node.exits if way.to != END and (way.when is None or holds(way.when, scene))]
+    ways = [way for way in scene.node.exits if way.to != END and (not only_open or way.when is None or holds(way.when, scene))]
     return tuple(dict.fromkeys(scene.policy.node_numbers[way.to] for way in ways if has_visit(scene, way.to)))
 
 
@@ -74,8 +80,8 @@ def _done_behind(scene: Scene) -> frozenset[int]:
 
 
 def _branches_of(scene: Scene) -> frozenset[int]:
-    """Return what a node forks to, and what that leads to: up to a node that waits for others besides, or to the fork."""
-    policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene))
+    """Return what a node forks to, now or not, and what that leads to: up to a node that waits for others, or to the fork."""
+    policy, node, forked = scene.policy, scene.course.node, frozenset(_forked(scene, only_open=scene.level < TURNS_RUN_OUT))
     found, left = {node}, set(forked - {node})
     while ready := {number for number in left if found.issuperset(policy.awaited.get(number, ()))}:
         found |= ready

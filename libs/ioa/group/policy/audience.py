@@ -254,7 +254,7 @@ def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, obj
 
 def _elsewhere(state: GroupState) -> dict[str, object]:
     """Return what is seen of where a group stands by who hears nothing of it."""
-    return {"course": None, "turn": 0, "stage": Elsewhere(until=state.next_deadline() or state.limits.deadline)}
+    return {"course": None, "turn": 0, "stage": Elsewhere(until=state.limits.deadline)}  # any nearer time would tell who speaks
 
 
 def charter_for(charter: Charter, agent_id: AgentId, joined_as: Sequence[int] = ()) -> Charter:

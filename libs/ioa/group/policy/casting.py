@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ioa.group.state import Course, GroupState, Member
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.levels import SECRETS_HOLD
 from ioa.protocol.policy import Node, Policy
 
 
@@ -15,9 +17,11 @@ class Scene(NamedTuple):
 
     Attributes:
         drawn_as: The group as which it is drawn who speaks next.
-        places: The holders of the node's roles, in the order of the roles, then of joining; who was removed has its place.
+        places: The holders of the node's roles, in the order of the roles, then of joining, of secret ones of that alone; who was
+            removed has its place.
         cast: Those of them that are not removed.
         present: Those of these that live and have a turn left.
+        level: To which rules the group is held.
     """
 
     policy: Policy
@@ -28,6 +32,7 @@ class Scene(NamedTuple):
     places: Sequence[int]
     cast: tuple[int, ...]
     present: tuple[int, ...]
+    level: int
 
     def holders(self, role: str) -> tuple[int, ...]:
         """Return who is present and holds a role of the node."""
@@ -48,25 +53,44 @@ class Scene(NamedTuple):
         """See the same node after a turn, which may have been somebody's last one."""
         if self.policy.counts_totals:
             return scene_of(self.policy, state, course)
-        return Scene(self.policy, self.node, course, self.drawn_as, self.members, self.places, self.cast, self.present)
+        return self._replace(course=course)
 
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
         return self.members[number].agent_id
 
 
+_NONE = frozenset[int]()
+
+
 def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
     """See who plays in the node that a course has come to."""
     members, roles = state.members, policy.speaking[course.node]
-    held = [member.roles for member in members]
-    places = [number for role in roles for number, roles_held in enumerate(held) if role in roles_held]
-    if len(places) > 1:
-        places = list(dict.fromkeys(places))
+    secrets = policy.secrets if course.level >= SECRETS_HOLD else _NONE
+    places = _seated(roles, secrets, tuple([member.roles for member in members]))
     cast = tuple([number for number in places if not members[number].removed])
     present = tuple([number for number in cast if not members[number].lost])
     if policy.counts_totals:
         present = tuple([number for number in present if _has_a_turn(policy, roles, members, course, number)])
-    return Scene(policy, policy.nodes[course.node], course, state.drawn_as or state.comm_id, members, places, cast, present)
+    drawn_as, level = state.drawn_as or state.comm_id, state.limits.level
+    return Scene(policy, policy.nodes[course.node], course, drawn_as, members, places, cast, present, level)
+
+
+@lru_cache(maxsize=1_024)
+def _seated(roles: tuple[int, ...], secrets: frozenset[int], held: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Return the holders of a node's roles in the order of those that all know, so that it tells nothing of secret ones.
+
+    Who plays by nothing but secret ones is where the first of those is, in the order of joining. Members rarely change, and each
+    step asks.
+    """
+    known = [role for role in roles if role not in secrets]
+    first = next((place for place, role in enumerate(roles) if role in secrets), 0)
+    places = {
+        number: next((roles.index(role) for role in known if role in roles_held), first)
+        for number, roles_held in enumerate(held)
+        if not set(roles).isdisjoint(roles_held)
+    }
+    return tuple(sorted(places, key=places.__getitem__))
 
 
 def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ioa.group.policy.casting import Scene
+from ioa.protocol.levels import TURNS_RUN_OUT
 from ioa.protocol.policy import Condition, FieldValue, Node, Removal, Words
 from ioa.protocol.word_forms import looks_like
 
@@ -26,9 +27,10 @@ def holds(when: Condition, scene: Scene) -> bool:
 
 
 def has_had(scene: Scene, rounds: int) -> bool:
-    """Whether everybody who is present has had so many turns in this visit."""
+    """Whether everybody who is present has had so many turns in this visit; nobody has where nobody is."""
     taken = scene.course.taken
-    return all(taken[number] >= rounds for number in scene.present)
+    anybody = bool(scene.present) or scene.level < TURNS_RUN_OUT
+    return anybody and all(taken[number] >= rounds for number in scene.present)
 
 
 def removed_by(removal: Removal, scene: Scene) -> int | None:

@@ -15,12 +15,13 @@ from ioa.group.policy.ways_out import is_judged, judged, past, way_out
 from ioa.group.state import Ask, Asking, Course, GroupState, Version, Votes
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import HUBS_COME_BACK, VISIBILITY
+from ioa.protocol.levels import HUBS_COME_BACK, SECRETS_HOLD, VISIBILITY
 from ioa.protocol.policy import END, STAY, Exit, FieldValue, FormField, Policy
 
 
 def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     """Enter the first node of a group that was just launched."""
+    level = policy.level if state.limits.level >= SECRETS_HOLD else policy.level_before(SECRETS_HOLD)
     course = Course(
         policy=policy.digest,
         leader=None if policy.leader is None else policy.role_numbers[policy.leader],
@@ -28,7 +29,7 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
         entered=(0,) * len(policy.nodes) if policy.rewinds else (),
-        level=policy.level if policy.level > VISIBILITY else 0,
+        level=level if level > VISIBILITY else 0,
     )
     return _enter(state, policy, course, policy.nodes[0].name, at, {}, None)
 

@@ -56,7 +56,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Asking, Assigned, Awaiting, AwaitingAcks, Discussing, Gathering, GroupState, Next, Paused, Watch
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import HUBS_COME_BACK
+from ioa.protocol.levels import HUBS_COME_BACK, SECRETS_HOLD
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -177,7 +177,8 @@ def _rejected_for_good(state: GroupState, scene: Scene, at: datetime, changed: M
         course = scene.course.model_copy(update={"draft": draft.model_copy(update={"passed": True})})
         return let_answer(state, scene._replace(course=course), at, changed)
     if review.then == "end":
-        why = f"Nothing that {author} says in {scene.node.name} is passed by {review.by}."
+        speaker = "is said" if _is_kept(state, scene.policy) else f"{author} says"
+        why = f"Nothing that {speaker} in {scene.node.name} is passed by {review.by}."
         return floor.end(state.model_copy(update={**changed, "course": scene.course}), Reason.REFUSED, why, at)
     course = counted(state.model_copy(update={"course": scene.course}), scene.policy, author)
     return proceed(state, scene.after(state, course), at, changed)
@@ -309,10 +310,15 @@ def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> 
 def _given_up(state: GroupState, policy: Policy, silences: int, silent: Sequence[AgentId]) -> str:
     """Say why the group ends, since too much was silent; empty if it goes on."""
     if policy.silent == "end":
-        return f"{', '.join(silent)} said nothing."
+        return "Somebody said nothing." if _is_kept(state, policy) else f"{', '.join(silent)} said nothing."
     return (
         f"Nobody speaks: {silences} turns in a row were silent." if silences >= floor.ROUNDS_OF_SILENCE * len(state.members) else ""
     )
+
+
+def _is_kept(state: GroupState, policy: Policy) -> bool:
+    """Whether who speaks may tell who holds a secret role, so that what all are told in the end names nobody."""
+    return bool(policy.secrets) and state.limits.level >= SECRETS_HOLD
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: Policy) -> GroupState:

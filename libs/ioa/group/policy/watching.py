@@ -8,8 +8,12 @@ from ioa.group.policy.casting import Scene
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import MAX_MEMBERS, Asking, Course, GroupState, Member
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import STRIKES_ARE_BOUNDED
 from ioa.protocol.messages import Decision
 from ioa.protocol.policy import Policy, Watcher
+
+MAX_STRUCK = 128
+"""How many stretches of a talk may be struck, with others between them: each entry of the group tells all of them."""
 
 
 def watching(policy: Policy, course: Course, speaker: Member, turns_taken: int) -> tuple[int, ...]:
@@ -41,7 +45,8 @@ def steps_in(watcher: Watcher, state: GroupState, scene: Scene) -> tuple[str, ..
         "go": False,
     }
     numbers = scene.policy.node_numbers
-    earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to)]
+    is_full = state.limits.level >= STRIKES_ARE_BOUNDED and len(scene.course.struck) >= MAX_STRUCK
+    earlier = [to for to in watcher.go if scene.course.visits[numbers[to]] and has_visit(scene, to) and not is_full]
     return (*(verb for verb in watcher.may if able.get(verb, True)), *earlier)
 
 

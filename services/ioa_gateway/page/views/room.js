@@ -151,11 +151,10 @@ function draw(app) {
   const mark = shown ? standing(shown, at) : null;
   const now = nowOf(app, mark);
   const list = shown ? tasksAt(shown, at) : [];
-  const open = list.filter((task) => task.status === "open" || task.status === "waiting").length;
   const made = shown ? filesAt(goal.story.rooms.values(), at) : [];
   const team = shown ? membersAt(withCharter(shown), at) : [];
   return html`${head(app, now)}
-    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", open], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
+    <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", list.length], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
         if (name === "tasks" || name === "files") tab = name;

@@ -1,0 +1,118 @@
+"""Calling functions in a process of its own that ends when it is idle, so that an agent keeps no large library loaded.
+
+The child is a fresh interpreter, not a fork: the caller has threads. It ends with its caller too, whose end it sees at the pipe.
+Both run the same code as the same user, so that calls and results are pickled.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import traceback
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from ioa.errors import TaskError
+
+_SERVE = "from ioa.local.idle_child import serve; serve()"
+_LOOK_SECONDS = 0.2
+
+
+class IdleChild:
+    """A process that is started by a call and ends when none has come for a while. Safe to use from several threads.
+
+    Args:
+        idle: How long it waits for the next call.
+    """
+
+    def __init__(self, idle: timedelta = timedelta(seconds=30)) -> None:
+        self._idle = idle
+        self._one_call = threading.Lock()
+        self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
+        self._end: Callable[[], object] = lambda: None
+
+    def call(self, function: str, *arguments: object, cancelled: Callable[[], bool] = lambda: False) -> Any:
+        """Call a function, named as `module.function` of a module on this process' path, and return its result.
+
+        One call at a time: others wait. Arguments and result are pickled.
+
+        Args:
+            function: Its name.
+            arguments: What it is called with.
+            cancelled: Asked five times a second; if it says so, the process is killed.
+
+        Raises:
+            TaskError: The process ended before it answered, or was killed since the call was cancelled.
+            Exception: Whatever the function raises.
+        """
+        with self._one_call:
+            while (answer := self._answer((function, arguments), cancelled)) is None:
+                pass  # the child had ended, idle, just as it was called
+        done, result = answer
+        if not done:
+            raise result
+        return result
+
+    def _answer(self, call: tuple[str, tuple[object, ...]], cancelled: Callable[[], bool]) -> tuple[bool, Any] | None:
+        pipe, process = self._send(call)
+        try:
+            while not pipe.poll(_LOOK_SECONDS):
+                if cancelled():
+                    raise TaskError("The task was cancelled.")
+            answer: tuple[bool, Any] = pipe.recv()
+            return answer
+        except (EOFError, OSError):
+            if process.wait() == 0:
+                return None
+            hint = "It may have run out of memory."
+            raise TaskError("The process that computed the answer was killed.", hint=hint) from None
+        except BaseException:
+            self._end()
+            raise
+
+    def _send(self, call: tuple[str, tuple[object, ...]]) -> tuple[Connection, subprocess.Popen[bytes]]:
+        """Send a call to the child that runs, or to a new one."""
+        if self._running is not None:
+            pipe, process = self._running
+            with suppress(OSError):
+                pipe.send(call)
+                return pipe, process
+            self._end()
+        ours, theirs = Pipe()
+        with theirs:
+            arguments = [sys.executable, "-c", _SERVE, str(theirs.fileno()), str(self._idle.total_seconds())]
+            process = subprocess.Popen(arguments, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+        self._running = ours, process
+        self._end = weakref.finalize(self, _end, ours, process)
+        for message in (sys.path, call):
+            ours.send(message)
+        return ours, process
+
+
+def _end(pipe: Connection, process: subprocess.Popen[bytes]) -> None:
+    """Leave no process and no pipe behind, neither when another one is started nor with the caller."""
+    pipe.close()
+    process.kill()
+    process.wait()
+
+
+def serve() -> None:
+    """Answer calls until none has come for a while, or the caller has ended."""
+    pipe = Connection(int(sys.argv[1]))
+    with pipe, suppress(EOFError, OSError):
+        sys.path[:] = pipe.recv()
+        while pipe.poll(float(sys.argv[2])):
+            function, arguments = pipe.recv()
+            module, _, name = function.rpartition(".")
+            try:
+                answer = True, getattr(import_module(module), name)(*arguments)
+            except Exception as error:  # noqa: BLE001 -- it is the caller's
+                error.add_note(traceback.format_exc())
+                answer = False, error
+            pipe.send(answer)

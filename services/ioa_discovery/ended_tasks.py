@@ -1,0 +1,96 @@
+"""What a group's log tells of its tasks that have ended: what was asked of whom, how long it had, how it went, what it cost.
+
+Only routers and group setup write the log, so that none of it is the word of the group's owner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ioa.group.events import Entry, Said, SubgroupClosed
+from ioa.group.state import ClosedTask, OpenTask
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS
+from ioa.protocol.usage import NOTHING, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class EndedTask:
+    """A task that its assignee has done or failed.
+
+    Attributes:
+        need: The beginning of what was asked for; empty if not all of the group were told of it.
+        patience: How long it had by its own deadline; None if only the group's ended it.
+        done: Whether it was done, and not rejected since.
+        at: When it ended.
+        took: How long that was after it was given out.
+        usage: What it cost, by its last report.
+    """
+
+    assignee: AgentId
+    need: str
+    patience: timedelta | None
+    done: bool
+    at: datetime
+    took: timedelta
+    usage: Usage = NOTHING
+
+
+class EndedTasks:
+    """Folds a log, an entry after the other from the first one on, into the tasks that have ended."""
+
+    def __init__(self) -> None:
+        self._needs: dict[TaskId, str] = {}
+        self._given: dict[TaskId, tuple[datetime, timedelta | None]] = {}
+        self._usages: dict[TaskId, Usage] = {}
+        self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._copied: set[TaskId] = set()
+        """What had ended in the goal that this one goes on from: that one's group tells of it."""
+
+    def apply(self, entries: Iterable[Entry]) -> None:
+        """Take in the entries that follow."""
+        for entry in entries:
+            self._note(entry)
+            for task in entry.state.tasks:
+                if isinstance(task, OpenTask) and task.task_id not in self._given:
+                    patience = None if task.deadline is None else task.deadline - entry.event.at
+                    self._given[task.task_id] = entry.event.at, patience
+                elif isinstance(task, ClosedTask):
+                    if task.task_id not in self._closed and entry.state.copying:
+                        self._copied.add(task.task_id)
+                    _, at = self._closed.get(task.task_id, (task, entry.event.at))
+                    self._closed[task.task_id] = task, at
+
+    def _note(self, entry: Entry) -> None:
+        match entry.event:
+            case SubgroupClosed(task_id=task_id, usage=spent):
+                self._usages[task_id] = spent
+            case Said(message=message):
+                match message.payload:
+                    case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                        self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
+                    case InformTaskResult(task_id=task_id, usage=told):
+                        self._usages[task_id] = told or NOTHING
+                    case _:
+                        pass
+            case _:
+                pass
+
+    def __iter__(self) -> Iterator[EndedTask]:
+        """Yield them in the order in which they ended. What was cancelled says nothing of its assignee, and is left out."""
+        for task_id, (task, at) in self._closed.items():
+            if task.outcome is TaskOutcome.CANCELLED or task_id in self._copied or task_id not in self._given:
+                continue
+            given, patience = self._given[task_id]
+            yield EndedTask(
+                assignee=task.assignee,
+                need="" if task.earshot else self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
+                patience=patience,
+                done=task.outcome is TaskOutcome.DONE,
+                at=at,
+                took=max(timedelta(0), at - given),
+                usage=self._usages.get(task_id, NOTHING),
+            )

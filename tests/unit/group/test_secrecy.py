@@ -1,0 +1,211 @@
+"""Who holds a secret role is nothing that a member can compute from what it is shown, whatever the members are called and given."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
+from ioa.group.machine import step
+from ioa.group.policy.audience import chain_of, seen_by, view_for
+from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.seating import seated
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Charter, GroupState
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
+from ioa.protocol.policy import Casting, FieldValue, Policy
+from ioa.protocol.policy_check import check, shown_by
+from tests.unit.group.scenario import COMM, START, charter, limits, said
+from tests.unit.protocol.policies import Choose, any_policy
+
+ONE, OTHER = AgentId("bob"), AgentId("joe")
+"""Who may hold the secret role: one in one world, the other in the other one."""
+MEMBERS = (AgentId("ada"), ONE, OTHER, AgentId("eve"), AgentId("sue"))
+GAMES = 150
+STEPS = 60
+
+
+class World:
+    """A group, with what each of its members was shown."""
+
+    def __init__(self, launch: GroupLaunched) -> None:
+        assert launch.charter.policy is not None
+        self.policy = launch.charter.policy
+        self.entries: list[Entry] = []
+        self.happens(launch)
+
+    @property
+    def state(self) -> GroupState:
+        """Where the group stands."""
+        return self.entries[-1].state
+
+    def happens(self, event: Event) -> None:
+        """Take an event; a refusal changes nothing."""
+        before = self.entries[-1].state if self.entries else None
+        after = step(before, event, self.policy)
+        seq = len(self.entries) + 1
+        chain = chain_of(self.policy, after.state, (seq - 1, self.entries[-1]) if self.entries else None)
+        self.entries.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
+
+    def last_shown_to(self, agent_id: AgentId) -> bytes | None:
+        """What a member is shown of the last entry."""
+        last = self.entries[-1]
+        return encode_entry(view_for(self.policy, last, agent_id)).data if last.is_shown_to(agent_id) else None
+
+
+def launch_of(policy: Policy, cast: Mapping[str, Sequence[AgentId]], patient: AgentId | None) -> GroupLaunched:
+    """A launch as group setup makes it."""
+    castings = tuple([Casting(role=role.name, members=tuple(cast[role.name])) for role in policy.roles])
+    everybody = (MEMBERS[0], *(agent for one in castings for agent in one.members), *MEMBERS)
+    members, castings = seated(policy, COMM, everybody, castings)
+    free = charter(*members, limits=limits(max_turns=30), patient=() if patient is None else (patient,))
+    return GroupLaunched(at=START, charter=Charter.model_validate({**dict(free), "policy": policy, "cast": castings}))
+
+
+def any_game(choose: Choose) -> Policy:
+    """A policy made at random in which roles are secret, and that shows by itself of none who holds it."""
+    while True:
+        made = any_policy(choose)
+        opening = choose([role.name for role in made.roles])
+        secrets = [role.name for role in made.roles if role.name != opening and choose((True, True, False))]
+        heard: Sequence[Any] = (None, None, "node", *((name,) for name in (*secrets, opening)))
+        roles = [{**role.model_dump(), "secret": role.name in secrets, "human": False} for role in made.roles]
+        nodes = [{**node.model_dump(), "heard_by": choose(heard)} for node in made.nodes]
+        told = {**made.model_dump(), "roles": roles, "nodes": nodes, "leader": opening, "ends": "leader"}
+        policy = Policy.model_validate(told)
+        if secrets and not any(shown_by(policy)) and not any(one.kind == "error" for one in check(policy)):
+            return policy
+
+
+def two_worlds(policy: Policy, choose: Choose) -> tuple[World, World, Sequence[AgentId]]:
+    """Two groups that differ only in who holds a secret role, and who is not to know."""
+    secrets = [role.name for role in policy.roles if role.secret]
+    known = [role.name for role in policy.roles if not role.secret]
+    mine, its = choose(secrets), choose([*secrets, None])
+    cast: dict[str, list[AgentId]] = {role.name: [one for one in MEMBERS[3:] if choose((True, False))] for role in policy.roles}
+    shared = {choose(known)} if its in (None, mine) else {name for name in known if choose((True, False))}
+    for name in shared:
+        cast[name] += [ONE, OTHER]
+    for role in policy.roles:
+        cast[role.name] = cast[role.name] or [MEMBERS[0]]
+    worlds = []
+    patient = choose((None, ONE, MEMBERS[3]))
+    for holder, rest in ((ONE, OTHER), (OTHER, ONE)):
+        here = {name: [*members] for name, members in cast.items()}
+        here[mine] = [holder, *here[mine]]
+        if its is not None and its != mine:
+            here[its] = [rest, *here[its]]
+        worlds.append(World(launch_of(policy, here, patient)))
+    knowing = {mine, its, *_told_of(policy, (mine, its))}
+    informed = {ONE, OTHER, *(agent for name in knowing if name is not None for agent in cast[name])}
+    return worlds[0], worlds[1], [one for one in MEMBERS if one not in informed]
+
+
+def _told_of(policy: Policy, names: Sequence[str | None]) -> Iterator[str]:
+    """Name the roles that the policy lets hear, apart from others, who plays some roles."""
+    for number, node in enumerate(policy.nodes):
+        for name in node.roles:
+            hearers = policy.hearers(number, (policy.role_numbers[name],)) if name in names else None
+            yield from () if hearers is None else (policy.roles[one].name for one in hearers)
+
+
+def counterpart(one: World, other: World, agent_id: AgentId, blind: Sequence[AgentId]) -> AgentId:
+    """Who does in the other world what a member does in this one: itself, or where no stranger sees it who plays the same."""
+    swapped = {ONE: OTHER, OTHER: ONE}.get(agent_id, agent_id)
+    unseen = not any(agent_id in seen_by(one.policy, one.state, stranger).floor for stranger in blind)
+    names = (swapped, agent_id) if unseen else (agent_id, swapped)
+    return next((name for name in names if name in other.state.floor), agent_id)
+
+
+def words_for(offered: Offer | None, choose: Choose, number: int) -> Payload:
+    """Something that a member may say, which names neither of the two."""
+    if offered is None:
+        return Conclusion(content="Done.")
+    able = [one for one in offered.next_speakers if one not in (ONE, OTHER)]
+    if offered.options:
+        options = [one for one in offered.options if one not in (ONE, OTHER, "add")] or [offered.default]
+        choice = choose(options)
+        named = [one for one in offered.members if one not in (ONE, OTHER)] if choice in ("remove", "hint") else []
+        return Decision(choice=choice, content="So be it.", members=tuple(named[-1:]))
+    if offered.say is not None:
+        return Discussion(content=offered.say)
+    fields: dict[str, FieldValue] = {}
+    for blank in offered.form:
+        values = [one for one in blank.values if one not in (ONE, OTHER)] if blank.kind == "member" else blank.values
+        if blank.kind in ("member", "option") and not values:
+            continue
+        by_kind: Mapping[str, FieldValue] = {"text": "mine", "number": blank.lowest or 1, "yes_no": choose((True, False))}
+        fields[blank.name] = by_kind[blank.kind] if blank.kind in by_kind else choose(values)
+    told: dict[str, str] = {}
+    if choose((True, False)) and able:
+        told = {"next_speaker": choose(able)}
+    if offered.go and not told and choose((True, False)):
+        told = {"go": choose(offered.go)}
+    return Discussion.model_validate({"content": f"Point {number}.", "fields": fields, **told})
+
+
+def anything(one: World, other: World, blind: Sequence[AgentId], choose: Choose) -> tuple[Event, Event]:
+    """The same event in both worlds, but for who of the two it is of."""
+    state, now = one.state, one.entries[-1].event.at + timedelta(seconds=1)
+    kind = choose(("says", "says", "says", "says", "passes", "silent", "lost", "returned"))
+    strangers = [
+        member for member in state.members if member.agent_id not in (ONE, OTHER) and not member.human and not member.removed
+    ]
+    lost = [member.agent_id for member in strangers if member.lost]
+    living = [member.agent_id for member in strangers if not member.lost]
+    if kind == "lost" and living:
+        event: Event = MemberLost(at=now, agent_id=choose(living))
+        return event, event
+    if kind == "returned" and lost:
+        event = MemberReturned(at=now, agent_id=choose(lost))
+        return event, event
+    due = state.next_deadline()
+    assert due is not None
+    if kind == "silent" or not state.floor:
+        return TimerFired(at=due), TimerFired(at=due)
+    holder = choose(state.floor)
+    its_twin = counterpart(one, other, holder, blind)
+    payload: Payload = (
+        Pass(cause=PassCause.NOTHING_TO_ADD)
+        if kind == "passes"
+        else words_for(offer(one.policy, state, holder), choose, len(one.entries))
+    )
+    return said(holder, payload, state.turn, now), said(its_twin, payload, other.state.turn, now)
+
+
+def play(one: World, other: World, blind: Sequence[AgentId], choose: Choose) -> int:
+    """Play two groups side by side, and return how much was shown to who is not to know; to them it is the same."""
+    shown = 0
+    for _ in range(STEPS):
+        for agent_id in blind:
+            seen = one.last_shown_to(agent_id)
+            assert seen == other.last_shown_to(agent_id), (agent_id, one.entries[-1], other.entries[-1])
+            shown += seen is not None
+        if one.state.phase.is_terminal:
+            assert other.state.phase.is_terminal
+            return shown
+        mine, its = anything(one, other, blind, choose)
+        taken = []
+        for world, event in ((one, mine), (other, its)):
+            try:
+                step(world.state, event, world.policy)
+                taken.append(True)
+            except IllegalEventError:
+                taken.append(False)
+        if all(taken):
+            one.happens(mine)
+            other.happens(its)
+    return shown
+
+
+def test_who_holds_a_secret_role_changes_nothing_that_others_are_shown() -> None:
+    """Two groups that differ in nothing else look the same to the byte, unless the policy shows it, which the checker says."""
+    shown = 0
+    for seed in range(GAMES):
+        choose = random.Random(seed).choice
+        one, other, blind = two_worlds(any_game(choose), choose)
+        shown += play(one, other, blind, choose)
+    assert shown > GAMES

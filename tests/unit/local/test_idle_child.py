@@ -1,0 +1,103 @@
+"""A child that computes: it answers, ends when it is idle, and is killed with what never returns."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import InvalidInputError, TaskError
+from ioa.local.idle_child import IdleChild
+
+WORK = """\
+import os, time
+from ioa.errors import InvalidInputError
+
+def who():
+    return os.getpid()
+
+def add(a, b):
+    return a + b
+
+def refuse():
+    raise InvalidInputError("No.", hint="Say yes.")
+
+def for_ever(begun):
+    open(begun, "w").write(str(os.getpid()))
+    while True:
+        time.sleep(60)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "childs_work.py").write_text(WORK)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    sys.modules.pop("childs_work", None)
+
+
+def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
+    """Nothing is loaded in the caller, and a second call starts nothing."""
+    child = IdleChild()
+    first, second = child.call("childs_work.who"), child.call("childs_work.who")
+    assert (first == second, first != os.getpid(), "childs_work" in sys.modules) == (True, True, False)
+    assert child.call("childs_work.add", 2, 3) == 5
+
+
+def test_what_it_raises_the_caller_raises() -> None:
+    """With its hint, and it answers on."""
+    child = IdleChild()
+    with pytest.raises(InvalidInputError) as error:
+        child.call("childs_work.refuse")
+    assert (error.value.message, error.value.hint) == ("No.", "Say yes.")
+    assert child.call("childs_work.add", 2, 3) == 5
+
+
+def test_it_ends_when_it_is_idle_and_is_started_again() -> None:
+    """Its memory is given back; who calls does not notice."""
+    child = IdleChild(idle=timedelta(0))
+    first = child.call("childs_work.who")
+    os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+    assert child.call("childs_work.who") != first
+
+
+def test_it_is_killed_where_the_task_is_cancelled(tmp_path: Path) -> None:
+    """What never returns goes with it, and the next call has a new one."""
+    child, begun = IdleChild(), tmp_path / "begun"
+    with pytest.raises(TaskError, match="cancelled"):
+        child.call("childs_work.for_ever", str(begun), cancelled=lambda: begun.exists() and begun.read_text() != "")
+    assert child.call("childs_work.who") != int(begun.read_text())
+
+
+def test_who_is_killed_is_said_to_be(tmp_path: Path) -> None:
+    """As by the kernel, where memory runs out."""
+    child, begun = IdleChild(), tmp_path / "begun"
+
+    def looked() -> bool:
+        if begun.exists() and (pid := begun.read_text()):
+            os.kill(int(pid), signal.SIGKILL)
+        return False
+
+    with pytest.raises(TaskError, match="was killed"):
+        child.call("childs_work.for_ever", str(begun), cancelled=looked)
+    assert child.call("childs_work.add", 2, 3) == 5
+
+
+def test_threads_take_turns() -> None:
+    """Each gets its own answer."""
+    child, answers = IdleChild(), dict[int, int]()
+    threads = [
+        threading.Thread(target=lambda at=at: answers.update({at: child.call("childs_work.add", at, at)})) for at in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == {at: 2 * at for at in range(8)}
