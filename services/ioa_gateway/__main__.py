@@ -25,6 +25,7 @@ from ioa.retry import pauses
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
+from ioa_gateway.arrivals import Arrivals
 from ioa_gateway.calls import WebhookParts
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.keyring import Keyring
@@ -79,7 +80,8 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             seats,
             lambda: connection.is_connected,
         )
-        await stack.enter_async_context(open_server(create_app(reach, guard), listening))
+        arrivals = Arrivals(most_of_address=settings.http_address_connections)
+        await stack.enter_async_context(open_server(create_app(reach, guard), listening, arrivals))
         _log.info("http_served", port=port)
         await stop.wait()
         rooms.close()

@@ -80,7 +80,8 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
     else:
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
             return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
-        body = row.read(b"".join([part async for part in sent(request, MAX_BODY_BYTES)]))
+        with reach.limits.coming_body(caller.user):
+            body = row.read(b"".join([part async for part in sent(request, MAX_BODY_BYTES)]))
     call = reach.admitted(caller, request)
     try:
         async with asyncio.timeout(row.within.total_seconds()):

@@ -45,6 +45,8 @@ T = TypeVar("T")
 
 BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
+_BODY_BYTES_A_SECOND = 10_000
+"""How fast a body has to come behind its first minute: a byte a minute would hold its place for months."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
 
@@ -124,9 +126,12 @@ class ApiCall:
         """Name a goal, that of the path by default: the caller's own, unless it is said whose.
 
         Raises:
-            NotFoundError: The caller sees only goals with his labels, and there is none like it among them.
+            NotFoundError: The caller sees only goals with his labels, or may not read others' goals, and there is none like it
+                among those that he knows.
         """
         name = GoalName(user or self.caller.user, parse_goal_id(self.path["goal_id"] if goal_id is None else goal_id))
+        if not self._may_know(name.owner):
+            raise _no_goal(name)
         if self.caller.labels:
             await self._check_seen(name)
         return name
@@ -135,15 +140,21 @@ class ApiCall:
         """Name the group of the path.
 
         Raises:
-            NotFoundError: The caller sees only goals with his labels, and this group works for none of them.
+            NotFoundError: The caller sees only goals with his labels, or may not read others' goals, and this group works for
+                none that he knows.
         """
         try:
             comm_id = CommId(check_token(self.path["comm_id"]))
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
-        if self.caller.labels:
-            charter = (await self.client.system.group(comm_id)).charter
-            if charter is None or not bears(charter.labels, self.caller.labels):
+        if self.caller.labels or Scope.GOALS_READ not in self.caller.scopes:
+            try:
+                found = await self.client.system.group(comm_id)
+            except NotFoundError:
+                raise no_group(comm_id) from None
+            owner = GoalName(found.state.user, found.state.goal_id).owner
+            labels = {} if found.charter is None else found.charter.labels
+            if not (self._may_know(owner) and bears(labels, self.caller.labels)):
                 raise no_group(comm_id)
         return comm_id
 
@@ -198,13 +209,20 @@ class ApiCall:
         return GoalOrder.model_validate({**said, "labels": {**order.labels, **self.caller.labels}})
 
     async def _check_seen(self, name: GoalName) -> None:
-        unseen = NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         try:
             goal = (await self.client.goal(name)).record.goal
         except NotFoundError:
-            raise unseen from None
+            raise _no_goal(name) from None
         if not bears(goal.labels, self.caller.labels):
-            raise unseen
+            raise _no_goal(name)
+
+    def _may_know(self, owner: UserId) -> bool:
+        """Whether the caller may learn that a user's goal is there: of others' goals only who may read goals."""
+        return owner == self.caller.user or Scope.GOALS_READ in self.caller.scopes
+
+
+def _no_goal(name: GoalName) -> NotFoundError:
+    return NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
 
 
 @dataclass(frozen=True)
@@ -256,15 +274,18 @@ async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
 
     Raises:
         PayloadTooLargeError: It has more bytes than that.
-        HTTPException: It does not come.
+        HTTPException: It does not come, or very slowly.
     """
-    size, parts = 0, request.stream()
+    now, silence = asyncio.get_running_loop().time, BODY_SILENCE.total_seconds()
+    size, waited, parts = 0, 0.0, request.stream()
     while True:
+        begun = now()
         try:
-            async with asyncio.timeout(BODY_SILENCE.total_seconds()):
+            async with asyncio.timeout(min(silence, silence + size / _BODY_BYTES_A_SECOND - waited)):
                 part = await anext(parts, None)
         except TimeoutError:
             raise HTTPException(408, "The body did not come.") from None
+        waited += now() - begun  # and not what it takes to store a part
         if part is None:
             return
         size += len(part)

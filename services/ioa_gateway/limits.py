@@ -8,11 +8,14 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from ioa.errors import RateLimitedError
+from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
 BODIES, ALL_BODIES = 2, 8
-"""How many large messages of one key, and of all, are held at a time, each of 20 MB at the most."""
+"""How many large messages of one user, and of all, are held at a time, each of 20 MB at the most."""
+COMING = 100
+"""How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 _A_MINUTE = 60
 
 
@@ -28,6 +31,7 @@ class CallerLimits:
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
         self._streams: Counter[str] = Counter()
         self._bodies: Counter[str] = Counter()
+        self._coming: Counter[str] = Counter()
 
     def check_launch(self, key_id: str) -> None:
         """Count a launch.
@@ -63,15 +67,31 @@ class CallerLimits:
             yield
 
     @contextmanager
-    def large_body(self, key_id: str) -> Iterator[None]:
-        """Count a body that is held in memory as a whole, for as long as the block, if there is room for it.
+    def large_body(self, user: UserId) -> Iterator[None]:
+        """Count a body of a user that is held in memory as a whole, for as long as the block, if there is room for it.
+
+        A user makes as many keys as he likes, so that by key one user would take all places.
 
         Raises:
             RateLimitedError: There is none.
         """
-        if self._bodies[key_id] >= BODIES or self._bodies.total() >= ALL_BODIES:
+        if self._bodies[user] >= BODIES or self._bodies.total() >= ALL_BODIES:
             raise RateLimitedError("This gateway holds as many large messages as it may.", retry_after=timedelta(seconds=1))
-        with _counted(self._bodies, key_id):
+        with _counted(self._bodies, user):
+            yield
+
+    @contextmanager
+    def coming_body(self, user: UserId) -> Iterator[None]:
+        """Count a body of a user while it comes, if there is room for it; all who have shown no key yet are one user.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        if self._coming[user] >= COMING:
+            raise RateLimitedError(
+                f"{user or 'Whoever has no key'} sends {COMING} bodies at a time.", retry_after=timedelta(seconds=1)
+            )
+        with _counted(self._coming, user):
             yield
 
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.telemetry.health import EVERY_ADDRESS
+from ioa_gateway.arrivals import Arrivals, protocol_of
 
 _MOST_AT_ONCE = 2_000
 _GRACE_SECONDS = 5
@@ -41,10 +42,17 @@ def bound(address: str, port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def open_server(app: ASGIApp, listening: socket.socket) -> AsyncIterator[None]:
-    """Serve for as long as the block; whoever is being answered at its end is answered first, if it does not take long."""
+async def open_server(app: ASGIApp, listening: socket.socket, arrivals: Arrivals | None = None) -> AsyncIterator[None]:
+    """Serve for as long as the block; whoever is being answered at its end is answered first, if it does not take long.
+
+    Args:
+        app: What answers.
+        listening: Where connections come in.
+        arrivals: The bounds of connections on which nothing is asked.
+    """
     config = uvicorn.Config(
         app,
+        http=protocol_of(Arrivals() if arrivals is None else arrivals),
         log_config=None,
         access_log=False,
         lifespan="off",

@@ -23,6 +23,11 @@ class GatewaySettings(ProcessSettings):
         default="",
         description="the URLs under which it is reached from elsewhere, with commas between; requests for others are refused",
     )
+    http_address_connections: int = Field(
+        default=0,
+        ge=0,
+        description="how many connections one address may have; 0 is any number, as behind a proxy, whose address all have",
+    )
     webhooks_inside: bool = Field(
         default=False, description="whether webhooks may lead to addresses of private networks and of this machine"
     )

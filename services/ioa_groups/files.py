@@ -50,6 +50,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
+from ioa_groups.provenance import Provenance, owner_of
 
 INTERRUPTED_AFTER = timedelta(hours=1)
 """After which time an upload counts as interrupted that is not complete."""
@@ -104,7 +105,7 @@ class FileService:
         """
         agent_id, comm_id, seq = request.agent_id, request.comm_id, request.seq
         key = (agent_id, comm_id, seq, request.object_name, request.sha256)
-        return await self._read(request, key, lambda: self._check_told(request))
+        return await self._read(request, key, lambda stored: self._check_told(request, stored))
 
     async def get_upload(self, request: GetUpload) -> FilePiece:
         """Read a piece of a file as a user, who reads all logs: by a true reference, which tells the digest.
@@ -128,7 +129,7 @@ class FileService:
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
         name = object_name(request.comm_id, request.agent_id, request.place)
-        return await self._put(f"agent-{request.agent_id}", self._quotas.agent_bytes, name, request)
+        return await self._put(owner_of(request.agent_id), self._quotas.agent_bytes, name, request)
 
     async def put_upload(self, request: PutUpload) -> Stored:
         """Take the next piece of a file that a user sends with a goal.
@@ -183,11 +184,13 @@ class FileService:
                 _log.warning("sweep_put_off", error=reason_of(error))
             await asyncio.sleep(every.total_seconds())
 
-    async def _read(self, request: GetFile | GetUpload, key: tuple[object, ...], check: Callable[[], Awaitable[None]]) -> FilePiece:
+    async def _read(
+        self, request: GetFile | GetUpload, key: tuple[object, ...], check: Callable[[StoredFile | None], Awaitable[None]]
+    ) -> FilePiece:
         stored = self._opened.get(key)
         if stored is None:
-            await check()
             stored = await self._store.find(request.object_name, request.sha256)
+            await check(stored)
             if stored is None:
                 raise NotFoundError("The file is stored no more.")
             self._opened[key] = stored
@@ -196,14 +199,15 @@ class FileService:
         page = await self._store.read(stored, request.after)
         return FilePiece(data=page.data, after=page.after)
 
-    async def _check_told(self, request: GetFile) -> None:
+    async def _check_told(self, request: GetFile, file: StoredFile | None) -> None:
+        asker, named = request.agent_id, (request.object_name, request.sha256)
         found = await self._log.read(request.comm_id, after=max(0, request.seq - 1), limit=1)
         for stored in found:
-            told = {(file.object_name, file.sha256) for file in files_of(stored.entry.event)}
-            if stored.seq == request.seq and request.agent_id in stored.entry.audience:
-                if (request.object_name, request.sha256) in told:
+            told = {(one.object_name, one.sha256) for one in files_of(stored.entry.event)}
+            if stored.seq == request.seq and asker in stored.entry.audience and named in told:
+                if file is None or await Provenance(self._log, *named, file.owner).may_read(asker, request.comm_id, stored):
                     return
-        raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {request.agent_id} of this file.")
+        raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {asker} of this file.")
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         head = await self._ledger.head(comm_id)
@@ -281,7 +285,7 @@ class FileService:
         return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
 
 
-async def _nothing() -> None:
+async def _nothing(_stored: StoredFile | None) -> None:
     """Users are asked for no more than a true reference."""
 
 

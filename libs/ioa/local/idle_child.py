@@ -53,7 +53,7 @@ class IdleChild:
         """
         with self._one_call:
             while (answer := self._answer((function, arguments), cancelled)) is None:
-                """The child had ended, idle, just as it was called."""
+                pass  # the child had ended, idle, just as it was called
         done, result = answer
         if not done:
             raise result

@@ -18,6 +18,12 @@ class StoredFile:
     bucket: str
     upload: str
 
+    @property
+    def owner(self) -> str:
+        """Whose it is, with which the name of each upload begins; what was put by other means is nobody's."""
+        owner, mark, _ = self.upload.partition(".")
+        return owner if mark else ""
+
 
 @dataclass(frozen=True)
 class Page:

@@ -62,8 +62,9 @@ class MemoryFileStore:
         """Begin an upload."""
         self._drop(object_name)
         self._count += 1
-        self._uploads[str(self._count)] = _Upload(owner, object_name, size_bytes, at)
-        return str(self._count)
+        upload = f"{owner}.{self._count}"
+        self._uploads[upload] = _Upload(owner, object_name, size_bytes, at)
+        return upload
 
     async def append(self, upload: str, data: bytes, after: int) -> int:
         """Store a piece."""

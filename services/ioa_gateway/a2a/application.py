@@ -82,10 +82,11 @@ def create_application(reach: Reach) -> ASGIApp:
         with ExitStack() as places:
             unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
-                places.enter_context(call.limits.large_body(call.caller.key_id))
+                places.enter_context(call.limits.large_body(call.caller.user))
             try:
                 check = _check_old if path == "/" and is_old(request.headers) else check_body
-                again = await replayed(request, _MAX_BYTES, check)
+                with call.limits.coming_body(call.caller.user):
+                    again = await replayed(request, _MAX_BYTES, check)
             except WrongParamsError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return

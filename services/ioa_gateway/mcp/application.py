@@ -21,7 +21,8 @@ def create_application(reach: Reach) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
-        again = await call.while_let_in(replayed(request, _MAX_BYTES, check_body))
+        with call.limits.coming_body(call.caller.user):
+            again = await call.while_let_in(replayed(request, _MAX_BYTES, check_body))
         manager = StreamableHTTPSessionManager(server, stateless=True)
         async with manager.run():
             await manager.handle_request({**scope, CALL: call}, again, send)

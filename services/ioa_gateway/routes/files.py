@@ -34,7 +34,8 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Store a file as it comes, for the inputs of goals."""
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
-    artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
+    with call.limits.coming_body(call.caller.user):
+        artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
     return document(artifact.model_dump(mode="json"), 201)
 
 

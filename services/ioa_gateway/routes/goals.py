@@ -13,6 +13,7 @@ from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.client.forking import Changes
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
+from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED
 from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, UserIdField
@@ -200,10 +201,11 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:
-    """Cancel a goal; one that has ended stays as it ended."""
+    """Cancel a goal of the caller's; one that has ended stays as it ended, which is told to a key that may read it."""
     name = await call.goal(query.user)
-    ended = (await call.client.goal(name)).result
+    may_read = name.owner == call.caller.user and Scope.GOALS_READ in call.caller.scopes
+    ended = (await call.client.goal(name)).result if may_read else None
+    await call.client.cancel(name, order.why)
     if ended is not None:
         return document(told(ResultDocument.of(ended)))
-    await call.client.cancel(name, order.why)
     return document(told(CancellingDocument(goal_id=name.goal_id, user=name.owner)), 202)

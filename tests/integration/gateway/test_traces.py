@@ -13,7 +13,7 @@ from ioa.adapters.otlp import export_spans, is_wanted
 from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.trace import Span
 from ioa_gateway.outward.traces import TraceExport
@@ -88,7 +88,7 @@ async def test_long_traces_are_refused(
     goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
     room = (await members.launch(GoalId(goal_id))).state.comm_id
     await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
-    with door.limits.large_body("web"), door.limits.large_body("web"):
+    with door.limits.large_body(LOCAL), door.limits.large_body(LOCAL):
         assert (await http.get(f"/goals/{goal_id}/trace")).status_code == 429
     monkeypatch.setattr("ioa_gateway.routes.groups.MOST_SPANS", 0)
     refused = await http.get(f"/goals/{goal_id}/trace")

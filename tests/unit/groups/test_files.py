@@ -17,7 +17,9 @@ from ioa.errors import (
     OverQuotaError,
     PayloadTooLargeError,
 )
-from ioa.group.requests import CancelGroup
+from ioa.group.events import SubgroupClosed
+from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.group.state import ParentTask
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -34,7 +36,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
-from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
 from ioa.protocol.object_names import folder_of
 from ioa_groups.files import INTERRUPTED_AFTER
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
@@ -123,6 +125,47 @@ async def test_an_entry_cannot_make_a_file_ones_own(plane: Plane) -> None:
     seq = await reported(plane, made_up)
     with pytest.raises(NotFoundError, match="stored no more"):
         await read(plane, ADA, seq, made_up)
+
+
+async def test_a_reference_that_was_never_told_opens_nothing(plane: Plane) -> None:
+    """Who learned elsewhere what a file is called and holds has it told neither to itself nor to an accomplice by naming it."""
+    secret = await upload(plane, b"secret")
+    seq = await reported(plane, secret)
+    for who in (BOB, ADA):
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, who, seq, secret)
+
+
+async def test_what_was_told_is_handed_on(plane: Plane) -> None:
+    """A conclusion with the file of another's result opens it to all who hear it, as does an entry with a file of its sender."""
+    file = await put(plane, BOB)
+    await reported(plane, file)
+    own = await put(plane, ADA, b"own", "own")
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    await plane.says(ADA, Conclusion(content="Done.", artifacts=(file, own)))
+    seq = (await plane.entries())[-1].seq
+    assert [await read(plane, who, seq, one) for who in (ADA, BOB) for one in (file, own)] == [b"chart", b"own"] * 2
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_nested_team_hands_on_what_its_members_know(plane: Plane, is_known: bool) -> None:
+    """What a nested team is given, and what it concludes with, opens only what was rightly told on the way there."""
+    await plane.join(EVE)
+    file = await put(plane, BOB if is_known else ADA, b"a file", "a")
+    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1"))
+    request = LaunchGroup(owner=BOB, members=(EVE,), goal_id=GOAL, parent=parent, goal="Count.", inputs=(file,))
+    nested = (await plane.setup.launch(request)).state.comm_id
+    given = (await plane.entries(nested))[0].seq
+    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=nested)
+    await plane.says(BOB, Conclusion(content="Done.", artifacts=(file,)), comm_id=nested)
+    concluded = (await plane.entries(nested))[-1].seq
+    closed = next(one.seq for one in await plane.entries() if isinstance(one.entry.event, SubgroupClosed))
+    for who, seq, where in ((EVE, given, nested), (EVE, concluded, nested), (BOB, closed, ROOM)):
+        if is_known:
+            assert await read(plane, who, seq, file, where) == b"a file"
+        else:
+            with pytest.raises(NotFoundError, match="has told"):
+                await read(plane, who, seq, file, where)
 
 
 async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:

@@ -1,0 +1,161 @@
+"""Connections: who asks for nothing, or never finishes asking, takes no room from others, with or without a key."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager
+from datetime import timedelta
+
+import httpx
+import pytest
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from ioa.beside import beside
+from ioa.errors import RateLimitedError
+from ioa.protocol.ids import LOCAL, UserId
+from ioa_gateway.arrivals import Arrivals
+from ioa_gateway.limits import BODIES, COMING, CallerLimits
+from ioa_gateway.server import bound, open_server
+from tests.integration.gateway.serving import BEARER
+from tests.rig.deadline import eventually
+
+HEAD = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+@asynccontextmanager
+async def _served(arrivals: Arrivals, goes_on: asyncio.Event) -> AsyncIterator[int]:
+    """Serve what answers `/` at once, `/long` by much, and anything else by a stream of two parts, the last when it may."""
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield b"first"
+        await goes_on.wait()
+        yield b"last"
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        path = Request(scope).url.path
+        whole = Response(b"x" * (50_000_000 if path == "/long" else 1))
+        await (whole if path in ("/", "/long") else StreamingResponse(parts()))(scope, receive, send)
+
+    with bound("127.0.0.1", 0) as listening:
+        async with open_server(answer, listening, arrivals):
+            yield listening.getsockname()[1]
+
+
+async def _is_closed(reader: asyncio.StreamReader) -> bool:
+    try:
+        return await reader.read() == b""
+    except ConnectionError:
+        return True
+
+
+Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+@pytest.fixture
+async def dial() -> AsyncIterator[Dial]:
+    """Open connections, which are closed in the end."""
+    writers = list[asyncio.StreamWriter]()
+
+    async def opened(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writers.append(writer)
+        return reader, writer
+
+    yield opened
+    for writer in writers:
+        writer.close()
+
+
+async def test_a_connection_that_asks_for_nothing_is_closed(dial: Dial) -> None:
+    """Silent, with a head that never ends, behind an answer, or with an answer that nobody reads: each is closed by itself."""
+    arrivals = Arrivals(head_seconds=2)
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event()) as port:
+        silent, _ = await dial(port)
+        dripping, drips = await dial(port)
+        again, asks = await dial(port)
+        deaf = socket.create_connection(("127.0.0.1", port))
+        deaf.sendall(HEAD % b"long")
+        asks.write(HEAD % b"")
+        assert (await again.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+        async def drip() -> None:
+            for byte in b"GET / HTTP/1.1 X: " + b"x" * 1_000:
+                for writer in (drips, asks):
+                    writer.write(bytes([byte]))
+                await asyncio.sleep(0.05)
+
+        async with beside(drip()):
+            assert [await _is_closed(one) for one in (silent, dripping, again)] == [True] * 3
+        await eventually(lambda: len(arrivals), lambda left: left == 0)
+        deaf.close()
+
+
+async def test_a_stream_stays_open(dial: Dial) -> None:
+    """Who follows something hears its end, however long nothing was said, and however many others come for nothing."""
+    goes_on = asyncio.Event()
+    async with asyncio.timeout(60), _served(Arrivals(head_seconds=2, most_idle=2), goes_on) as port:
+        reader, writer = await dial(port)
+        writer.write(HEAD % b"stream")
+        await reader.readuntil(b"first")
+        assert [await _is_closed((await dial(port))[0]) for _ in range(5)] == [True] * 5
+        goes_on.set()
+        assert b"last" in await reader.readuntil(b"0\r\n\r\n")
+
+
+async def test_the_oldest_idle_connections_go_first(dial: Dial) -> None:
+    """However many connections ask for nothing, whoever comes and asks is answered."""
+    async with asyncio.timeout(60), _served(Arrivals(head_seconds=60, most_idle=10), asyncio.Event()) as port:
+        idle = [await dial(port) for _ in range(25)]
+        async with httpx.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"http://127.0.0.1:{port}/")).text == "x"
+        assert [await _is_closed(one) for one, _ in idle[:15]] == [True] * 15
+
+
+async def test_an_address_has_so_many_connections(dial: Dial) -> None:
+    """Where it is set, one address takes no more than its part, and has it again when it closes some."""
+    async with asyncio.timeout(60), _served(Arrivals(head_seconds=60, most_of_address=2), asyncio.Event()) as port:
+        first, asks = await dial(port)
+        await dial(port)
+        assert await _is_closed((await dial(port))[0])
+        asks.write(HEAD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") % b"")
+        assert (await first.read()).endswith(b"x")
+        reader, writer = await dial(port)
+        writer.write(HEAD % b"")
+        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A body that comes a byte now and then is refused in the end, though it is never silent for long."""
+    monkeypatch.setattr("ioa_gateway.calls.BODY_SILENCE", timedelta(seconds=0.5))
+    port = http.base_url.port
+    assert port is not None
+    reader, writer = await dial(port)
+    head = f"POST /v1/goals HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: {BEARER['Authorization']}\r\n"
+    writer.write(f"{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n".encode())
+
+    async def drip() -> None:
+        for _ in range(900):
+            writer.write(b" ")
+            await asyncio.sleep(0.1)
+
+    async with asyncio.timeout(20), beside(drip()):
+        assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+
+
+def test_one_user_leaves_places_to_others() -> None:
+    """Bodies count by user and not by key, of which a user has many; who has shown no key takes no user's place."""
+    limits, eve, nobody = CallerLimits(lambda: 0.0), UserId("eve"), UserId("")
+    with ExitStack() as held:
+        for _ in range(BODIES):
+            held.enter_context(limits.large_body(eve))
+        for _ in range(COMING):
+            held.enter_context(limits.coming_body(nobody))
+        for refused in (limits.large_body(eve), limits.coming_body(nobody)):
+            with pytest.raises(RateLimitedError):
+                held.enter_context(refused)
+        for taken in (limits.large_body(LOCAL), limits.coming_body(eve)):
+            held.enter_context(taken)
