@@ -22,7 +22,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "ioa.adapters.nats.queues",
         ),
     ),
-    ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
+    ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics", "ioa.runtime.dead_letter_share")),
     ("Registry, group setup and routers", ("ioa.runtime.audit",)),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
     ("Group setup", ("ioa.runtime.open_work_metrics", "ioa_groups.membership")),

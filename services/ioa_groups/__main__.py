@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
@@ -47,6 +48,7 @@ from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.dead_letter_share import SharedDeadLetters
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
@@ -86,7 +88,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        work, dead = NatsWorkQueue(js), AuditedDeadLetters(CountedDeadLetters(NatsDeadLetters(js)), audit)
+        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), time.monotonic)
+        dead = AuditedDeadLetters(CountedDeadLetters(kept), audit)
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)

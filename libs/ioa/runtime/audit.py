@@ -2,7 +2,7 @@
 
 Rules that hold here: noting takes no time and never fails; a line that cannot be kept is tried again, and if too many wait, those
 that come are counted and the count is a line; whoever is refused, or does the same again and again, adds a line a minute with a
-count, so that a flood cannot push out what others did.
+count, and so does who does very much, so that no flood pushes out what others did.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from ioa.quotas import Family
 from ioa.runtime.process import background
 
 MAX_WAITING, MAX_COUNTED = 5_000, 10_000
+MAX_OF_CALLER = 100
+"""Of how many different things that one caller does in a minute each has a line; the others have their count."""
 _EVERY_SECONDS, _TICKS_A_WINDOW = 1.0, 60
 
 _log = structlog.get_logger(__name__)
@@ -52,17 +54,25 @@ class AuditLog:
         self._waiting: deque[AuditLine] = deque()
         self._left_out = 0
         self._counted: dict[tuple[str, ...], AuditLine | None] = {}
+        self._of_caller: dict[str, int] = {}
 
     def note(self, deed: Deed, *, who: str = "", target: str = "", refused: str = "", why: str = "") -> None:
-        """Note a deed. The same of the same is counted until the minute is over; of what was refused, whatever it was about."""
+        """Note a deed. The same of the same is counted until the minute is over; of what was refused, whatever it was about.
+
+        So is what somebody does besides, who has `MAX_OF_CALLER` lines in this minute.
+        """
         who, target = who[:MAX_NAME_CHARS], target[:MAX_NAME_CHARS]
         line = AuditLine(at=self._clock.now(), deed=deed, who=who, target=target, refused=refused, why=why, service=self._service)
-        key = (deed, who, refused, why, "" if refused else target)
-        if key in self._counted:
-            before = self._counted[key]
+        key: tuple[str, ...] = (deed, who, refused, why, "" if refused else target)
+        is_much = who and key not in self._counted and self._of_caller.get(who, 0) >= MAX_OF_CALLER
+        if is_much:
+            key = (deed, who, refused, why)
+        if is_much or key in self._counted:
+            before = self._counted.get(key)
             self._counted[key] = line if before is None else line.model_copy(update={"times": before.times + 1})
         elif len(self._counted) < MAX_COUNTED:
             self._counted[key] = None
+            self._of_caller[who] = self._of_caller.get(who, 0) + 1
             self._append(line)
         else:
             self._leave_out(1)
@@ -89,6 +99,7 @@ class AuditLog:
     def end_window(self) -> None:
         """Write a line of each deed that was counted, and begin to count anew."""
         counted, self._counted = self._counted, {}
+        self._of_caller.clear()
         for line in counted.values():
             if line is not None:
                 self._append(line)

@@ -7,7 +7,7 @@ import pytest
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, named_in
 from ioa.protocol.codec import encode_value
-from ioa.runtime.audit import MAX_WAITING, AuditLog, audited
+from ioa.runtime.audit import MAX_OF_CALLER, MAX_WAITING, AuditLog, audited
 from ioa.testing.manual_clock import ManualClock
 
 
@@ -55,6 +55,23 @@ async def test_a_flood_of_refusals_is_a_line_and_a_count(audit: AuditLog, kept: 
         ("launched", "bob", "g7", "", 1),
         ("launched", "mallory", "g999", "forbidden", 999),
         ("launched", "mallory", "g0", "forbidden", 1),
+    ]
+
+
+async def test_who_does_much_adds_a_bounded_number_of_lines_a_minute(audit: AuditLog, kept: Kept) -> None:
+    """Goals without end push out nobody's lines: what is beyond the bound is a count, and others' lines are all there."""
+    for number in range(MAX_OF_CALLER + 1_000):
+        audit.note(Deed.ACCEPTED, who="eve", target=f"g{number}")
+    audit.note(Deed.ENDED, who="eve", target="g0", why="failed")
+    audit.note(Deed.ACCEPTED, who="anna", target="g1")
+    audit.end_window()
+    audit.note(Deed.ACCEPTED, who="eve", target="again")
+    await audit.flush()
+    assert kept.told()[MAX_OF_CALLER:] == [
+        ("accepted", "anna", "g1", "", 1),
+        ("accepted", "eve", f"g{MAX_OF_CALLER + 999}", "", 1_000),
+        ("ended", "eve", "g0", "", 1),
+        ("accepted", "eve", "again", "", 1),
     ]
 
 

@@ -8,6 +8,7 @@ and nothing is told.
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -15,6 +16,7 @@ from itertools import islice
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
@@ -30,8 +32,10 @@ _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
 _MOST_READS = 2_000
 """Of how many reads is heard between two counts; whoever asks for more is counted by what he sends."""
-_MOST_READ = 1_024
-"""How many messages nats-server gives for one request at most (NATS ADR-31)."""
+_MOST_LAST = 1_024
+"""How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
+_DEAREST = 100_000
+"""How many a batch may bring. The server bounds it only by the bytes that a client may leave unread, 8 MB: so many of 80 bytes."""
 _READER = "Nats-Request-Info"
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
@@ -94,16 +98,25 @@ class _Reader(BaseModel):
     key: str = Field(alias="user")
 
 
-class _Read(BaseModel):
-    """A direct get: of one message, of a batch, or of the last message of each subject that fits one of many patterns."""
+def messages_asked(request: bytes) -> int:
+    """Return for how many messages a direct get asks at most: one, a batch, or the last one of each subject of many patterns.
 
-    batch: int = 1
-    multi_last: Sequence[str] = ()
-
-    @property
-    def messages(self) -> int:
-        """For how many messages it asks at most."""
-        return _MOST_READ if self.multi_last else max(1, min(self.batch, _MOST_READ))
+    nats-server reads names of fields in whatever case, and Go's reader takes some texts that others refuse, such as of numbers of
+    5,000 digits. So what cannot be understood here counts as the dearest request there is.
+    """
+    try:
+        read = json.loads(request.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return _DEAREST
+    if not isinstance(read, dict):
+        return _DEAREST
+    fields = [(name.casefold(), value) for name, value in read.items()]
+    named = [value for name, value in fields if name == "batch"]
+    batches = [one for one in named if type(one) is int]
+    if len(batches) < len(named):
+        return _DEAREST
+    last = _MOST_LAST if any(name == "multi_last" and value != [] for name, value in fields) else 1
+    return min(max([last, *batches]), _DEAREST)
 
 
 class NatsConnections:
@@ -113,6 +126,7 @@ class NatsConnections:
         self._client = client
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
+        self._reads: Subscription | None = None
         self._reads_left = 0
 
     @asynccontextmanager
@@ -156,8 +170,10 @@ class NatsConnections:
         with suppress(nats.errors.Error, OSError):
             if self._reads_left <= _MOST_READS // 2:
                 self._reads_left = _MOST_READS
-                reads = await self._client.subscribe(f"{READS}*", future=MessageSink(self._hear_read))
-                await reads.unsubscribe(limit=_MOST_READS)
+                if self._reads is not None:  # else each read would be heard, and counted, by both
+                    await self._reads.unsubscribe()
+                self._reads = await self._client.subscribe(f"{READS}*", future=MessageSink(self._hear_read))
+                await self._reads.unsubscribe(limit=_MOST_READS)
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
@@ -173,7 +189,7 @@ class NatsConnections:
         with suppress(ValidationError):
             reader = _Reader.model_validate_json((message.headers or {}).get(_READER, ""))
             if self._hearer is not None and is_outside(reader.account):
-                self._hearer.reading(reader.key, _Read.model_validate_json(message.data).messages)
+                self._hearer.reading(reader.key, messages_asked(message.data))
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

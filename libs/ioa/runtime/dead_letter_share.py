@@ -1,0 +1,50 @@
+"""Each user's share of what is kept of refused messages: nobody's garbage pushes out what was refused to others.
+
+The stream of dead letters drops the oldest when it is full, whosever it is. Its subjects name the reason and not the user, whom
+older versions read it by, so that the server cannot count for each; group setup does before it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+from prometheus_client import Counter
+
+from ioa.errors import InvalidInputError
+from ioa.ports.delivery import DeadLetters, DeadReason
+from ioa.protocol import subjects
+from ioa.protocol.ids import LOCAL
+from ioa.quotas import Admitted, Buckets, Family, Rate
+
+KEPT = Rate(1 / 60, 1_000)
+"""How many of a user's are kept: 1,000 at once, a hundredth of the stream, and one a minute. Alone he fills it in ten weeks."""
+
+_log = structlog.get_logger(__name__)
+
+not_kept = Counter("ioa_dead_letters_not_kept_total", "Refused messages that were not kept, since their user had too many")
+
+
+class SharedDeadLetters:
+    """Dead letters, of which each user may have so many; `now` tells seconds that never go back."""
+
+    def __init__(self, dead: DeadLetters, now: Callable[[], float]) -> None:
+        self._dead = dead
+        self._now = now
+        self._buckets = Buckets({Family.OTHERS: KEPT})
+
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
+        """Keep a refused message, unless its user has had too many. Of one without a user, or nobody is asked who he is, all."""
+        user = _user_of(subject)
+        if user in ("", LOCAL) or isinstance(self._buckets.judge(user, Family.OTHERS, self._now()), Admitted):
+            await self._dead.put(reason, why, subject=subject, data=data, key=key)
+            return
+        not_kept.inc()
+        _log.debug("dead_letter_not_kept", user=user, reason=reason)
+
+
+def _user_of(subject: str) -> str:
+    try:
+        return subjects.parse_goal_subject(subject)[0]
+    except InvalidInputError:
+        return ""

@@ -1,0 +1,45 @@
+"""What a read of a stream costs nats-server is told from its request as the server reads it, which is written in Go."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.adapters.nats.connections import messages_asked
+
+
+@pytest.mark.parametrize(
+    ("request_", "messages"),
+    [
+        (b'{"seq":1}', 1),
+        (b'{"last_by_subj":"a","batch":0}', 1),
+        (b'{"seq":1,"batch":256,"max_bytes":2000000}', 256),
+        (b'{"seq":1,"batch":-5}', 1),
+        (b'{"multi_last":["a"],"up_to_seq":9}', 1_024),
+        (b'{"seq":1,"BATCH":1000}', 1_000),
+        (b'{"seq":1,"batch":1,"Batch":1000}', 1_000),
+        (b'{"Multi_Last":[">"]}', 1_024),
+        ('{"multi_la\u017ft":[">"]}'.encode(), 1_024),
+        (b'{"batch":20000,"x":"\xff"}', 20_000),
+    ],
+)
+def test_a_read_counts_for_what_the_server_would_give(request_: bytes, messages: int) -> None:
+    """Names of fields have no case, the last letter of `laſt` is an `s` as well, and a batch has no other bound than bytes."""
+    assert messages_asked(request_) == messages
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"",
+        b"[1]",
+        b'{"batch":',
+        b'{"batch":1000,"batch":null}',
+        b'{"batch":"1000"}',
+        b'{"batch":1000000000}',
+        b'{"batch":1000,"x":' + b"9" * 5_000 + b"}",
+        b'{"batch":1000,"x":' + b"[" * 9_000 + b"]" * 9_000 + b"}",
+    ],
+)
+def test_a_read_that_is_not_understood_counts_as_the_dearest(request_: bytes) -> None:
+    """Whoever writes a request that this reader refuses, and Go's takes, gains nothing."""
+    assert messages_asked(request_) > 40_000
