@@ -25,7 +25,7 @@ async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNo
     Raises:
         ForbiddenError: The key is not for that.
         InvalidInputError: The URL leads to nowhere that may be posted to, or what is to be shown there fits into no header.
-        OverQuotaError: The caller's user has as many webhooks as he may have.
+        OverQuotaError: The caller's key has as many webhooks as it may have.
     """
     asked.call.caller.check(Scope.WEBHOOKS_WRITE)
     await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id).config_id))

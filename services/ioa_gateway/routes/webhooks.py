@@ -20,7 +20,7 @@ from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.outward.tail import notice_of_end
 
 MOST = 100
-"""How many webhooks a user may have."""
+"""How many webhooks may be made by a key: one that is handed out with labels takes none from its user's others."""
 
 
 class WebhookOrder(Instruction):
@@ -70,7 +70,7 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
         ForbiddenError: The caller's key is not for that.
         NotFoundError: There is no such goal.
         InvalidInputError: The URL leads to nowhere that may be posted to.
-        OverQuotaError: The caller's user has as many as he may have.
+        OverQuotaError: The caller's key has as many as it may have.
         RateLimitedError: The key makes very many.
     """
     caller, hooks = call.caller, call.hooks
@@ -124,14 +124,14 @@ async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 
 async def check_room(call: ApiCall, webhook_id: WebhookId) -> None:
-    """See that the caller's user may have a webhook besides all others of his.
+    """See that the caller's key may have a webhook besides all others of its own.
 
     Raises:
-        OverQuotaError: He may not.
+        OverQuotaError: It may not.
     """
-    others = [one for one in await call.hooks.store.all() if one.user == call.caller.user and one.webhook_id != webhook_id]
+    others = [one for one in await call.hooks.store.all() if one.key_id == call.caller.key_id and one.webhook_id != webhook_id]
     if len(others) >= MOST:
-        raise OverQuotaError(f"{call.caller.user} has {MOST} webhooks already.", hint="Remove some.")
+        raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
 
 
 async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) -> None:

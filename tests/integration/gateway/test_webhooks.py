@@ -121,7 +121,12 @@ async def test_a_webhook_is_made_listed_and_removed(http: httpx.AsyncClient, doo
 
 
 async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user has no more than a number of them, also if they are made at once; each looks a name up, and so has a rate."""
+    """A key has no more than a number of them, also if they are made at once; each looks a name up, and so has a rate.
+
+    What it has takes nothing from other keys of its user, one with labels for instance.
+    """
+    await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
+    door.clock.advance(timedelta(seconds=2))
     monkeypatch.setattr("ioa_gateway.routes.webhooks.MOST", 3)
     read = door.hooks.all
 
@@ -134,6 +139,8 @@ async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeyp
         asked = [group.create_task(http.post("/webhooks", json={"url": OUTSIDE})) for _ in range(70)]
     assert Counter(one.result().status_code for one in asked) == {201: 3, 409: 57, 429: 10}
     assert len(await read()) == 3
+    team = {"Authorization": BEARER["Authorization"].replace("web", "team")}
+    assert (await http.post("/webhooks", json={"url": OUTSIDE}, headers=team)).status_code == 201
 
 
 async def test_a_webhook_needs_what_it_tells(http: httpx.AsyncClient, door: Door) -> None:
