@@ -240,6 +240,11 @@ class _LastingClient(Client):
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
+    async def _attempt_reconnect(self) -> None:
+        # Where a connection is lost again while one attempt ends, two share one future of nats-py, and the second fails at the end.
+        with suppress(asyncio.InvalidStateError):
+            await super()._attempt_reconnect()
+
     def _connect_command(self) -> bytes:
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
         if (asked or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
