@@ -80,6 +80,8 @@ def answer(question: Question, table: Table) -> Answer:
 
 
 def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str = ", ", ties: str = "") -> Answer:
+    if frame.empty:
+        return Answer(f"{title} ({reading}): none.", reading)
     shown = frame.head(SHOWN).itertuples(index=False)
     lines = [f"- {', '.join(map(show, row[:-1]))}{joint if len(row) > 1 else ''}{show(row[-1])}" for row in shown]
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
@@ -118,8 +120,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
             told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
         else:
             used &= _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
-    is_count = figure.operation in ("count", "nunique") and not question.keys
-    if not used.any() and not is_count:
+    may_be_none = figure.operation in ("count", "nunique", "rows") and not question.keys
+    if not used.any() and not may_be_none:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     columns = () if figure.operation in ("rows", "nunique") else figure.columns
     told += [f"in {unit}" for column in columns if (unit := column.amounts[1])]
@@ -135,7 +137,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
-    if not used.any() and not is_count:
+    if not used.any() and not may_be_none:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
     reading = ", ".join([f"{used.sum()} of {table.rows} rows", *told])
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading

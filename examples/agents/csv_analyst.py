@@ -43,8 +43,9 @@ def the_table(task: str, ctx: TaskContext) -> Path:
     """The table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
     files = pick_inputs(task, ctx, TABLES) or upstream_files(ctx, TABLES)
     if not files:
-        said = not_there(words_of_names(task), TABLES) or "Questions about a table are answered here, and no table came."
-        raise DeclinedError(said, hint=have(ctx))
+        if said := not_there(words_of_names(task), TABLES):
+            raise InvalidInputError(said, hint=have(ctx))
+        raise DeclinedError("Questions about a table are answered here, and no table came.", hint=have(ctx))
     if len(files) > 1:
         said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
         fitting = [

@@ -52,13 +52,14 @@ _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lo
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _AMOUNTS, _OF_TIME = "above | below | at least | at most NUMBER", "in | since | before | after | until DATE"
+_BY_DATE = f"{_OF_TIME}, from DATE to DATE (where one COLUMN alone holds dates)"
 _RANKS = "the highest | lowest FIGURE", "the most | fewest rows"
 _LISTED = "list rows | COLUMN [and COLUMN] where CONDITION"
 _BEGINNINGS = ("FIGURE CLAUSE", "top | bottom N KEY by FIGURE", *(f"which KEY has {one}" for one in _RANKS), _LISTED)
 _TERMS = {
     "FIGURE": "how many rows, number of distinct COLUMN, minimum | maximum COLUMN of numbers or dates, or "
     "total | average | median | standard deviation COLUMN of numbers",
-    "CLAUSE": f"per KEY, where CONDITION, {_OF_TIME}, or from DATE to DATE",
+    "CLAUSE": f"per KEY, where CONDITION, or {_BY_DATE}",
     "KEY": "a COLUMN, or day | month | quarter | year of one",
     "CONDITION": f"COLUMN is [not] VALUE, COLUMN is [not] missing, COLUMN {_AMOUNTS}, COLUMN {_OF_TIME}, or COLUMN between A and B",
     "DATE": "2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024",
@@ -214,7 +215,7 @@ class Reader:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         may_group = not question.limit and question.figure.operation != "rows"
-        forms = [*["per KEY"] * may_group, "where CONDITION", _OF_TIME, "from DATE to DATE"]
+        forms = [*["per KEY"] * may_group, "where CONDITION", _BY_DATE]
         while True:
             start = self.at
             self._may_stand(*forms)
@@ -500,7 +501,8 @@ class Reader:
                 self.at = at + word.start()
                 with suppress(InvalidInputError):
                     values = () if column.is_numeric or column.dates is not None else self._value(column)
-                    condition = f'where {column} is "{values[0]}"' if values else ""
+                    spelled = max(values, key=lambda one: str(one) in self.said, default="")
+                    condition = f'where {column} is "{spelled}"' if values else ""
                     if condition and self._reads(f"how many rows {condition}"):
                         found.append(condition)
                         end = max(end, self.at)

@@ -29,7 +29,7 @@ agent = Agent(
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
-_WRITTEN = re.compile(r"(.*\btext\s*:)\s*(\S.*)", re.IGNORECASE | re.DOTALL)
+_WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -72,8 +72,8 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
-    hint = f"Send a text file. A text may be written behind a colon, too: 'how many words has this text: …'. {have(ctx)}"
-    raise DeclinedError(said or "There is no text to analyse.", hint=hint)
+    hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {have(ctx)}"
+    raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
 
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:

@@ -687,6 +687,39 @@ def test_whole_names_and_months_by_name(question: str, expected: float, run: Run
     assert figure(run(agent, question, inputs=[path]).text) == expected
 
 
+COURIERS = """\
+courier,parcels
+Zoe,3
+Zoë,4
+Max,5
+"""
+
+
+def test_a_list_of_nothing_is_an_answer(run: Run, tmp_path: Path) -> None:
+    """As true as a count of 0."""
+    path = tmp_path / "couriers.csv"
+    path.write_text(COURIERS)
+    done = run(agent, "list courier where parcels above 4 and courier is Zoe", inputs=[path])
+    assert done.text.endswith("(0 of 3 rows): none.") and done.files == {}
+
+
+def test_advice_is_spelled_as_it_was_said(run: Run, tmp_path: Path) -> None:
+    """Of cells that differ by accents alone the one that was named is named again."""
+    path = tmp_path / "couriers.csv"
+    path.write_text(COURIERS)
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, "How many parcels did Zoë carry?", inputs=[path])
+    assert """'where courier is "Zoë"'""" in str(error.value)
+
+
+def test_a_file_that_did_not_come_is_what_is_missing(run: Run) -> None:
+    """And no reason to ask others: what is wanted is understood."""
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, "total revenue per region in takings.csv")
+    assert not isinstance(error.value, DeclinedError)
+    assert "'takings.csv' did not come with the goal." in str(error.value)
+
+
 ABILITIES = """\
 place,kind,people,temperature,opened,note
 Oslo,port,700,4.5,5 Jan 2023,

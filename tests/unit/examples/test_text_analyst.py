@@ -183,13 +183,13 @@ def test_nothing_to_read(run: Run) -> None:
     """Without any text the error says what to send."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, "summarise it")
-    assert "Send a text file." in str(error.value)
+    assert "Send a text file, or write the text behind a colon" in str(error.value)
 
 
-def test_a_text_may_be_written_behind_a_colon(run: Run) -> None:
+@pytest.mark.parametrize("request_", ["How many words has this text", "Count the words in it"])
+def test_a_text_may_be_written_behind_a_colon(request_: str, run: Run) -> None:
     """Where no file came, what stands there is the text."""
-    said = "How many words has this text: The bread was still warm, when we came home"
-    assert run(agent, said).text == "The text: words: 9"
+    assert run(agent, f"{request_}: The bread was still warm: when we came home").text == "The text: words: 9"
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=9), max_size=60))
