@@ -45,6 +45,8 @@ from tests.rig.deadline import eventually
 from tests.rig.hostile_frames import HostileFrames
 
 _HONEST, _STRANGER = "calculator", "mallory"
+_OTHER_USER = UserId("eve")
+"""Whose key throws frames: an honest user is not put off for them."""
 _WARM_GOALS, _GOALS = 30, 15
 _AT_ONCE = 64
 _PATIENCE_SECONDS = 5.0
@@ -160,13 +162,14 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
     async with AsyncExitStack() as stack:
         secured = await stack.enter_async_context(open_secured(folder, (_HONEST, _STRANGER)))
         services = [secured.service(name) for name in SERVICES]
-        free = [replace(service, env={**(service.env or {}), **NO_QUOTAS}) for service in services]  # else most would not be read
+        env = {**NO_QUOTAS, "IOA_QUOTA_SENT_BURST": "1000000000"}  # else most frames would not be read
+        free = [replace(service, env={**(service.env or {}), **env}) for service in services]
         programs = [*free, secured.agent(_HONEST, _HONEST, _HONEST)]
         processes = await stack.enter_async_context(open_processes(secured, programs))
         user = await stack.enter_async_context(open_user(secured, [_HONEST]))
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))
         stranger = await stack.enter_async_context(open_intruder(secured, _STRANGER, _STRANGER))
-        other = await stack.enter_async_context(open_intruder(secured, "user"))
+        other = await stack.enter_async_context(open_intruder(secured, _OTHER_USER))
 
         recorder = await _recorded(admin, user)
         usual = await _goals(user, range(1_000, 1_000 + _GOALS))
@@ -175,7 +178,7 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
 
         sent, chance, started = Sent(), random.Random(seed), time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for client, families in ((stranger, _of_stranger()), (other, of_user(UserId("user")).publish)):
+            for client, families in ((stranger, _of_stranger()), (other, of_user(_OTHER_USER).publish)):
                 trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), _STRANGER)
                 group.create_task(trespasser.send(frames // 2, sent))
         seconds = time.monotonic() - started

@@ -19,7 +19,7 @@ from ioa.adapters.nats.connections import messages_asked
         (b'{"seq":1,"batch":1,"Batch":1000}', 1_000),
         (b'{"Multi_Last":[">"]}', 1_024),
         ('{"multi_la\u017ft":[">"]}'.encode(), 1_024),
-        (b'{"batch":20000,"x":"\xff"}', 20_000),
+        (b'{"batch":2000,"x":"\xff"}', 2_000),
         (b'{"batch":1000,"batch":null}', 1_000),
         (b'{"batch":1000,"x":' + b"9" * 5_000 + b"}", 1_000),
         (b'{"seq":1,"x":{"batch":1000}}', 1),
@@ -33,7 +33,7 @@ def test_a_read_counts_for_what_the_server_would_give(request_: bytes, messages:
 @pytest.mark.parametrize("request_", [b'{"batch":1000000000}', b'{"batch":1000,"x":' + b"[" * 9_000 + b"]" * 9_000 + b"}"])
 def test_a_read_whose_size_is_not_known_counts_as_the_dearest(request_: bytes) -> None:
     """Whoever writes a request that this reader gives up, and Go's takes, gains nothing."""
-    assert messages_asked(request_) > 40_000
+    assert messages_asked(request_) == 20_000
 
 
 @pytest.mark.parametrize("request_", [b"", b"[1]", b'{"batch":', b'{"batch":"1000"}', b'{"batch":1e3}', b"null"])

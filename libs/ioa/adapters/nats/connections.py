@@ -34,8 +34,8 @@ _MOST_READS = 2_000
 """Of how many reads is heard between two counts; whoever asks for more is counted by what he sends."""
 _MOST_LAST = 1_024
 """How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
-_DEAREST = 100_000
-"""How many a batch may bring. The server bounds it only by the bytes that a client may leave unread, 8 MB: so many of 80 bytes."""
+_DEAREST = 20_000
+"""How many a batch brings at most. The server bounds it by what a client may leave unread alone, 8 MB: so many of 400 bytes."""
 _READER = "Nats-Request-Info"
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
