@@ -29,7 +29,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
-from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of, row_of
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
@@ -203,10 +203,15 @@ class TaskRunner:
         """Open the stored team that the task names, which group setup reads and casts, and wait for it; or say why there is none.
 
         The function is not asked instead: who gave out the task wanted that team's answer, and nobody else's.
+
+        Raises:
+            SupersededError: Another process has taken the agent's id over.
         """
         spec = task.spec
         try:
             await self._launch(history, task, TeamLaunch(members=()), decision)
+        except SupersededError:
+            raise  # the task is another process's
         except IoaError as error:
             _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=error.message)
             why = f"The team {spec.team} cannot serve the task ({row_of(error).wire_code}). {error}"

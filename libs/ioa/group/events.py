@@ -330,12 +330,16 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = _version_of(state)
-        if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
-            version = max(version, 6)
+        version = _version_of(event, state, is_scoped=bool(chain))
         if chain:
-            return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+            return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=version, event=event, audience=audience, state=state)
+
+    def version_for(self, told: GroupState) -> int:
+        """Return the version of this entry for a member, by its state as it is told: of other tasks it says nothing."""
+        if self.version < _NAMES_TEAM:
+            return self.version
+        return _version_of(self.event, self.state.model_copy(update={"tasks": told.tasks}), is_scoped=bool(self.chain))
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether who was a member then may see this entry, if only that there is one."""
@@ -355,9 +359,19 @@ class Entry(Model):
         return self.chain[min(number, len(self.chain) - 1)]
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8, 9]:
+_NAMES_TEAM: Literal[9] = 9
+
+
+def _version_of(event: Event, state: GroupState, *, is_scoped: bool) -> Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]:
     if state.limits.level >= TASKS_NAME_TEAMS and any(task.team for task in state.unfinished_tasks):
-        return 9
+        return _NAMES_TEAM
+    version = _version_of_state(state)
+    if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
+        version = max(version, 6)
+    return max(version, 4) if is_scoped else version
+
+
+def _version_of_state(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8]:
     if state.course is not None and state.course.level >= SECRETS_HOLD:
         return 8
     if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):

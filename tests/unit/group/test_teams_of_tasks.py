@@ -10,6 +10,7 @@ from ioa.group.state import WaitingTask
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome, TaskSpec, version_of
+from tests.unit.group.golden import forked
 from tests.unit.group.scenario import Scenario, launched, said
 
 
@@ -42,6 +43,13 @@ def test_one_that_waits_keeps_its_team() -> None:
     waiting = story.state.task(TaskId("t1-b"))
     assert isinstance(waiting, WaitingTask)
     assert (waiting.team, story.finishes("t1-a").open("t1-b").team) == ("debate@3", "debate@3")
+
+
+def test_in_a_fork_the_team_begins_anew() -> None:
+    """What was at work in the original is not copied; the task names its team still, and processes that know none leave it."""
+    copy = forked(given(task()).nests("t1-a"))
+    assert (copy.open("t1-a").subgroup, copy.open("t1-a").team, entry(copy).version) == (None, "debate@3", 9)
+    assert copy.nests("t1-a", "again").nested_ends("t1-a", "again").outcome("t1-a") is TaskOutcome.DONE
 
 
 def test_a_process_that_knows_no_such_tasks_leaves_them_to_others() -> None:
