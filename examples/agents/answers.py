@@ -42,7 +42,7 @@ def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
 def reads(text: str, path: Path) -> bool:
     """Whether a text is a question that can be read of a file."""
     with suppress(InvalidInputError):
-        return bool(Reader(text, read_table(path, text)).question())
+        return Reader("", read_table(path, text)).reads(text)
     return False
 
 

@@ -150,7 +150,7 @@ class Reader:
         found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self._as_said(self.at))
-            is_question = bool(other and self._reads(other[1]))
+            is_question = bool(other and self.reads(other[1]))
             self._fail(f"If {other and other[1]!r} is another question, make the questions the items of a list." * is_question)
         return found
 
@@ -158,7 +158,7 @@ class Reader:
         """Note what could be read here, of which a refusal tells all."""
         self.could_stand[self.at] += forms
 
-    def _reads(self, text: str) -> bool:
+    def reads(self, text: str) -> bool:
         """Whether a text is a question that can be read: nothing else is advised."""
         with suppress(InvalidInputError):
             return bool(Reader(text, self.table).question())
@@ -503,7 +503,7 @@ class Reader:
                     values = () if column.is_numeric or column.dates is not None else self._value(column)
                     spelled = max(values, key=lambda one: str(one) in self.said, default="")
                     condition = f'where {column} is "{spelled}"' if values else ""
-                    if condition and self._reads(f"how many rows {condition}"):
+                    if condition and self.reads(f"how many rows {condition}"):
                         found.append(condition)
                         end = max(end, self.at)
         return found

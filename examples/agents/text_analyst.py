@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import are_not, decode, have, named_in, not_there, read_text, upstream_files, with_suffix, words_of_names
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, read_text
+from request import are_not, have, named_in, not_there, upstream_files, with_suffix, words_of_names
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
 agent = Agent(
@@ -68,7 +68,7 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
-        return [(one.name, readable(decode(one.path.read_bytes())) if one in pages else read_text(one.path)) for one in fitting]
+        return [(one.name, readable(read_text(one.path)) if one in pages else read_text(one.path)) for one in fitting]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
