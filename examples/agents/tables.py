@@ -28,7 +28,8 @@ _SAMPLE_ROWS = 1_000
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
-_AMOUNT = r"([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,]*[²³]?)?"
+_AMOUNT = r"(\()?([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
+_IN_WORDS = r"\D*\d[\d.,]*\D*[^\W\d_]\D*|\D*[^\W\d_]\D*\d[\d.,]*\D*"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
@@ -88,8 +89,8 @@ class Column:
         if sample.str.fullmatch(r"0\d+").any() or not sample.str.fullmatch(_AMOUNT).any():  # a leading zero marks a code
             return None, ""
         codes, texts = self._different
-        parts = _lines_of(_AMOUNT, texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True))  # as bookkeepers write what is negative
-        written = [minus + number for minus, _, number, _ in parts]
+        parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
+        written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         read, differs = points.notna() | commas.notna(), points.notna() & commas.notna() & points.ne(commas)
@@ -104,7 +105,8 @@ class Column:
         if spread.count() * 2 <= self.cells.count():
             return None, ""
         given = (parts[at] for at in values.dropna().index)
-        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
+        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
+        units |= set(texts[values.isna() & texts.str.fullmatch(_IN_WORDS)][:1])  # an amount too, of something else
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")

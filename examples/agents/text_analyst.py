@@ -125,8 +125,11 @@ def _summary(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
-    words = ", ".join(f"{word} ({count})" for word, count in frequent_words(text, number or 10))
-    return f"most frequent words (without words such as 'the'): {words}"
+    ranked, number = frequent_words(text), number or 10
+    words = ", ".join(f"{word} ({count})" for word, count in ranked[:number])
+    equal = sum(count == ranked[number - 1][1] for _, count in ranked[number:])
+    more = f", and {equal} more as often as the last of these" if equal else ""
+    return f"most frequent words (without words such as 'the'): {words}{more}"
 
 
 def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callable[..., str], int]:
