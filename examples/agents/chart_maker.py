@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import TABLE_READER, the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import CHART, CHART_KIND, DRAW, TABLES, slug, upstream_files
+from ioa.files import of_results
+from request import CHART, CHART_KIND, DRAW, TABLES, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ def run(task: str, ctx: TaskContext) -> str:
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
-    paths = [file.path for file in upstream_files(ctx, TABLES)] if earlier else [the_table(task, ctx)]
+    paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
     if not paths:
         raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     lines = list[str]()
