@@ -52,7 +52,7 @@ def the_table(task: str, ctx: TaskContext) -> Path:
             f"'{task.rstrip(' .?!')} in {file.name}'" for file in files if TABLE_READER.call("answers.reads", task, file.path)
         ]
         if not fitting:
-            raise DeclinedError(said, hint="Ask about several in a sentence each.")
+            raise DeclinedError(said, hint="Files are not joined; ask about several in a sentence each.")
         raise InvalidInputError(said, hint=f"Say {' or '.join(fitting)}.")
     return files[0].path
 

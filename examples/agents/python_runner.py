@@ -14,9 +14,9 @@ import sys
 from filecmp import cmp
 from pathlib import Path
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, read_text, sandbox
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for, have, pick_inputs, read_text, upstream_files
+from request import account_for, have, pick_inputs, upstream_files
 
 agent = Agent(
     "python-runner",

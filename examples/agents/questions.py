@@ -150,7 +150,7 @@ class Reader:
         found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self._as_said(self.at))
-            is_question = bool(other and self._reads(other[1]))
+            is_question = bool(other and self.reads(other[1]))
             self._fail(f"If {other and other[1]!r} is another question, make the questions the items of a list." * is_question)
         return found
 
@@ -158,7 +158,7 @@ class Reader:
         """Note what could be read here, of which a refusal tells all."""
         self.could_stand[self.at] += forms
 
-    def _reads(self, text: str) -> bool:
+    def reads(self, text: str) -> bool:
         """Whether a text is a question that can be read: nothing else is advised."""
         with suppress(InvalidInputError):
             return bool(Reader(text, self.table).question())
@@ -342,9 +342,7 @@ class Reader:
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if (not is_value or column.dates is not None or column.holds("numbers")) and (span := self._span(column)):
-            return Condition(
-                column, sign, (span, *self._more(lambda: self._span(column), r", or|,|or", "VALUE")) if is_value else (span,)
-            )
+            return Condition(column, sign, (span, *(self._others(column, sign, self._span) if is_value else ())))
         if not is_value:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
@@ -353,7 +351,18 @@ class Reader:
             self._fail(
                 f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} A CONDITION is {_TERMS['CONDITION']}."
             )
-        return Condition(column, sign, values=sum(self._more(lambda: self._value(column), r", or|,|or", "VALUE"), values))
+        return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))
+
+    def _others(self, column: Column, sign: str, read: Callable[[Column], T | None]) -> list[T]:
+        """Read more values: `or VALUE`, `or COLUMN is VALUE`."""
+
+        def another() -> T | None:
+            start = self.at
+            if sign != "=" or self._named()[1] != [column] or not self._column() or not self._take("is"):
+                self.at = start
+            return read(column)
+
+        return self._more(another, r", or|,|or", "VALUE")
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None or column.numbers is None:
@@ -372,12 +381,15 @@ class Reader:
 
     def _date(self) -> Span | None:
         self._may_stand("DATE")
+        start = self.at
         if not (text := self._take(DATE)):
             return None
         try:
             period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date of the calendar.", hint=_DATES) from None
+            raise InvalidInputError(
+                f"{self._as_said(start, self.at).strip()} is not a date of the calendar.", hint=_DATES
+            ) from None
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
@@ -503,7 +515,7 @@ class Reader:
                     values = () if column.is_numeric or column.dates is not None else self._value(column)
                     spelled = max(values, key=lambda one: str(one) in self.said, default="")
                     condition = f'where {column} is "{spelled}"' if values else ""
-                    if condition and self._reads(f"how many rows {condition}"):
+                    if condition and self.reads(f"how many rows {condition}"):
                         found.append(condition)
                         end = max(end, self.at)
         return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 
-from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
+from ioa import DeclinedError, InputFile, TaskContext
 
 DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 TABLES = (".csv", ".tsv", ".tab", ".json")
@@ -45,24 +44,6 @@ def have(ctx: TaskContext) -> str:
     """Say which inputs came with the goal."""
     names = ", ".join(file.name for file in ctx.inputs)
     return f"The goal came with: {names}." if names else "The goal came with no files."
-
-
-def decode(data: bytes) -> str:
-    """Decode a text: UTF-8, else Windows-1252, which fits all Western files."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace")
-
-
-def read_text(path: Path) -> str:
-    """Read a text file of any common encoding, with plain line ends; refuses one without text."""
-    text = decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
-    if not text.strip("\x00 \n\t"):
-        raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
-    if "\x00" in text:
-        raise InvalidInputError(f"{path.name} is not a text file.")
-    return text
 
 
 def fold(text: str) -> str:

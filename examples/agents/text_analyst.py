@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import are_not, decode, have, named_in, not_there, read_text, upstream_files, with_suffix, words_of_names
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, read_text
+from request import are_not, have, named_in, not_there, upstream_files, with_suffix, words_of_names
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
 agent = Agent(
@@ -68,7 +68,7 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
-        return [(one.name, readable(decode(one.path.read_bytes())) if one in pages else read_text(one.path)) for one in fitting]
+        return [(one.name, readable(read_text(one.path)) if one in pages else read_text(one.path)) for one in fitting]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
@@ -125,8 +125,11 @@ def _summary(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
-    words = ", ".join(f"{word} ({count})" for word, count in frequent_words(text, number or 10))
-    return f"most frequent words (without words such as 'the'): {words}"
+    ranked, number = frequent_words(text), number or 10
+    words = ", ".join(f"{word} ({count})" for word, count in ranked[:number])
+    equal = sum(count == ranked[number - 1][1] for _, count in ranked[number:])
+    more = f", and {equal} more as often as the last of these" if equal else ""
+    return f"most frequent words (without words such as 'the'): {words}{more}"
 
 
 def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callable[..., str], int]:
