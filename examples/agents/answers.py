@@ -42,7 +42,7 @@ def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
 def reads(text: str, path: Path) -> bool:
     """Whether a text is a question that can be read of a file."""
     with suppress(InvalidInputError):
-        return bool(Reader(text, read_table(path, text)).question())
+        return Reader("", read_table(path, text)).reads(text)
     return False
 
 
@@ -74,7 +74,8 @@ def answer(question: Question, table: Table) -> Answer:
         have = "has" if equal == 1 else "have"
         ties = f"\n{equal} more of {len(ordered)} {have} the same figure as the last of these." * bool(equal)
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
-    name = f"{figure} ({chosen})" if chosen else str(figure)
+    unit = "".join(f" in {one.amounts[1]}" for one in figure.columns if figure.operation != "nunique" and one.amounts[1])
+    name = f"{figure}{unit} ({chosen})" if chosen else f"{figure}{unit}"
     frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)
     return _listed(f"{title}{where(question)}", reading, frame, f"{name} by {' '.join(map(str, question.keys))}", ": ", ties)
 

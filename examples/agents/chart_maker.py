@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import TABLE_READER, the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import CHART, CHART_KIND, DRAW, TABLES, slug, upstream_files
+from ioa.files import of_results
+from request import CHART, CHART_KIND, DRAW, TABLES, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +51,7 @@ def run(task: str, ctx: TaskContext) -> str:
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
-    paths = [file.path for file in upstream_files(ctx, TABLES)] if earlier else [the_table(task, ctx)]
+    paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
     if not paths:
         raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     lines = list[str]()
@@ -64,39 +65,28 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, str, str]:
-    """Draw a table, or what a question asks of it: the PNG image, its title, and what it shows."""
-    frame, title, reading = _of_table(path) if question is None else _of_question(question, path)
+    """Draw what a question asks of a file, or a table that is computed already: the PNG image, its title, and what it shows."""
+    from answers import answer, used_rows
+    from questions import Figure, Key, Question, Reader
+    from tables import read_table
+
+    table = read_table(path, question or "")
+    if question is None:
+        if len(table.columns) != 2 or table.columns[1].numbers is None:
+            hint = "Group by one column, as in 'total … per COLUMN'."
+            raise InvalidInputError(f"{path.name} is no table of a label and a figure.", hint=hint)
+        label, figure = table.columns
+        cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
+        frame, title = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}"
+        reading += f" of {path.name}"
+    else:
+        found = answer(asked := Reader(question, table).question(), table)
+        if found.frame is None or len(asked.keys) != 1:
+            raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
+        frame, title, reading = found.frame, found.title, found.reading
     title = title[:1].upper() + title[1:]
     kind = kind or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
     return draw(frame, kind, title), title, f"a {kind} chart titled '{title}', {len(frame)} values ({reading})."
-
-
-def _of_table(path: Path) -> tuple[pd.DataFrame, str, str]:
-    """A table that is computed already: its first column holds the labels, its second one the figures."""
-    from answers import used_rows
-    from questions import Figure, Key, Question
-    from tables import read_table
-
-    table = read_table(path)
-    if len(table.columns) != 2 or table.columns[1].numbers is None:
-        hint = "Group by one column, as in 'total … per COLUMN'."
-        raise InvalidInputError(f"{path.name} is no table of a label and a figure.", hint=hint)
-    label, figure = table.columns
-    cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
-    frame = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1)
-    return frame, f"{figure} by {label}", f"{reading} of {path.name}"
-
-
-def _of_question(text: str, path: Path) -> tuple[pd.DataFrame, str, str]:
-    from answers import answer
-    from questions import Reader
-    from tables import read_table
-
-    question = Reader(text, table := read_table(path, text)).question()
-    found = answer(question, table)
-    if found.frame is None or len(question.keys) != 1:
-        raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
-    return found.frame, found.title, found.reading
 
 
 def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:

@@ -19,7 +19,8 @@ from typing import Any, NoReturn, TypeVar
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import TABLES, fold, not_there, words_of_names
+from ioa.files import missing
+from request import TABLES, fold
 from tables import Column, Table
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
@@ -150,7 +151,7 @@ class Reader:
         found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
         if not self._ended:
             other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self._as_said(self.at))
-            is_question = bool(other and self._reads(other[1]))
+            is_question = bool(other and self.reads(other[1]))
             self._fail(f"If {other and other[1]!r} is another question, make the questions the items of a list." * is_question)
         return found
 
@@ -158,7 +159,7 @@ class Reader:
         """Note what could be read here, of which a refusal tells all."""
         self.could_stand[self.at] += forms
 
-    def _reads(self, text: str) -> bool:
+    def reads(self, text: str) -> bool:
         """Whether a text is a question that can be read: nothing else is advised."""
         with suppress(InvalidInputError):
             return bool(Reader(text, self.table).question())
@@ -342,9 +343,7 @@ class Reader:
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if (not is_value or column.dates is not None or column.holds("numbers")) and (span := self._span(column)):
-            return Condition(
-                column, sign, (span, *self._more(lambda: self._span(column), r", or|,|or", "VALUE")) if is_value else (span,)
-            )
+            return Condition(column, sign, (span, *(self._others(column, sign, self._span) if is_value else ())))
         if not is_value:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
@@ -353,7 +352,18 @@ class Reader:
             self._fail(
                 f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} A CONDITION is {_TERMS['CONDITION']}."
             )
-        return Condition(column, sign, values=sum(self._more(lambda: self._value(column), r", or|,|or", "VALUE"), values))
+        return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))
+
+    def _others(self, column: Column, sign: str, read: Callable[[Column], T | None]) -> list[T]:
+        """Read more values: `or VALUE`, `or COLUMN is VALUE`."""
+
+        def another() -> T | None:
+            start = self.at
+            if sign != "=" or self._named()[1] != [column] or not self._column() or not self._take("is"):
+                self.at = start
+            return read(column)
+
+        return self._more(another, r", or|,|or", "VALUE")
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None or column.numbers is None:
@@ -372,12 +382,15 @@ class Reader:
 
     def _date(self) -> Span | None:
         self._may_stand("DATE")
+        start = self.at
         if not (text := self._take(DATE)):
             return None
         try:
             period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date of the calendar.", hint=_DATES) from None
+            raise InvalidInputError(
+                f"{self._as_said(start, self.at).strip()} is not a date of the calendar.", hint=_DATES
+            ) from None
         return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
@@ -474,8 +487,8 @@ class Reader:
         """Refuse the question where it was understood last, with what could stand there."""
         at = self.far if at is None else at
         understood, rest = self._as_said(0, at).strip(), self._as_said(at).strip(" ?.!,;")
-        if files := not_there((word for word in words_of_names(rest) if fold(word) not in fold(self.table.name)), TABLES):
-            raise InvalidInputError(files, hint=f"The file that is asked about here is {self.table.name}.")
+        if lost := missing(rest, TABLES, [self.table.name]):
+            raise InvalidInputError(lost, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" * bool(understood)
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
         forms = dict.fromkeys(self.could_stand[at])
@@ -503,7 +516,7 @@ class Reader:
                     values = () if column.is_numeric or column.dates is not None else self._value(column)
                     spelled = max(values, key=lambda one: str(one) in self.said, default="")
                     condition = f'where {column} is "{spelled}"' if values else ""
-                    if condition and self._reads(f"how many rows {condition}"):
+                    if condition and self.reads(f"how many rows {condition}"):
                         found.append(condition)
                         end = max(end, self.at)
         return found

@@ -10,6 +10,7 @@ import io
 import json
 import re
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,13 +22,15 @@ import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import fold, read_text
+from ioa.files import read_text
+from request import fold
 
 _SAMPLE_ROWS = 1_000
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
-_SPACED = {at: " " for at in range(128) if not chr(at).isalnum() and chr(at) != "\n"}
-_AMOUNT = r"([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,]*[²³]?)?"
+_WORD = re.compile(r"[^\W_]+")
+_AMOUNT = r"(\()?([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
+_IN_WORDS = r"\D*\d[\d.,]*\D*[^\W\d_]\D*|\D*[^\W\d_]\D*\d[\d.,]*\D*"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
@@ -48,7 +51,6 @@ class Column:
     read_as_written: Callable[[], pd.Series]
     has_decimal_commas: bool = False
     is_of_time: bool = True
-    is_text: bool = False
     doubt: pd.Series = field(default_factory=pd.Series)
     """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
 
@@ -88,8 +90,8 @@ class Column:
         if sample.str.fullmatch(r"0\d+").any() or not sample.str.fullmatch(_AMOUNT).any():  # a leading zero marks a code
             return None, ""
         codes, texts = self._different
-        parts = _lines_of(_AMOUNT, texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True))  # as bookkeepers write what is negative
-        written = [minus + number for minus, _, number, _ in parts]
+        parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
+        written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         read, differs = points.notna() | commas.notna(), points.notna() & commas.notna() & points.ne(commas)
@@ -104,7 +106,8 @@ class Column:
         if spread.count() * 2 <= self.cells.count():
             return None, ""
         given = (parts[at] for at in values.dropna().index)
-        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
+        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
+        units |= set(texts[values.isna() & texts.str.fullmatch(_IN_WORDS)][:1])  # an amount too, of something else
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")
@@ -143,33 +146,26 @@ class Column:
 
     @cached_property
     def different(self) -> list[object]:
-        """Its different cells, in order; of figures only whole ones, as years. Texts that seem all different are not compared."""
+        """Its different cells, in order; of figures only whole ones, as years."""
         cells = self.cells.dropna()
         if pd.api.types.is_float_dtype(cells.dtype):
             cells = cells[cells % 1 == 0].astype("int64")
-        unique: list[object] = np.asarray(cells if self.is_text else pd.unique(cells), dtype=object).tolist()
+        unique: list[object] = np.asarray(pd.unique(cells), dtype=object).tolist()
         return unique
 
     @cached_property
-    def _lines(self) -> str:
-        """The folded words of each of its different cells, between line ends: a million of them are searched at once."""
-        text = "\n".join(map(str, self.different))
-        if text.count("\n") >= len(self.different) > 0:  # some have lines of their own
-            text = "\n".join(str(one).replace("\n", " ") for one in self.different)
-        text = f"\n{fold(text)}\n"
-        text = text.translate(_SPACED) if text.isascii() else re.sub(r"[^\w\n]|_", " ", text)
-        for spaces, one in (("  ", " "), ("\n ", "\n"), (" \n", "\n")):
-            while spaces in text:
-                text = text.replace(spaces, one)
-        return text
+    def _by_words(self) -> dict[str, list[object]]:
+        """Its different cells by their folded words."""
+        cells = defaultdict[str, list[object]](list)
+        for cell in self.different:
+            cells[" ".join(_WORD.findall(fold(str(cell))))].append(cell)
+        cells.pop("", None)
+        return cells
 
     def values(self, said: str) -> tuple[object, ...]:
         """The cells that these folded words say; signs between words do not count, nor does a last `s`."""
-        for words in dict.fromkeys((said, said.removesuffix("s"), f"{said}s")):
-            if words and f"\n{words}\n" in self._lines:
-                found = re.finditer(rf"\n{re.escape(words)}(?=\n)", self._lines)
-                return tuple({self.different[self._lines.count("\n", 0, match.start())]: None for match in found})
-        return ()
+        spoken = (said, said.removesuffix("s"), f"{said}s")
+        return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
 
     @property
     def why_rate(self) -> str:
@@ -206,7 +202,7 @@ class Column:
 
 def name_words(name: str) -> list[str]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
-    return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
+    return _WORD.findall(fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
 
 def _in_any_number(word: str) -> str:
@@ -273,7 +269,7 @@ def read_table(path: Path, question: str = "") -> Table:
         return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
 
     columns = [
-        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], types[at] == "str", doubt[at])
+        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], doubt[at])
         for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
     ]
     said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ioa import InvalidInputError
-
 _STOP_WORDS = set(
     """a about above after again against all also am an and any are as at be because been before being below between both but by can
     could did do does doing down during each even every few for from further get had has have having he her here hers herself him
@@ -16,13 +14,6 @@ _STOP_WORDS = set(
     us very was we well were what when where whether which while who whom why will with within without would yet you your yours
     yourself""".split()
 )
-_UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
-_BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
-_ABBREVIATION = re.compile(
-    r"(?i)(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
-    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$"
-)
-_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
@@ -39,33 +30,22 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Sentences of the running text; a list item is one, an abbreviation such as `e.g.` or `Dr.` ends none.
+    """Sentences of the running text; a list item is one.
 
     A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
     """
+    from sentencex import segment  # here, since an agent that has nothing to do yet should not take 4 MB for it
+
     blocks = paragraphs_of(_MARKS.sub("\n\n", text))
     running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
-    sentences = [sentence for block in running for sentence in _split(" ".join(block.split()))]
-    return [sentence for sentence in sentences if re.search(r"\w", sentence)]
+    return [one.strip() for block in running for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)]
 
 
-def _split(block: str) -> list[str]:
-    sentences, start = [], 0
-    for match in _END.finditer(block + " "):
-        candidate = block[start : match.end()]
-        rest = block[match.end() :].lstrip()
-        if _ABBREVIATION.search(candidate) or (match[0][0] == "." and rest[:1].islower()):
-            continue
-        sentences.append(candidate.strip())
-        start = match.end()
-    return [*sentences, block[start:].strip()] if block[start:].strip() else sentences
-
-
-def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
-    """The most frequent words and how often they occur; ties in order of the alphabet."""
+def frequent_words(text: str) -> list[tuple[str, int]]:
+    """Words and how often they occur, the most frequent first; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    return [one for one in ranked if one[0] not in _STOP_WORDS and len(one[0]) > 1 and not re.search(r"^\d+$|'", one[0])][:count]
+    return [one for one in ranked if one[0] not in _STOP_WORDS and len(one[0]) > 1 and not re.search(r"^\d+$|'", one[0])]
 
 
 def summarise(text: str, count: int) -> list[str]:
@@ -76,7 +56,7 @@ def summarise(text: str, count: int) -> list[str]:
     sentences = list(dict.fromkeys(sentences_of(text)))
     long = [sentence for sentence in sentences if len(words_of(sentence)) > 3]
     sentences = long if len(long) >= count else sentences
-    weights = dict(frequent_words(text, 10_000))
+    weights = dict(frequent_words(text))
 
     def weight(at: int) -> float:
         words = {word.lower() for word in words_of(sentences[at])} & weights.keys()
@@ -91,18 +71,3 @@ def occurrences(text: str, term: str) -> int:
     edge = r"(?:(?<!\w)|(?!\w))"
     pattern = re.compile(rf"{edge}{re.escape(' '.join(term.split()))}{edge}", re.IGNORECASE)
     return len(pattern.findall(" ".join(text.split())))
-
-
-def readable(html: str) -> str:
-    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines."""
-    from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
-
-    soup = BeautifulSoup(html, "html.parser")
-    for tag in soup.find_all(_UNREAD):
-        tag.decompose()
-    for tag in soup.find_all(_BLOCKS):
-        tag.append("\0")
-    blocks = (soup.find("main") or soup.body or soup).get_text().split("\0")
-    if not (text := "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())):
-        raise InvalidInputError("The page holds no text.")
-    return text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -14,8 +15,9 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp
 
-from ioa.errors import UnavailableError
-from ioa.protocol.codec import validate
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.codec import in_words
+from ioa.protocol.model import Model
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
 from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, sent
@@ -27,6 +29,7 @@ from ioa_gateway.problems import answer_to, problem, tell
 from ioa_gateway.reach import Reach, requests
 
 _JSON = "application/json"
+Q = TypeVar("Q", bound=Model)
 
 
 def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp:
@@ -48,14 +51,18 @@ def create_app(reach: Reach, guard: Callable[[ASGIApp], OriginGuard]) -> ASGIApp
 
 
 def _table(reach: Reach) -> Iterator[Route]:
+    rows: dict[str, dict[str, ApiRow[Any, Any]]] = {}
     for row in TABLE:
-        route = Route(PREFIX + row.path, partial(_answer, row, reach), methods=[row.method])
+        rows.setdefault(row.path, {})[row.method] = row
+    for path, of_path in rows.items():  # one route each, so that who asks by another method is told all that there are
+        route = Route(PREFIX + path, partial(_answer, of_path, reach), methods=[*of_path])
         if route.methods is not None:
             route.methods.discard("HEAD")  # of a stream it would never end
         yield route
 
 
-async def _answer(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Response:
+async def _answer(rows: Mapping[str, ApiRow[Any, Any]], reach: Reach, request: Request) -> Response:
+    row = rows[request.method]
     try:
         response = await _answered(row, reach, request)
     except ClientDisconnect:
@@ -63,7 +70,7 @@ async def _answer(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Resp
     except HTTPException as error:
         response = await _refused(request, error)
     except Exception as error:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
-        response = answer_to(error)
+        response = answer_to(error, row.tells)
     requests.labels(f"{row.method} {row.path}", response.status_code).inc()
     return response
 
@@ -73,7 +80,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
     if row.scope is not None:
         caller = await reach.keyring.let_in(request)
         caller.check(row.scope)
-    query = validate(row.query, dict(request.query_params))
+    query = _query(row.query, request)
     body = None
     if row.body is Nothing:
         body = Nothing()
@@ -88,6 +95,13 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
             return await row.handle(call, query, body)
     except TimeoutError:
         raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
+
+
+def _query(kind: type[Q], request: Request) -> Q:
+    try:
+        return kind.model_validate(dict(request.query_params))
+    except ValidationError as error:
+        raise InvalidInputError(f"The query cannot be read: {in_words(error, 'query')}.") from None
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

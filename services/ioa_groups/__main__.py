@@ -48,7 +48,7 @@ from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.dead_letter_share import SharedDeadLetters
+from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
@@ -88,7 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), time.monotonic)
+        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic)
         dead = AuditedDeadLetters(CountedDeadLetters(kept), audit)
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from playwright.async_api import FilePayload, Page, expect
 
 from ioa.protocol.api_keys import KeyId
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import Discussion, SyncTaskAssignment, TaskSpec
 from tests.browser.looking import DESKTOP, KEY, LOOKS, PHONE, SCHEMES, Looking
-from tests.browser.staging import GOAL, Stage
+from tests.browser.staging import ANALYST, DESK, GOAL, Stage
 from tests.integration.gateway.serving import Door
 
 SALES = FilePayload(name="sales.csv", mimeType="text/csv", buffer=b"product,units\nPen,3\n")
@@ -135,6 +137,34 @@ async def test_the_past_is_looked_at_step_by_step(looking: Looking, stage: Stage
     await page.keyboard.press("ArrowRight")
     await expect(page.get_by_role("tab", name="Files")).to_be_focused()
     assert looking.complaints == []
+
+
+async def test_nothing_is_cut_on_a_phone(looking: Looking, stage: Stage, url: str) -> None:
+    """Words without a break are broken, all filters can be pressed, and what runs from right to left begins at the right."""
+    word = "https://example.com/" + "a-very-long-path/" * 12
+    goal_id = await stage.launched(word)
+    room = await stage.opened(goal_id, ANALYST)
+    await stage.say(room, DESK, Discussion(content=word, next_speaker=ANALYST))
+    await stage.say(room, ANALYST, Discussion(content="500 صف، كلها تحتوي على وحدات.", next_speaker=DESK))
+    await stage.say(
+        room, DESK, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId(f"t3-{'1' * 40}"), assignee=ANALYST, task_desc=word),))
+    )
+    page = await looking.signed_in(url, PHONE)
+    await page.goto(f"{url}/goals/{goal_id}")
+    for tab in ("Tasks", "Team", "Files", "Talk"):
+        await page.locator(".tabs-phone button", has_text=tab).click()
+        cut = await page.evaluate(_CUT)
+        assert (tab, cut, await looking.wide(page)) == (tab, [], False)
+    await looking.keep(page, "room-long-words")
+    side = await page.get_by_text("500 صف").evaluate("(one) => getComputedStyle(one).unicodeBidi")
+    assert side == "plaintext"
+    await page.goto(url)
+    await expect(page.locator(".rows")).to_be_visible()
+    assert await page.evaluate(_CUT) == []
+
+
+_CUT = """[...document.querySelectorAll('.chip, .task, .task *, .who, .given, .given *, .file, .what, .what a')]
+    .filter((one) => one.offsetParent && one.getBoundingClientRect().right > innerWidth).map((one) => one.className)"""
 
 
 async def test_what_goes_wrong_is_said(looking: Looking, stage: Stage, url: str, door: Door) -> None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.client.client import Client
+from ioa.errors import InvalidInputError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import GoalName, parse_agent_id
+from ioa.protocol.ids import GoalId, GoalName, parse_agent_id
 from ioa.protocol.labels import PROBE
 
 PATIENCE = timedelta(seconds=5)
@@ -50,17 +51,23 @@ async def send_probe(system: SystemClient, patience: timedelta = PATIENCE) -> Pr
         ForbiddenError: Whoever asks is no user.
     """
     loop, client = asyncio.get_running_loop(), Client(system)
+    goal_id = GoalId(f"probe-{secrets.token_hex(16)}")
     order = GoalOrder(
         goal="A probe of ioa doctor: it is for nobody, and ends at its deadline.",
         agent=parse_agent_id(f"nobody-{secrets.token_hex(8)}"),
         timeout=_RUNS_FOR.total_seconds(),
         labels={PROBE: "doctor"},
+        goal_id=goal_id,
     )
     began = loop.time()
-    launched = await client.launch(order, accepted_within=patience)
+    try:
+        launched = await client.launch(order, accepted_within=patience)
+    except InvalidInputError:  # it was refused, and its result says why
+        name = GoalName(await system.user(), goal_id)
+        return Probed(name, result=await client.result(name))
     accepted = loop.time()
     if launched.record is None:
-        return Probed(launched.name, result=await client.result(launched.name))
+        return Probed(launched.name)
     accepted_after = timedelta(seconds=accepted - began)
     try:
         async with asyncio.timeout((_RUNS_FOR + patience).total_seconds()):

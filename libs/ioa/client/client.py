@@ -103,7 +103,8 @@ class Client:
             InvalidInputError: The goal cannot be one, or a file cannot be read.
             ConflictError: The goal has an id, and another goal has it already.
         """
-        return await self.result((await self.launch(goal, files)).name, wait=True)
+        launched, _ = await self._launch(goal, files, ACCEPTED_WITHIN)
+        return await self.result(launched.name, wait=True)
 
     async def launch(
         self, goal: str | GoalOrder, files: Sequence[File] = (), *, accepted_within: timedelta = ACCEPTED_WITHIN
@@ -116,18 +117,30 @@ class Client:
             accepted_within: How long to wait for its acceptance; it is stored whatever comes of that.
 
         Raises:
-            InvalidInputError: The goal cannot be one, a file cannot be read, or two have one name.
+            InvalidInputError: The goal cannot be one, a file cannot be read, two have one name, or the goal was not accepted, such
+                as one that names a team which does not exist.
             ConflictError: The goal has an id, and another goal has it already.
         """
+        launched, refused = await self._launch(goal, files, accepted_within)
+        if refused is not None:
+            raise InvalidInputError(refused.content)
+        return launched
+
+    async def _launch(
+        self, goal: str | GoalOrder, files: Sequence[File], accepted_within: timedelta
+    ) -> tuple[Launched, GoalResult | None]:
+        """Launch a goal, and return the result that it has if it was not accepted."""
         order = await self.system.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
         _refuse_equal_names(order)
         await self.system.launch(order)
         assert order.goal_id is not None, "a complete order has an id"
         name = GoalName(await self.system.user(), order.goal_id)
-        record = await self._acceptance(name, accepted_within)
-        if record is not None and not _is_that_of(order, record.goal):
+        found = await self._acceptance(name, accepted_within)
+        if isinstance(found, GoalResult):
+            return Launched(name, None), found
+        if found is not None and not _is_that_of(order, found.goal):
             raise ConflictError(f"There is another goal {name} already.", hint="Give this one an id of its own, or none.")
-        return Launched(name, record)
+        return Launched(name, found), None
 
     async def fork(
         self,
@@ -159,8 +172,7 @@ class Client:
         name, user = await self._name(goal), await self.system.user()
         if name.owner != user:
             raise NotFoundError(f"There is no goal {name} of {user}'s to fork.", hint="Only whose goal it is forks it.")
-        launched = await self.launch(await order_of_fork(self.system, name, at, goal_id, changes), accepted_within=accepted_within)
-        refused = await self.system.result(launched.name) if launched.record is None else None
+        launched, refused = await self._launch(await order_of_fork(self.system, name, at, goal_id, changes), (), accepted_within)
         if refused is not None:
             raise ConflictError(refused.content)
         return launched
@@ -374,18 +386,21 @@ class Client:
             return goal
         return GoalName(await self.system.user(), parse_goal_id(goal))
 
-    async def _acceptance(self, name: GoalName, within: timedelta) -> GoalRecord | None:
-        pause = _SOON_SECONDS
+    async def _acceptance(self, name: GoalName, within: timedelta) -> GoalRecord | GoalResult | None:
+        """Wait until a goal is on record, or has a result without ever being so, which says why it was refused."""
+        pause, refused = _SOON_SECONDS, None
         try:
             async with asyncio.timeout(within.total_seconds()):
                 while True:
                     try:
                         return (await self.system.goal(name)).record
                     except NotFoundError:
-                        if await self.system.result(name) is not None:  # it was refused
-                            return None
-                        await asyncio.sleep(pause)
-                        pause = min(pause * 2, _LONGEST_SECONDS)
+                        if refused is not None:
+                            return refused
+                        refused = await self.system.result(name)
+                        if refused is None:
+                            await asyncio.sleep(pause)
+                            pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:
             return None
 

@@ -15,7 +15,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, parse_goal
-from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED
+from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED, GoalResult
 from ioa.protocol.ids import AgentIdField, CommId, GoalId, GoalName, UserId, UserIdField
 from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
@@ -130,7 +130,12 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
 
 
 async def fork(call: ApiCall, _query: Nothing, order: ForkOrder) -> Response:
-    """Have a new goal go on from one of the caller's. Its id follows from the idempotency key, as that of any goal."""
+    """Have a new goal go on from one of the caller's. Its id follows from the idempotency key, as that of any goal.
+
+    Raises:
+        ForbiddenError: The key reads no goals. What was said is shown to whomever `replace` names.
+    """
+    call.caller.check(Scope.GOALS_READ)
     call.limits.check_launch(call.caller.key_id)
     name, key = await call.goal(None), idempotency_key(call)
     goal_id = None if key is None else call.caller.goal_id("k", key)
@@ -188,7 +193,7 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
     """Show how a goal ended, and wait for it if that is asked."""
     name = await call.goal(query.user)
     async with asyncio.timeout(WITHIN.total_seconds()):
-        found = (await call.client.goal(name)).result
+        found = await _result(call, name)
     if found is None and query.wait:
         try:
             with call.limits.new_stream(call.caller.key_id):
@@ -198,6 +203,16 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
             found = None
         call.keyring.check(call.caller)
     return Response(status_code=204) if found is None else document(told(ResultDocument.of(found)))
+
+
+async def _result(call: ApiCall, name: GoalName) -> GoalResult | None:
+    try:
+        return (await call.client.goal(name)).result
+    except NotFoundError:
+        refused = await call.client.result(name)
+        if refused is None:
+            raise
+        return refused
 
 
 async def cancel(call: ApiCall, query: WhoseQuery, order: CancelOrder) -> Response:

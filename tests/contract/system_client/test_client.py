@@ -205,6 +205,16 @@ async def test_what_cannot_be_is_refused(plane: Plane) -> None:
     assert ((await client.goals()).goals, await client.result("nothing"), await client.agents()) == ([], None, [])
 
 
+async def test_a_goal_that_is_not_accepted_says_why(plane: Plane) -> None:
+    """Who launches a goal that names a team which does not exist is told so, at once; who runs it has that as its result."""
+    client, wrong = Client(plane.client), order(team="nobody")
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match="No team is called nobody"):
+            await client.launch(wrong)
+    ended = await client.run(wrong)
+    assert (ended.succeeded, "No team is called nobody" in ended.content) == (False, True)
+
+
 async def test_a_goal_is_cancelled(plane: Plane, members: Members) -> None:
     """Its result says so, and why; agents are listed and found by what they do."""
     client = Client(plane.client)

@@ -9,10 +9,12 @@ import pytest
 
 from ioa.client.documents import EntryDocument, GoalDocument, told
 from ioa.client.history import conversation
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
+from tests.rig.deadline import eventually
 
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
 
@@ -152,6 +154,8 @@ REFUSED: list[tuple[str, object, int, str]] = [
     ("/goals", {"goal": "x", "labels": {"owner": "me"}}, 422, "owner"),
     ("/goals", ["x"], 422, "JSON object"),
     ("/goals", {"goal": "\0"}, 422, "goal"),
+    ("/goals", {"goal": "x", "team": "nobody"}, 422, "No team is called nobody"),
+    ("/goals/none/cancel?user=a b", {}, 422, "The query cannot be read: user"),
     ("/goals/none/cancel", {}, 404, "none"),
     ("/goals/a.b/cancel", {}, 422, "valid id"),
     ("/agents/search", {"needs": []}, 422, "needs"),
@@ -164,6 +168,19 @@ async def test_what_cannot_be_is_refused_in_words(http: httpx.AsyncClient, membe
         refused = await http.post(path, json=body)
         told = refused.json()
         assert (refused.status_code, told["status"], said in told["detail"] + told.get("hint", "")) == (status, status, True), told
+
+
+async def test_who_asks_by_another_method_is_told_all_that_there_are(http: httpx.AsyncClient) -> None:
+    """As RFC 9110 wants it of 405: not only those of one of the path's routes."""
+    refused = await http.patch("/goals")
+    assert (refused.status_code, set(refused.headers["Allow"].split(", "))) == (405, {"GET", "POST"})
+
+
+async def test_a_goal_that_was_refused_has_a_result(http: httpx.AsyncClient, plane: Plane) -> None:
+    """Whoever waits for a goal that was not accepted is told why, although it is on no list."""
+    goal_id = await plane.client.launch(GoalOrder(goal="x", goal_id=GoalId("refused"), team="nobody"))
+    result = await eventually(lambda: http.get(f"/goals/{goal_id}/result"), lambda told: told.status_code == 200)
+    assert (result.json()["reason"], "No team is called nobody" in result.json()["content"]) == ("failed", True)
 
 
 async def test_a_page_of_another_site_is_let_in_nowhere(http: httpx.AsyncClient, members: Members) -> None:

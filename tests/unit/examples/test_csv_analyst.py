@@ -67,6 +67,8 @@ SINGLE: list[tuple[str, Truth]] = [
     ("total units after 2024-10", lambda f: f[f.date >= "2024-11"].units.sum()),
     ("total revenue where region is not West", lambda f: f[f.region != "West"].revenue.sum()),
     ("total revenue where region is East or West", lambda f: f[f.region.isin(["East", "West"])].revenue.sum()),
+    ("total revenue where region is East or region is West", lambda f: f[f.region.isin(["East", "West"])].revenue.sum()),
+    ("total units where units = 2 or units is 4", lambda f: f[f.units.isin([2, 4])].units.sum()),
     ("total units where units between 2 and 4", lambda f: f[f.units.between(2, 4)].units.sum()),
     ("standard deviation of revenue", lambda f: f.revenue.std()),
     ("the highest revenue", lambda f: f.revenue.max()),
@@ -905,6 +907,12 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
         ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
         ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6, the sum of all above it."),
+        ("who,n\nA,($1)\nB,($2)\nC,($3)\nAll,($6)\n", "total n", "The last row of t.csv holds -6, the sum of all above it."),
+        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "how many rows", "The last row of t.csv holds -6"),
+        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "list who where at is missing", "The last row of t.csv holds"),
+        ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n mixes numbers with '$' and 'CHF 4.95'; nothing is converted."),
+        ("n\n5\n6\n7\nabout 8\n", "total n", "n mixes numbers with 'about 8' and no unit; nothing is converted."),
+        ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
         (TOTALS, "how many rows", "The last row of t.csv holds 9, the sum of all above it."),
         (TOTALS, "list who where spot is missing", "The last row of t.csv holds 9, the sum of all above it."),
         (
@@ -914,7 +922,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ),
         (DATED, "What did we sell in 2024", "KEY has the most | fewest rows; is FIGURE CLAUSE; rows | COLUMN"),
         (DATED, "how many rows in 2024", "2024 may be said of several columns: sent, paid, promo."),
-        (DATED, "how many rows in 31 February 2024", "31 february 2024 is not a date of the calendar."),
+        (DATED, "how many rows in 31 February 2024", "31 February 2024 is not a date of the calendar."),
         (
             DATED,
             "which promo sold most",
@@ -975,3 +983,12 @@ def test_dashes_may_be_more_than_numbers(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("n\n5\n-\n-\n-\n7\n")
     assert run(agent, "total n", [path]).text == "t.csv: sum of n: 12 (2 of 5 rows; left out: 3 without n ('-'))."
+
+
+def test_the_head_of_a_table_names_the_unit(run: Run, tmp_path: Path) -> None:
+    """Who has the table alone knows what its figures are of."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,weight\nA,3 kg\nB,5 kg\nA,1 kg\n")
+    assert run(agent, "total weight per shop", [path]).files == {
+        "sum-of-weight-in-kg-by-shop.csv": b"shop,sum of weight in kg\nA,4\nB,5\n"
+    }

@@ -132,6 +132,7 @@ const H = 74;
 const GAP = 92; // between two nodes, at least; what leads on from one to the next is written there in full
 const LINE = 20; // characters of a line there
 const END = 56; // how wide the end is
+const LEAST = 0.72; // how much smaller than it is written it is drawn at the most: what does not fit is scrolled to
 
 /** Nodes in a row, in their order, the end behind them; ways to the next one are straight, ways back go above, others below. */
 function graph(drawn, here, { visits, taken }) {
@@ -181,7 +182,7 @@ function graph(drawn, here, { visits, taken }) {
       <text class="g-s" x=${left(place) + 12} y=${top + 44}>${under}</text><text class="g-s" x=${left(place) + 12} y=${top + 62}>${times}</text>`;
   };
   const told = here === null ? "" : `; the group stands in ${names[here]}`;
-  return html`<svg viewBox="0 0 ${width} ${height}" width=${width} height=${height} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11"
+  return html`<svg viewBox="0 0 ${width} ${height}" width=${width * LEAST} role="img" aria-label=${`The nodes of the policy: ${names.join(", ")}${told}`}>${svg`<defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11"
     orient="auto-start-reverse"><path class="g-head" d="M0 0l8 4-8 4z"></path></marker></defs>${ways.map(edge)}${names.map(box)}`}</svg>
     <details class="ways"><summary>All ways in words</summary><ul class="says">${ways.map((way) => html`<li><b>${names[way.from]}</b> → <b>${names[way.to]}</b>: ${way.why}${isTaken(way) ? " (taken)" : ""}</li>`)}</ul></details>`;
 }

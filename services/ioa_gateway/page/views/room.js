@@ -224,7 +224,7 @@ function head(app, now) {
       ${meter("Tokens", tokens, budget.max_tokens, count(tokens), budget.max_tokens ? `of ${count(budget.max_tokens)}` : "")}
       ${meter("Cost", spent.cost_micros, budget.max_cost_micros, cost(spent.cost_micros), budget.max_cost_micros ? `of ${cost(budget.max_cost_micros)}` : "", "opt")}
       ${meter("Time", end - began, whole, clock(end - began), `of ${span(whole)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
-    ${doc.result && at === Infinity ? html`<details class="answer" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><p>${doc.result.content}</p></details>` : nothing}</section>`;
+    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><p>${doc.result.content}</p></details>` : nothing}</section>`;
 }
 
 function givenAt(root, file) {
