@@ -168,7 +168,8 @@ and not secret, and keeps the floor; no turn is used up. All are told who joins,
 is one that all hear. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was said before;
 where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a policy can
 do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than the
-group does not join, and neither does the 65th member (`too_many_members`).
+group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the state
+(`too_many_members`).
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn

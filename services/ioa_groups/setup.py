@@ -53,7 +53,8 @@ from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.named_teams import TeamReference
-from ioa.protocol.policy import Casting
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec
@@ -233,6 +234,9 @@ class GroupSetup:
         if card.level < head.entry.state.level_of_members:
             raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
+        if charter.policy is not None and _is_full(charter.policy, head.entry.state, request.role):
+            why = f"With another {request.role} the state might grow beyond {MAX_STATE_BYTES:,} bytes."
+            return SayReply(answer=Rejected(code=RejectionCode.TOO_MANY_MEMBERS, message=why))
         joined = MemberJoined(
             at=self._ports.clock.now(),
             card=abridged(card, CARDS_BYTES // MAX_MEMBERS),
@@ -684,6 +688,12 @@ def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[Age
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
     if request.parent is not None and not cards[0].may_team_up:
         raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
+
+
+def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
+    """Whether the state might grow beyond its bound with one more who plays a role."""
+    held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
+    return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
 
 
 def check_launch_size(launched: GroupLaunched) -> None:

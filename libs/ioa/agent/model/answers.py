@@ -105,6 +105,7 @@ class PlannedNode(BaseModel):
     turns: Literal["order", "nominate", "together"] = "order"
     max: int | None = None
     visits: int | None = None
+    tasks: bool = False
     form: list[AskedField] = []
     exits: list[PlannedExit] = []
 
