@@ -22,6 +22,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.retry import pauses
+from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_notice
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry import readiness
 from ioa_gateway.app import create_app
@@ -61,7 +62,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         seats = await stack.enter_async_context(open_seats(own))
         system, hooks = NatsSystemClient(connection), NatsWebhooks(connection)
         posting = await stack.enter_async_context(open_posting(inside=settings.webhooks_inside))
-        dead = NatsDeadLetters(connection.jetstream())
+        dead = SharedDeadLetters(NatsDeadLetters(connection.jetstream()), user_of_notice, time.monotonic)
         pushes = Pushes(Client(system), keyring.holder)
         webhooks = Webhooks(hooks, system, dead, posting, keyring.lets_in, SystemClock().now, pushes)
         traces = TraceExport(system, export_spans)
@@ -69,7 +70,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
         me, now = RandomIds().new("gateway"), SystemClock().now
         tail = Tail(NatsTail(connection), hooks, system, keyring.lets_in, now, me, time.monotonic, told)
         await stack.enter_async_context(background(traces.keep()))
-        await stack.enter_async_context(background(deliver_notices(connection, webhooks.work)))
+        await stack.enter_async_context(background(deliver_notices(connection, dead, webhooks.work)))
         await stack.enter_async_context(background(tail.keep()))
         reach = Reach(
             rooms,

@@ -48,7 +48,7 @@ from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.dead_letter_share import SharedDeadLetters
+from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
@@ -62,7 +62,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 
@@ -88,7 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
-        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), time.monotonic)
+        work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic)
         dead = AuditedDeadLetters(CountedDeadLetters(kept), audit)
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)
@@ -106,13 +106,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             conclusion_timeout=settings.conclusion_timeout,
             model_patience=settings.model_patience,
         )
-        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
+        teams = Teams(NatsTeams(client), clock)
+        finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
+        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
         setup = GroupSetup(ports, timeouts)
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
-        teams = Teams(NatsTeams(client), clock)
         taking = IntakePorts(
             goals,
             work,

@@ -16,7 +16,8 @@ async def readmit(url: str | None, name: str, terminal: Terminal) -> None:
 
     Raises:
         InvalidInputError: The name is none.
-        UnavailableError: No registry keeps anybody out, or who asks may not ask.
+        UnavailableError: No registry keeps anybody out.
+        ForbiddenError: Who asks is no admin.
     """
     try:
         request = Readmit(name=name)

@@ -22,7 +22,8 @@ class OperatorClient(Protocol):
         """Remove one part of the goals that ended long ago; the answer says where the next part begins.
 
         Raises:
-            UnavailableError: Nobody answers, or who asks may not.
+            UnavailableError: Nobody answers.
+            ForbiddenError: Who asks may not.
         """
 
     async def stored(self) -> StoredBytes:
@@ -34,11 +35,13 @@ class OperatorClient(Protocol):
         Raises:
             NotFoundError: There is no such agent.
             ConflictError: It is online.
+            ForbiddenError: Who asks may not.
         """
 
     async def readmit(self, request: Readmit) -> None:
         """Let in again who is kept out for a flood; who is not stays let in.
 
         Raises:
-            UnavailableError: Nobody answers, since no registry keeps anybody out, or who asks may not.
+            UnavailableError: Nobody answers, since no registry keeps anybody out.
+            ForbiddenError: Who asks may not.
         """

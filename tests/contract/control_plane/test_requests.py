@@ -9,10 +9,12 @@ from datetime import timedelta
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service, requests, slowed_of
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.sinks import MessageSink
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
@@ -459,3 +461,27 @@ async def test_a_service_can_stop_while_the_server_is_away(nats_client: Client, 
         await crash(nats_server)
         await eventually(lambda: not nats_client.is_connected)
     assert not nats_client.is_connected
+
+
+async def test_what_may_be_asked_twice_is_when_an_answer_is_lost(nats_client: Client) -> None:
+    """A server that reads its configuration anew loses an answer; who may ask again does so long before its patience ends."""
+    heard_with: list[str] = []
+
+    async def answer_second(message: Msg) -> None:
+        heard_with.append((message.headers or {})["Ioa-Patience"])
+        if len(heard_with) == 2:
+            await message.respond(encode(Echo(text="it")))
+
+    await nats_client.subscribe(SUBJECT, cb=answer_second)
+    asking = NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON, is_repeatable=True)
+    assert await asking == Echo(text="it")
+    assert heard_with == ["20", "180"], "who answers is told how long it is waited for"
+
+
+async def test_what_may_not_be_asked_twice_is_asked_once(nats_client: Client) -> None:
+    """What nobody says that it may be repeated is not, however long its answer takes."""
+    heard_of: list[Msg] = []
+    await nats_client.subscribe(SUBJECT, future=MessageSink(heard_of.append))
+    with pytest.raises(UnavailableError, match="did not answer"):
+        await NatsRequester(nats_client).request(SUBJECT, Echo(text="it"), Echo, timeout=SOON)
+    assert len(heard_of) == 1

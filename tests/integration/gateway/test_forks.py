@@ -136,3 +136,14 @@ async def test_the_same_key_is_the_same_fork_though_the_original_has_gone_on(htt
     assert [one.status_code, again.status_code, at_last.status_code] == [201, 200, 200]
     assert one.json() == again.json() == at_last.json()
     assert (await http.get(f"/goals/{one.json()['goal_id']}")).json()["forked_from"]["at"] == second
+
+
+async def test_a_key_that_reads_no_goals_forks_none(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """A copy is shown to whoever is put into it, so that forking is reading."""
+    path, first, _ = await _talked(http, members)
+    await door.keys.put(key("write", "goals:write"))
+    door.clock.advance(timedelta(seconds=2))
+    forked = await http.post(f"{path}/fork", json={"at": first, "replace": {"bob": "eve"}}, headers=bearer("write"))
+    absent = await http.post("/goals/none/fork", json={"at": first}, headers=bearer("write"))
+    assert (forked.status_code, forked.json()) == (403, absent.json())
+    assert len((await http.get("/goals")).json()["goals"]) == 1

@@ -1,4 +1,4 @@
-"""Whose goals a connection launches is the server's word, and its silence is no word."""
+"""Whose a connection is, and what it may, is the server's word, and its silence is no word."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats import whoami
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.whoami import ask_user
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.protocol.ids import UserId
+from ioa.protocol.ids import AgentId, UserId
+from ioa.protocol.kept_out import Readmit
+from ioa.protocol.registry import RemoveAgent
 from tests.integration.security.secured import open_intruder, open_secured
 from tests.rig.standstill import freeze, thaw
 
@@ -31,3 +34,16 @@ async def test_a_silent_server_makes_nobody_a_stranger(tmp_path: Path, monkeypat
                 await ask_user(user)
         finally:
             thaw(secured.server.pid)
+
+
+async def test_who_is_no_admin_is_told_so(tmp_path: Path) -> None:
+    """An auditor and a user are told that they may not do what an admin does; an admin whom nobody hears, that nobody answers."""
+    async with open_secured(tmp_path, ["writer"]) as secured:
+        async with open_intruder(secured, "auditor") as auditor, open_intruder(secured, "user") as user:
+            with pytest.raises(ForbiddenError, match="no admin's"):
+                await NatsSystemClient(auditor).readmit(Readmit(name="eve"))
+            with pytest.raises(ForbiddenError, match="no admin's"):
+                await NatsSystemClient(user).remove_agent(RemoveAgent(agent_id=AgentId("writer")))
+        async with open_intruder(secured, "admin") as admin:
+            with pytest.raises(UnavailableError, match="Nobody serves"):
+                await NatsSystemClient(admin).readmit(Readmit(name="eve"))

@@ -15,6 +15,7 @@ import httpx
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.queues import Delivery, SetAside
 from ioa.adapters.nats.webhooks import deliver_notices
@@ -300,6 +301,6 @@ async def test_poison_leaves_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr("ioa.adapters.nats.webhooks.consume", consume)
     client: Any = SimpleNamespace(jetstream=lambda: SimpleNamespace(publish=publish))
-    await deliver_notices(client, _never)
+    await deliver_notices(client, NatsDeadLetters(client.jetstream()), _never)
     assert written
     assert set(written) <= set(of_gateway().publish)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
-from ioa.protocol.ids import LOCAL, UserId
-from ioa.runtime.dead_letter_share import KEPT, SharedDeadLetters
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import LOCAL, CommId, GoalId, UserId
+from ioa.protocol.webhooks import HookEvent, Notice, WebhookId
+from ioa.runtime.dead_letter_share import KEPT, SharedDeadLetters, user_of_goal, user_of_notice
+from ioa.testing.manual_clock import NEW_YEAR
 
 
 class _Kept:
@@ -22,7 +25,7 @@ class _Kept:
 async def test_a_user_fills_his_own_share_and_no_other() -> None:
     """What eve publishes beyond it is not kept; anna's is, and so is all of a system that asks nobody who he is."""
     kept, now = _Kept(), [0.0]
-    dead = SharedDeadLetters(kept, lambda: now[0])
+    dead = SharedDeadLetters(kept, user_of_goal, lambda: now[0])
 
     async def refuse(subject: str, times: int) -> int:
         for _ in range(times):
@@ -35,3 +38,30 @@ async def test_a_user_fills_his_own_share_and_no_other() -> None:
     assert (await refuse(subjects.goal_of(UserId("anna")), 1), await refuse(local, KEPT.burst + 1)) == (1, KEPT.burst + 1)
     now[0] = 3 / KEPT.per_second
     assert await refuse(eve, 10) == 603
+
+
+async def test_what_webhooks_did_not_take_counts_for_whom_it_tells_of() -> None:
+    """However many webhooks a user has, what was to be told of his goals washes out nobody's; what cannot be read is nobody's."""
+    kept = _Kept()
+    dead = SharedDeadLetters(kept, user_of_notice, lambda: 0.0)
+
+    def notice(user: str) -> bytes:
+        one = Notice(
+            webhook_id=WebhookId("hook"),
+            message_id="m",
+            event=HookEvent.ENDED,
+            at=NEW_YEAR,
+            user=UserId(user),
+            goal_id=GoalId("goal"),
+            comm_id=CommId("group"),
+        )
+        return encode(one)
+
+    async def refuse(hook: str, data: bytes, times: int) -> int:
+        for _ in range(times):
+            await dead.put(DeadReason.WEBHOOK, "why", subject=subjects.hook(hook), data=data)
+        return kept.subjects.count(subjects.hook(hook))
+
+    eve = notice("eve")
+    assert (await refuse("eve-1", eve, 600), await refuse("eve-2", eve, 600)) == (600, KEPT.burst - 600)
+    assert (await refuse("anna", notice("anna"), 1), await refuse("odd", b"garbage", KEPT.burst + 1)) == (1, KEPT.burst + 1)

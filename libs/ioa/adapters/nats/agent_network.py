@@ -118,7 +118,9 @@ class NatsAgentNetwork:
         """Ask discovery who fits."""
         if search.by is None:
             raise InvalidInputError("An agent that searches says who it is.", hint="Set `by` to its id.")
-        return await self._requester.request(subjects.search(search.by), search, SearchResult, timeout=_SEARCH_TIMEOUT)
+        return await self._requester.request(
+            subjects.search(search.by), search, SearchResult, timeout=_SEARCH_TIMEOUT, is_repeatable=True
+        )
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how tasks went."""
@@ -126,7 +128,7 @@ class NatsAgentNetwork:
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
-        return await self._requester.request(subjects.launch(request.owner), request, GroupSnapshot)
+        return await self._requester.request(subjects.launch(request.owner), request, GroupSnapshot, is_repeatable=True)
 
     async def invite(self, request: InviteMember) -> Accepted | Rejected:
         """Have an agent join a group."""
@@ -138,11 +140,11 @@ class NatsAgentNetwork:
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Ask which groups the agent was put into."""
-        return await self._requester.request(subjects.memberships(request.agent_id), request, OpenMemberships)
+        return await self._requester.request(subjects.memberships(request.agent_id), request, OpenMemberships, is_repeatable=True)
 
     async def sync(self, request: Sync) -> Entries:
         """Fetch a page of a group's log."""
-        return await self._requester.request(subjects.sync(request.agent_id), request, Entries)
+        return await self._requester.request(subjects.sync(request.agent_id), request, Entries, is_repeatable=True)
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the router that pushed the group's last entry, or to any if that one does not answer.

@@ -51,6 +51,9 @@ _PATIENCE = "Ioa-Patience"
 """How many ms the caller of a request waits for the answer."""
 _USUAL_PATIENCE = timedelta(seconds=5)
 """How long a caller waits that does not say; headers would cost every message some microseconds."""
+_FIRST_PART = 0.1
+"""For which part of his patience somebody waits for the first answer to what may be asked twice. A server that reads its
+configuration anew loses answers that cross accounts, and tells so to who answered alone."""
 FILE_TIMEOUT = timedelta(seconds=30)
 """How long to wait for a piece of a file: those of others are served in between."""
 
@@ -551,8 +554,18 @@ class NatsRequester:
         self._client = client
         self._timeout = timeout
 
-    async def request(self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None) -> Reply:
+    async def request(
+        self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None, is_repeatable: bool = False
+    ) -> Reply:
         """Ask and wait for the answer; where whoever asks does so too often, wait for as long as it is told, and ask again.
+
+        Args:
+            subject: Where it is answered.
+            request: What is asked.
+            reply: What the answer is.
+            timeout: How long to wait for it.
+            is_repeatable: Whether to do it twice is to do it once. It is asked a second time then, when a tenth of the time has
+                passed without an answer: one may be lost on its way.
 
         Raises:
             UnavailableError: Nobody serves the subject, or nobody answered in time.
@@ -561,7 +574,7 @@ class NatsRequester:
         """
         kind, code, started = kind_of(subject), "ok", time.perf_counter()
         try:
-            return await self._request_until_admitted(subject, request, reply, timeout or self._timeout)
+            return await self._request_until_admitted(subject, request, reply, timeout or self._timeout, is_repeatable)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
@@ -572,22 +585,22 @@ class NatsRequester:
             asked.labels(kind, code).inc()
             asked_seconds.labels(kind).observe(time.perf_counter() - started)
 
-    async def _request_until_admitted(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta) -> Reply:
+    async def _request_until_admitted(
+        self, subject: str, request: Model, reply: type[Reply], timeout: timedelta, is_repeatable: bool
+    ) -> Reply:
         until = time.monotonic() + timeout.total_seconds()
         while True:
             try:
-                return await self._request(subject, request, reply, timeout)
+                return await self._request(subject, request, reply, timeout, is_repeatable)
             except RateLimitedError as error:
                 pause = (error.retry_after or _USUAL_PAUSE).total_seconds()
                 if time.monotonic() + pause > until:
                     raise
             await asyncio.sleep(pause)
 
-    async def _request(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta) -> Reply:
+    async def _request(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta, is_repeatable: bool) -> Reply:
         try:
-            with heeding_cancellation():
-                headers = None if timeout == _USUAL_PATIENCE else {_PATIENCE: str(int(timeout.total_seconds() * 1_000))}
-                message = await self._client.request(subject, encode(request), timeout=timeout.total_seconds(), headers=headers)
+            message = await self._ask(subject, encode(request), timeout, is_repeatable=is_repeatable)
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"Nobody serves {subject}.", hint="Is the service running? `ioa doctor` tells.") from None
         except nats.errors.MaxPayloadError:
@@ -601,3 +614,14 @@ class NatsRequester:
                 reported.retry_after = _retry_after(headers)
             raise reported
         return decode(reply, message.data)
+
+    async def _ask(self, subject: str, data: bytes, timeout: timedelta, *, is_repeatable: bool) -> Msg:
+        """Ask once, or twice if there is no answer; who answers is told each time how long that one is waited for."""
+        if is_repeatable:
+            first = timeout * _FIRST_PART
+            with suppress(TimeoutError):
+                return await self._ask(subject, data, first, is_repeatable=False)
+            timeout -= first
+        headers = None if timeout == _USUAL_PATIENCE else {_PATIENCE: str(int(timeout.total_seconds() * 1_000))}
+        with heeding_cancellation():
+            return await self._client.request(subject, data, timeout=timeout.total_seconds(), headers=headers)

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from nats.js.errors import APIError
 
 from ioa.adapters.input_files import put_data, read_inputs
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connection import NatsSettings, may_not_publish, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.following import follow_subject
@@ -21,14 +21,14 @@ from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
 from ioa.adapters.nats.reading import DirectReads
-from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
+from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester, Reply
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
@@ -54,6 +54,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import ADMIN, LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.kept_out import Readmit
+from ioa.protocol.model import Model
 from ioa.protocol.named_teams import GetTeam, ListTeams, NamedTeam, PutTeam, TeamList, TeamReference, TeamRow
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
@@ -66,6 +67,7 @@ _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
 """What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
 _MANY_END = timedelta(minutes=1)
+_ADMIN_HINT = "An admin's is made by `ioa credentials create --admin NAME`; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
@@ -230,9 +232,10 @@ class NatsSystemClient:
         """Remove one part of the goals that ended long ago; the answer says where the next part begins. For operators.
 
         Raises:
-            UnavailableError: Nobody answers, or who asks may not.
+            UnavailableError: Nobody answers.
+            ForbiddenError: Who asks may not.
         """
-        return await self._requester.request(subjects.PRUNE, request, Pruned, timeout=_PRUNE_TIMEOUT)
+        return await self._ask_as_operator(subjects.PRUNE, request, Pruned, timeout=_PRUNE_TIMEOUT)
 
     async def remove_agent(self, request: RemoveAgent) -> None:
         """Forget an agent. For operators.
@@ -240,12 +243,29 @@ class NatsSystemClient:
         Raises:
             NotFoundError: There is no such agent.
             ConflictError: It is online.
+            ForbiddenError: Who asks may not.
         """
-        await self._requester.request(subjects.REMOVE_AGENT, request, Acknowledged)
+        await self._ask_as_operator(subjects.REMOVE_AGENT, request, Acknowledged)
 
     async def readmit(self, request: Readmit) -> None:
-        """Let in again who is kept out for a flood. For operators."""
-        await self._requester.request(subjects.READMIT, request, Acknowledged)
+        """Let in again who is kept out for a flood. For operators.
+
+        Raises:
+            UnavailableError: Nobody answers, since no registry keeps anybody out.
+            ForbiddenError: Who asks may not.
+        """
+        await self._ask_as_operator(subjects.READMIT, request, Acknowledged)
+
+    async def _ask_as_operator(
+        self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None
+    ) -> Reply:
+        """Ask what an admin may; of anybody else's request nobody hears, and the server says why beside."""
+        try:
+            return await self._requester.request(subject, request, reply, timeout=timeout)
+        except UnavailableError:
+            if not may_not_publish(self._client, subject):
+                raise
+            raise ForbiddenError("This credential may not do that: it is no admin's.", hint=_ADMIN_HINT) from None
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group.

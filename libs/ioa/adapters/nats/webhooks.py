@@ -8,14 +8,13 @@ from nats.aio.client import Client
 from nats.js.api import Header
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.keys import last_message, stream_of, subject_of
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.streams import pages
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
-from ioa.ports.delivery import DeadReason
+from ioa.ports.delivery import DeadLetters, DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
@@ -74,7 +73,7 @@ class NatsWebhooks:
         return True
 
 
-async def deliver_notices(client: Client, work: Callable[[Delivery], Awaitable[None]]) -> None:
-    """Do `work` for each notice in the queue, for ever, beside all others that do so."""
-    set_aside = into_dead_letters(NatsDeadLetters(client.jetstream()), DeadReason.WEBHOOK)
+async def deliver_notices(client: Client, dead: DeadLetters, work: Callable[[Delivery], Awaitable[None]]) -> None:
+    """Do `work` for each notice in the queue, for ever, beside all others that do so; `dead` takes those that it fails on."""
+    set_aside = into_dead_letters(dead, DeadReason.WEBHOOK)
     await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE)
