@@ -18,6 +18,8 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.client.client import Client
+from ioa.errors import ConflictError, UnavailableError
+from ioa.group.events import LaunchAbandoned
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.testing.log_checker import check
@@ -164,3 +166,31 @@ async def test_a_fork_is_left_to_routers_that_know_what_a_copy_is(nats_server: N
 async def _all_open(client: NatsConnection, goals: Sequence[GoalId]) -> bool:
     log = NatsGroupLog(client)
     return all([await log.last(GoalName(LOCAL, goal_id).comm_id) is not None for goal_id in goals])
+
+
+async def test_who_forks_beside_an_older_group_setup_is_told_so(nats_server: NatsServer, tmp_path: Path) -> None:
+    """A group setup that knows no forks begins no goal anew in the fork's place: who forks is told what it could not read."""
+    code = await asyncio.to_thread(unpack_release, "ce2d69bb", tmp_path)
+    older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
+    base, fork = GoalId("base"), GoalId("fork")
+    async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet:
+        await fleet.start("registry-0", "groups-0", "router-0", *WORKERS)
+        await fleet.until_online()
+        await fleet.publish(base, "talk")
+        before = await fleet.evidence()
+        await fleet.stop("groups-0")
+        at = before.logs[GoalName(LOCAL, base).comm_id][0].seq
+        client = Client(NatsSystemClient(fleet.client))
+        async with older.running("ioa_groups"):
+            await eventually(lambda: _is_served(client, base), within=_WITHIN)
+            with pytest.raises(ConflictError, match="forked_from"):
+                await client.fork(base, at=at, goal_id=fork)
+        last = await NatsGroupLog(fleet.client).last(GoalName(LOCAL, fork).comm_id)
+    assert last is not None and isinstance(last.entry.event, LaunchAbandoned)
+
+
+async def _is_served(client: Client, goal_id: GoalId) -> bool:
+    try:
+        return bool(await client.system.group(GoalName(LOCAL, goal_id).comm_id))
+    except UnavailableError:
+        return False

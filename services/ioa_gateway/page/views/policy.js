@@ -46,7 +46,7 @@ function list(app) {
     ? html`<div class="rows"><table><caption class="sr">Goals under a policy</caption><thead><tr><th scope="col">goal</th><th scope="col">state</th><th scope="col">roles</th><th scope="col">nodes</th></tr></thead><tbody>${shown.map((row) => html`<tr>
       <td class="what"><a href=${`/policies${hrefOf(row).slice("/goals".length)}`}>${row.goal}</a></td><td>${phasePill(row.status)}</td><td>${row.team.policy.roles.map((role) => role.name).join(", ")}</td>
       <td>${row.team.policy.nodes.map((node) => node.name).join(" → ")}</td></tr>`)}</tbody></table></div>`
-    : empty("No policy leads a goal", "A team file with a policy says who speaks when: `ioa run GOAL --team FILE`, and `ioa team draw FILE` draws it.")}`;
+    : empty("No policy leads a goal", "A team file with a policy says who speaks when: `ioa team run FILE`, and `ioa team draw FILE` draws it.")}`;
 }
 
 function ofGoal(app) {
