@@ -1,7 +1,8 @@
 """Adopt agents of real frameworks, each in an environment of its own: `python -m tests.frameworks [NAME…]`.
 
-Each framework is installed in the version that the documentation names, put to the ten cases with a model that is none, debates in a
-team on a nats-server, and is deleted again. Together they take 1.3 GB and some minutes of a package index, so no test run does it by itself.
+Each framework is installed in the version that the documentation names, put to the ten cases with a model that is none, debates in
+a team on a nats-server, and is deleted again. Together they take 1.3 GB and some minutes of a package index, so no test run does it
+by itself.
 """
 
 from __future__ import annotations
