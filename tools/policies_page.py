@@ -177,6 +177,8 @@ is silent. Neither is a turn of the node, and both use up one of the group. Guar
 watchers are not asked. Reports come in whichever node the group is by then. A speaker does not end the discussion while tasks are
 open that it was told of (`tasks_open`); an end that a rule, the judge or a watcher brings cancels them. So is the task of a member
 that is removed, and what was given out since a node was entered that is begun anew. In other nodes nobody gives out tasks or waits.
+A task that names a stored team (`view.assign(…, team=…)`) is done by what that team concludes in a nested group, and its assignee
+can only fail it (`bad_team`).
 
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With

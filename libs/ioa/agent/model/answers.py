@@ -184,12 +184,16 @@ class DiscussInPart(Discuss):
 
 
 class AssignedTask(BaseModel):
-    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs."""
+    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs.
+
+    `team` is the name of the stored team that serves it, if one is to.
+    """
 
     name: Text = ""
     assignee: Text
     task_desc: Text
     uses: list[Text] = []
+    team: Text = ""
 
 
 class Assign(BaseModel):
