@@ -1,7 +1,8 @@
 """Adopt agents of real frameworks, each in an environment of its own: `python -m tests.frameworks [NAME…]`.
 
-Each framework is installed in the version that the documentation names, put to the ten cases with a model that is none, and deleted
-again. Together they take 1.3 GB and some minutes of a package index, so no test run does it by itself.
+Each framework is installed in the version that the documentation names, put to the ten cases with a model that is none, debates in
+a team on a nats-server, and is deleted again. Together they take 1.3 GB and some minutes of a package index, so no test run does it
+by itself.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def try_framework(name: str) -> bool:
     with tempfile.TemporaryDirectory(prefix=f"ioa-{name}-") as folder:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
-        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(ROOT), *FRAMEWORKS[name]]
+        install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{ROOT}[server]", *FRAMEWORKS[name]]
         if subprocess.run(install, check=False).returncode != 0:
             print(f"{name}: cannot be installed here")
             return False

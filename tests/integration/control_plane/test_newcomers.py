@@ -124,21 +124,29 @@ ESSAY: dict[str, Any] = {
 }
 
 
-async def test_nobody_joins_for_whom_the_state_has_no_room(ioa_system: System) -> None:
-    """What each clerk fills in stands in each entry; with a second one it could be more than the checker lets a file have."""
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ({"agent": "bob"}, "With another clerk the state might grow beyond 16,000 bytes."),
+        ({"need": "write in verse"}, "Nobody else was found for: write in verse."),
+    ],
+    ids=["no room", "nobody found"],
+)
+async def test_who_cannot_have_somebody_join_is_told_why_and_speaks(ioa_system: System, asked: dict[str, str], why: str) -> None:
+    """What each clerk fills in stands in each entry, and two could fill in more than the checker lets a file have."""
     refused = list[str]()
-    host, ann, bob = (Agent(name, description=name, examples=[name]) for name in ("host", "ann", "bob"))
+    names = ("host", "ann", "bob") if "agent" in asked else ("host", "ann")
 
     def speak(view: TurnView) -> Spoken:
         refused.extend(view.refusals)
         if "CONCLUSION" in view.legal:
             return view.conclude("It is written.")
         if view.offer is not None and view.offer.invites and not view.refusals:
-            return view.invite("bob", role="clerk")
+            return view.invite(**asked, role="clerk")
         return view.say(f"I am {view.me}.")
 
-    for agent in (host, ann, bob):
+    agents = [Agent(name, description=f"{name} writes", examples=["write"]) for name in names]
+    for agent in agents:
         agent.speak(speak)
-    finished = await ioa_system.run(GoalOrder(goal="Write.", team=team_of(ESSAY)), agents=[host, ann, bob])
-    assert finished.result.content == "It is written."
-    assert refused == ["With another clerk the state might grow beyond 16,000 bytes."]
+    finished = await ioa_system.run(GoalOrder(goal="Write.", team=team_of(ESSAY)), agents=agents)
+    assert (finished.result.content, refused) == ("It is written.", [why])
