@@ -5,8 +5,8 @@ The model sees the task, earlier results and the texts that came with the goal. 
 
 from __future__ import annotations
 
-from ioa import Agent, ChatMessage, InvalidInputError, TaskContext, TaskError, read_text
-from request import with_suffix
+from ioa import Agent, ChatMessage, InvalidInputError, TaskContext, TaskError
+from ioa.files import read_text, with_suffix
 
 MAX_CHARS = 60_000
 _TEXTS = (".txt", ".md", ".csv", ".html", ".json")

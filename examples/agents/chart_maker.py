@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import TABLE_READER, the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import CHART, CHART_KIND, DRAW, TABLES, slug, upstream_files
+from ioa.files import of_results
+from request import CHART, CHART_KIND, DRAW, TABLES, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +38,7 @@ _WISH = re.compile(
 )
 _EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?"
 _TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q[1-4])?"
-_MOST_BARS, _TICKS = 60, 14
+_MOST_BARS = 60
 
 
 @agent.task
@@ -50,7 +51,7 @@ def run(task: str, ctx: TaskContext) -> str:
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
-    paths = [file.path for file in upstream_files(ctx, TABLES)] if earlier else [the_table(task, ctx)]
+    paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
     if not paths:
         raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     lines = list[str]()
@@ -102,32 +103,28 @@ def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
 
 
 def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
-    """Draw a table as a PNG image: the same for the same table, and without global state, so that threads can draw."""
+    """Draw a table as a PNG image: the same for the same table."""
     from matplotlib.figure import Figure  # it takes longer to load than an agent to start
     from matplotlib.ticker import StrMethodFormatter
 
     label, name = frame.columns
-    shown = "\n".join(textwrap.wrap(name, 70))
-    values = frame[name].astype(float)
+    values = frame.set_index(frame[label].astype(str).rename(label))[name].astype(float)
     figure = Figure(figsize=(8, max(4.6, 0.24 * len(frame)) if kind == "bar" else 4.6), dpi=150, layout="constrained")
     figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
     axis = figure.subplots()
     if kind == "bar":
         if len(frame) > _MOST_BARS:
             raise InvalidInputError(f"{len(frame)} values are too many for bars.", hint="Ask for 'top 10 COLUMN by …', or a line.")
-        axis.barh(range(len(frame)), list(values), tick_label=[str(one) for one in frame[label]])
+        values.plot.barh(ax=axis, width=0.8)
         axis.invert_yaxis()
-        axis.set(xlabel=shown, ylabel=label)
+    elif (times := _times(frame)) is not None:  # a month without a value has its width too, and breaks the line
+        values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
     else:
-        labels = [str(one) for one in frame[label]]
-        if (times := _times(frame)) is not None:  # a month without a value has its width too, and breaks the line
-            values = values.set_axis(times).resample(times.freqstr).asfreq()
-            labels = [str(time) for time in values.index]
-        axis.plot(range(len(values)), list(values), marker="o", markersize=3)
-        step = -(-len(labels) // _TICKS)
-        axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35)
-        axis.set(xlabel=label, ylabel=shown)
-    (axis.xaxis if kind == "bar" else axis.yaxis).set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+        values.plot.line(ax=axis, marker="o", markersize=3, rot=35)
+    figures, labels = (axis.xaxis, axis.yaxis) if kind == "bar" else (axis.yaxis, axis.xaxis)
+    figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    figures.set_label_text("\n".join(textwrap.wrap(name, 70)))
+    labels.set_label_text(label)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from ioa.files import came, pick
 from ioa.local.idle_child import IdleChild
-from request import TABLES, have, not_there, pick_inputs, slug, upstream_files, words_of_names
+from request import TABLES, slug
 
 TABLE_READER = IdleChild()
 """Where pandas is loaded: nothing of it stays in an agent that has nothing to do."""
@@ -41,11 +42,8 @@ def run(task: str, ctx: TaskContext) -> str:
 
 def the_table(task: str, ctx: TaskContext) -> Path:
     """The table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
-    files = pick_inputs(task, ctx, TABLES) or upstream_files(ctx, TABLES)
-    if not files:
-        if said := not_there(words_of_names(task), TABLES):
-            raise InvalidInputError(said, hint=have(ctx))
-        raise DeclinedError("Questions about a table are answered here, and no table came.", hint=have(ctx))
+    if not (files := pick(task, ctx, TABLES)):
+        raise DeclinedError("Questions about a table are answered here, and no table came.", hint=came(ctx))
     if len(files) > 1:
         said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
         fitting = [

@@ -14,9 +14,10 @@ import sys
 from filecmp import cmp
 from pathlib import Path
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, read_text, sandbox
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
+from ioa.files import came, pick, read_text
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for, have, pick_inputs, upstream_files
+from request import account_for
 
 agent = Agent(
     "python-runner",
@@ -69,8 +70,8 @@ def run_code(code: str, ctx: TaskContext, limits: SandboxLimits = SandboxLimits(
     changed = [one for one in written if one.name not in given or not cmp(one, given[one.name], shallow=False)][:_FILES]
     for path in changed:
         ctx.artifact(path.name, path.read_bytes())
-    files = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
-    return (printed.rstrip() or "The code printed nothing.") + files
+    attached = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
+    return (printed.rstrip() or "The code printed nothing.") + attached
 
 
 def _showing_last_value(code: str) -> str:
@@ -93,12 +94,12 @@ def _code(task: str, ctx: TaskContext) -> str:
         if found := pattern.findall(task):
             account_for(pattern.sub(" ", task), _WORDS, _HINT)
             return "\n".join(code.strip("\n") for code in found)
-    scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
+    scripts = pick(task, ctx, (".py",))
     if not scripts:
-        raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
+        raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
     account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
     if len(scripts) > 1:
-        raise InvalidInputError("Which script to run is not said.", hint=have(ctx))
+        raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
     return read_text(scripts[0].path)
 
 

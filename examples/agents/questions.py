@@ -19,7 +19,8 @@ from typing import Any, NoReturn, TypeVar
 import pandas as pd
 
 from ioa import InvalidInputError
-from request import TABLES, fold, not_there, words_of_names
+from ioa.files import missing
+from request import TABLES, fold
 from tables import Column, Table
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
@@ -486,8 +487,8 @@ class Reader:
         """Refuse the question where it was understood last, with what could stand there."""
         at = self.far if at is None else at
         understood, rest = self._as_said(0, at).strip(), self._as_said(at).strip(" ?.!,;")
-        if files := not_there((word for word in words_of_names(rest) if fold(word) not in fold(self.table.name)), TABLES):
-            raise InvalidInputError(files, hint=f"The file that is asked about here is {self.table.name}.")
+        if lost := missing(rest, TABLES, [self.table.name]):
+            raise InvalidInputError(lost, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" * bool(understood)
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
         forms = dict.fromkeys(self.could_stand[at])

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
-from request import account_for, format_number, with_suffix
+from ioa.files import with_suffix
+from request import account_for, format_number
 
 agent = Agent(
     "report-writer",

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ioa import InvalidInputError, read_text
+from ioa import InvalidInputError
+from ioa.files import read_text
 from request import fold
 
 _SAMPLE_ROWS = 1_000

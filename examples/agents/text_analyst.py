@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, read_text
-from request import are_not, have, named_in, not_there, upstream_files, with_suffix, words_of_names
-from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
+from request import are_not
+from text_measures import frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
 
 agent = Agent(
     "text-analyst",
@@ -64,24 +65,32 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
-        raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
+        raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=came(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
-    if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
+    if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
-        return [(one.name, readable(read_text(one.path)) if one in pages else read_text(one.path)) for one in fitting]
+        return [(one.name, _readable(text) if one in pages else text) for one in fitting for text in [read_text(one.path)]]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
-    hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {have(ctx)}"
+    hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {came(ctx)}"
     raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
+
+
+def _readable(page: str) -> str:
+    """The text of a page, its paragraphs apart by blank lines."""
+    if not (text := text_of_html(page, before_cells="\n").replace("\n", "\n\n")):
+        raise InvalidInputError("The page holds no text.")
+    return text
 
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     """Run every measure that the task asks for, in its order."""
-    for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
-        task = task.replace(file.name, " ")
-    if said := not_there(words_of_names(_QUOTED.sub(" ", task)), _SUFFIXES):
-        raise InvalidInputError(said, hint=have(ctx))
+    names = [file.name for file in (*ctx.inputs, *of_results(ctx, _SUFFIXES))]
+    if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
+        raise InvalidInputError(said, hint=came(ctx))
+    for name in names:
+        task = task.replace(name, " ")
     terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
     if not parts or sum(measure is _term for measure, _ in parts) != len(terms):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-from ioa import InvalidInputError
-
 _STOP_WORDS = set(
     """a about above after again against all also am an and any are as at be because been before being below between both but by can
     could did do does doing down during each even every few for from further get had has have having he her here hers herself him
@@ -16,8 +14,6 @@ _STOP_WORDS = set(
     us very was we well were what when where whether which while who whom why will with within without would yet you your yours
     yourself""".split()
 )
-_UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
-_BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
@@ -75,18 +71,3 @@ def occurrences(text: str, term: str) -> int:
     edge = r"(?:(?<!\w)|(?!\w))"
     pattern = re.compile(rf"{edge}{re.escape(' '.join(term.split()))}{edge}", re.IGNORECASE)
     return len(pattern.findall(" ".join(text.split())))
-
-
-def readable(html: str) -> str:
-    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines."""
-    from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
-
-    soup = BeautifulSoup(html, "html.parser")
-    for tag in soup.find_all(_UNREAD):
-        tag.decompose()
-    for tag in soup.find_all(_BLOCKS):
-        tag.append("\0")
-    blocks = (soup.find("main") or soup.body or soup).get_text().split("\0")
-    if not (text := "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())):
-        raise InvalidInputError("The page holds no text.")
-    return text

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
     from ioa.agent.hooks import TurnView
-    from ioa.agent.text_files import read_text
     from ioa.client.client import Client, Launched
     from ioa.errors import (
         BudgetSpentError,
@@ -73,7 +72,6 @@ __all__ = [
     "UpstreamResult",
     "Votes",
     "connect",
-    "read_text",
     "serving",
 ]
 
@@ -100,7 +98,6 @@ _HOMES = {
     "UpstreamResult": "ioa.agent.definition",
     "Votes": "ioa.group.state",
     "connect": "ioa.hosting.connecting",
-    "read_text": "ioa.agent.text_files",
     "serving": "ioa.hosting.serving",
 }
 """Where each name is defined; all others are errors."""

@@ -253,11 +253,13 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
         within=timedelta(days=1),
         headers={goals.IDEMPOTENCY_KEY: "with the same one the same goal is launched once; without, the same words soon mean it"},
         told={200: chat.CompletionDocument},
+        tells=chat.as_chat,
     ),
     ApiRow(
         *("GET", "/models", Scope.AGENTS_READ, "List what may be named as a model: `ioa`, and each pool", chat.models),
         *(Nothing, Nothing, {200: "The models."}, _nothing),
         told={200: chat.ModelsDocument},
+        tells=chat.as_chat,
     ),
     ApiRow(
         *("POST", "/agui/{pool}", Scope.GOALS_WRITE, "Reach a goal as a run of AG-UI", agui.run),

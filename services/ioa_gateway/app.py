@@ -70,7 +70,7 @@ async def _answer(rows: Mapping[str, ApiRow[Any, Any]], reach: Reach, request: R
     except HTTPException as error:
         response = await _refused(request, error)
     except Exception as error:  # noqa: BLE001 - whoever asks gets an answer, the log the bug
-        response = answer_to(error)
+        response = answer_to(error, row.tells)
     requests.labels(f"{row.method} {row.path}", response.status_code).inc()
     return response
 

@@ -33,6 +33,7 @@ from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
 from ioa_gateway.outward.posting import Posting
+from ioa_gateway.problems import Problem
 from ioa_gateway.rooms import Rooms
 from ioa_gateway.seats import Seats
 
@@ -243,6 +244,7 @@ class ApiRow(Generic[Q, B]):
         within: In which the answer has to begin.
         media_type: Of the answer.
         takes_bytes: Whether `ApiCall.sent` is read, in place of a body of JSON.
+        tells: How its clients read what went wrong.
     """
 
     method: str
@@ -261,6 +263,7 @@ class ApiRow(Generic[Q, B]):
     told: Mapping[int, type[BaseModel]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Headers that it heeds, and what each says."""
+    tells: Callable[[Problem], Problem] = lambda problem: problem
 
 
 async def left(receive: Receive) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 import structlog
@@ -78,8 +78,8 @@ def problem(status: int, code: str, detail: str, hint: str = "") -> Problem:
     return Problem(type=f"urn:ioa:error:{code}", title=title, status=status, detail=detail, hint=hint or None)
 
 
-def answer_to(error: Exception) -> Response:
-    """Tell an error."""
+def answer_to(error: Exception, tells: Callable[[Problem], Problem] = lambda problem: problem) -> Response:
+    """Tell an error, in the way in which clients of the route read it."""
     headers = dict[str, str]()
     if not isinstance(error, IoaError):
         _log.error("request_failed", exc_info=error)
@@ -87,7 +87,7 @@ def answer_to(error: Exception) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, UnavailableError):
         headers["Retry-After"] = str(math.ceil((error.retry_after or _SOON).total_seconds()))
-    return tell(problem_of(error), headers)
+    return tell(tells(problem_of(error)), headers)
 
 
 def tell(told: Problem, headers: Mapping[str, str] | None = None) -> Response:

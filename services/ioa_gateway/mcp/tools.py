@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, InputRequiredResult, ToolAnnotations
+from pydantic import AnyUrl, BaseModel, Field
 
 from ioa.client.seat import PersonReply
 from ioa.distribution import installed_version
@@ -31,7 +33,8 @@ CALL = "ioa.call"
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 10_000_000
-"""For how long, and up to twice that, the same words mean the same goal."""
+_MEDIA_TYPE = "ioa.media_type"
+"""Where that of the file that is read lies in the request's scope."""
 
 GoalIdArgument = Annotated[str, Field(description="as start_group or ask_agent told it")]
 Key = Annotated[str | None, Field(max_length=255, description="with the same key the same goal is meant, however often it is sent")]
@@ -45,9 +48,21 @@ class TextFile(BaseModel):
     text: str
 
 
+class _FileServer(MCPServer):
+    """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all."""
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        found = await super().read_resource(uri, context)
+        if isinstance(found, InputRequiredResult) or context is None:
+            return found
+        return [replace(one, mime_type=_scope(context)[_MEDIA_TYPE]) for one in found]
+
+
 def create_server() -> MCPServer:
     """Make the server with its tools."""
-    server = MCPServer(
+    server = _FileServer(
         "internet-of-agents",
         title="Internet of Agents",
         version=installed_version(),
@@ -180,6 +195,7 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         if file.size_bytes > _MOST_BYTES:
             raise PayloadTooLargeError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
         data = await call.client.fetch(file)
+        _scope(context)[_MEDIA_TYPE] = file.media_type
     except IoaError as error:
         code = INVALID_PARAMS if row_of(error).fault is Fault.CALLER else INTERNAL_ERROR
         raise MCPError(code, str(error)) from error
@@ -187,11 +203,16 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
 
 
 def _call(context: Context, *scopes: Scope) -> ApiCall:
-    request = context.request_context.request
-    call = None if request is None else request.scope[CALL]
+    call = _scope(context)[CALL]
     assert isinstance(call, ApiCall), "the application puts it there"
     call.caller.check(*scopes)
     return call
+
+
+def _scope(context: Context) -> MutableMapping[str, Any]:
+    request = context.request_context.request
+    assert request is not None, "it comes by HTTP"
+    return cast("MutableMapping[str, Any]", request.scope)
 
 
 @contextmanager

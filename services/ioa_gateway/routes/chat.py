@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from ioa.client.client import Launched
 from ioa.client.documents import told
-from ioa.errors import InvalidInputError, IoaError, row_of
+from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
@@ -23,10 +23,32 @@ from ioa.protocol.model import Model
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.conversation import NETWORK, goal_of
 from ioa_gateway.event_stream import EVENTS, HEARTBEAT, encode_event
-from ioa_gateway.problems import problem, problem_of
+from ioa_gateway.problems import Problem, problem, problem_of
 from ioa_gateway.rooms import SILENCE
 from ioa_gateway.routes.goals import idempotency_key
 from ioa_gateway.streamed import StreamedAnswer
+
+
+class ChatError(Model):
+    """What went wrong, as clients of chat completions read it."""
+
+    message: str
+    type: str
+    param: None = None
+    code: str
+
+
+class ChatProblem(Problem):
+    """What went wrong, for both kinds of clients."""
+
+    error: ChatError
+
+
+def as_chat(told_of: Problem) -> ChatProblem:
+    """Tell a problem so that clients of chat completions find its words, too: they look at `error.message` alone."""
+    message = " ".join(filter(None, (told_of.detail, told_of.hint)))
+    error = ChatError(message=message, type=told_of.type, code=told_of.type.rpartition(":")[2])
+    return ChatProblem.model_validate({**told_of.model_dump(), "error": error})
 
 
 class ChatPart(Model):
@@ -159,16 +181,12 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
             if result is None:
                 yield HEARTBEAT
     except IoaError as error:
-        told_of = problem_of(error)
-        yield encode_event(
-            {"error": {"message": told_of.detail, "type": told_of.type, "param": None, "code": row_of(error).wire_code}}
-        )
+        yield encode_event({"error": told(as_chat(problem_of(error)).error)})
         return
     assert result is not None, "it is waited for"
     head = _head("chat.completion.chunk", order, launched, result)
     if not result.succeeded:
-        failed = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
-        yield encode_event({"error": failed})
+        yield encode_event({"error": told(_failed(result))})
         return
     for delta, finish in (({"role": "assistant", "content": result.content}, None), ({}, "stop")):
         yield encode_event({**head, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
@@ -192,8 +210,11 @@ async def _waited(call: ApiCall, launched: Launched) -> AsyncIterator[GoalResult
 
 def _failure(result: GoalResult) -> Response:
     described = problem(422, str(result.reason), _told(result)).model_dump(mode="json", exclude_none=True)
-    error = {"message": _told(result), "type": "goal_failed", "param": None, "code": str(result.reason)}
-    return document({**described, "error": error}, 422)
+    return document({**described, "error": told(_failed(result))}, 422)
+
+
+def _failed(result: GoalResult) -> ChatError:
+    return ChatError(message=_told(result), type="goal_failed", code=str(result.reason))
 
 
 def _told(result: GoalResult) -> str:

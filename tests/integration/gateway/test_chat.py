@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from openai import AsyncOpenAI, UnprocessableEntityError
+from openai import AsyncOpenAI, AuthenticationError, UnprocessableEntityError
 
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.goals import Reason
@@ -107,6 +107,17 @@ async def test_what_cannot_be_asked_is_refused(http: httpx.AsyncClient) -> None:
         {"model": "a b", "messages": ASKED},
     ]
     assert [(await http.post("/chat/completions", json=one)).status_code for one in wrong] == [422, 422, 422, 404]
+
+
+async def test_what_went_wrong_is_read_by_clients(http: httpx.AsyncClient) -> None:
+    """OpenAI's client shows the words of an error, and what to do, of a wrong key as of a wrong request."""
+    async with AsyncOpenAI(api_key="ioa_nobody_wrong", base_url=str(http.base_url)) as client:
+        with pytest.raises(AuthenticationError, match="lets nobody in"):
+            await client.models.list()
+    async with chatting(http) as client:
+        picture: Any = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]}]
+        with pytest.raises(UnprocessableEntityError, match="POST /v1/goals takes files"):
+            await client.chat.completions.create(model="ada", messages=picture)
 
 
 async def test_who_gives_up_waiting_takes_up_nothing(

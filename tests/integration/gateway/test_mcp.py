@@ -54,20 +54,19 @@ async def test_a_goal_is_started_and_waited_for_with_its_files(http: httpx.Async
         room = (await members.launch(GoalId(goal_id))).state.comm_id
         await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
         first = await called(client, "wait", goal_id=goal_id, seconds=0)
-        stored = (await http.put("/uploads/ten.txt", content=b"10")).json()
+        stored = [(await http.put(f"/uploads/{name}", content=b"10")).json() for name in ("ten.txt", "ten.png")]
         await members.say(BOB, Discussion(content="Two!", next_speaker=ADA), room)
         await members.say(ADA, ConcludeGroupDiscussion(), room)
-        await members.say(ADA, Conclusion.model_validate({"content": "Ten.", "artifacts": [stored]}), room)
+        await members.say(ADA, Conclusion.model_validate({"content": "Ten.", "artifacts": stored}), room)
         last = await called(client, "wait", goal_id=goal_id, seconds=10, after=first["after"])
         assert (first["state"], first["result"], "One?" in "".join(first["lines"])) == ("discussing", None, True)
         lines = "".join(last["lines"])
         assert ("One?" in lines, "Two!" in lines, last["result"]["answer"]) == (False, True, "Ten.")
-        [file] = last["result"]["files"]
-        [content] = (await client.read_resource(file["uri"])).contents
-        assert (file["name"], getattr(content, "text", None)) == ("ten.txt", "10")
+        read = [(await client.read_resource(file["uri"])).contents[0] for file in last["result"]["files"]]
+        assert [(one.mime_type, getattr(one, "text", None)) for one in read] == [("text/plain", "10"), ("image/png", None)]
         assert (await called(client, "get_status", goal_id=goal_id))["result"] == last["result"]
         with pytest.raises(MCPError):
-            await client.read_resource(f"ioa://goal/{goal_id}/1/ten.txt")
+            await client.read_resource(f"ioa://goal/{goal_id}/2/ten.txt")
 
 
 async def test_who_gives_up_and_asks_again_meets_the_same_goal(http: httpx.AsyncClient, members: Members) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 import chart_maker
 import csv_analyst
@@ -93,7 +94,12 @@ def test_months_of_a_result_stay_months(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has its place between its neighbours, and no line is drawn over it."""
     drawn: list[list[float]] = []
-    monkeypatch.setattr(Axes, "plot", lambda _axis, _at, values, **_look: drawn.append(values))
+
+    def see(figure: Figure, *_to: object, **_how: object) -> None:
+        line = np.ma.asarray(figure.axes[0].lines[0].get_ydata()).astype(float)
+        drawn.append(np.ma.filled(line, np.nan).tolist())
+
+    monkeypatch.setattr(Figure, "savefig", see)
     chart_maker.draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
     assert str(drawn) == "[[1.0, nan, 2.0, nan, 3.0]]"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 
+from ioa.agent.html_text import text_of_html
 from ioa.agent.model.answers import Read
 from ioa.agent.model.legality import files_by_id
 from ioa.agent.model.log_lines import LogLine, lines_of
@@ -121,44 +121,3 @@ async def whole_text(view: GroupView, task_id: TaskId) -> str:
 def _named(what: str, lines: list[LogLine]) -> LogLine | None:
     by_number = next((line for at, line in enumerate(lines, start=1) if what == f"m{at}"), None)
     return by_number or next((line for line in lines if line.what == what), None)
-
-
-class _Words(HTMLParser):
-    """Collects what a page shows."""
-
-    _UNSEEN = ("script", "style", "template", "noscript", "head")
-    _BLOCKS = ("p", "div", "br", "tr", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "section", "article", "title")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-        self._unseen = 0
-
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
-        """Note what is not seen, and where a line ends."""
-        self._unseen += tag in self._UNSEEN
-        if tag in self._BLOCKS:
-            self.parts.append("\n")
-        elif tag in ("td", "th"):
-            self.parts.append(" | ")
-
-    def handle_endtag(self, tag: str) -> None:
-        """Note where what is not seen ends, and where a line does."""
-        if tag in self._UNSEEN:
-            self._unseen = max(0, self._unseen - 1)
-        if tag in self._BLOCKS:
-            self.parts.append("\n")
-
-    def handle_data(self, data: str) -> None:
-        """Keep what is seen."""
-        if not self._unseen:
-            self.parts.append(data)
-
-
-def text_of_html(page: str) -> str:
-    """Return what a page says, a block a line."""
-    words = _Words()
-    words.feed(page)
-    words.close()
-    lines = (" ".join(line.split()) for line in "".join(words.parts).split("\n"))
-    return "\n".join(line for line in lines if line)

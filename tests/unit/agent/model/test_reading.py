@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ioa.agent.html_text import text_of_html
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.reading import MAX_READS, text_of_html
+from ioa.agent.model.reading import MAX_READS
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
 from ioa.protocol.usage import Overhead, Usage

@@ -1,0 +1,56 @@
+"""What a page of HTML says, as text: for models, and for agents that read pages."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+_UNSEEN = frozenset("script style template noscript head svg iframe nav aside button dialog".split())
+_BLOCKS = frozenset(
+    "p div br tr li h1 h2 h3 h4 h5 h6 table ul ol dl dt dd section article header footer main blockquote pre hr title figcaption "
+    "caption summary".split()
+)
+
+
+class _Words(HTMLParser):
+    """Collects what a page shows: its `main` part if it has one, without menus and scripts."""
+
+    def __init__(self, before_cells: str) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._before_cells = before_cells
+        self._unseen = self._as_written = 0
+        self._is_over = False
+
+    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+        """Note what is not seen, and where a line ends."""
+        self._unseen += tag in _UNSEEN
+        self._as_written += tag == "pre"
+        if tag == "main" and not self._is_over:
+            self.parts.clear()
+        self._add("\n" if tag in _BLOCKS else self._before_cells if tag in ("td", "th") else "")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note where what is not seen ends, and where a line does."""
+        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
+        self._as_written = max(0, self._as_written - (tag == "pre"))
+        self._add("\n" if tag in _BLOCKS else "")
+        self._is_over |= tag == "main"
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is seen."""
+        if not self._unseen:
+            self._add(data if self._as_written else re.sub(r"\s+", " ", data))
+
+    def _add(self, text: str) -> None:
+        if not self._is_over:
+            self.parts.append(text)
+
+
+def text_of_html(page: str, before_cells: str = " | ") -> str:
+    r"""Return what a page says, a block a line; `before_cells` stands before each cell of a table, whose row is a block."""
+    words = _Words(before_cells)
+    words.feed(page)
+    words.close()
+    lines = (" ".join(line.split()) for line in "".join(words.parts).split("\n"))
+    return "\n".join(line for line in lines if line)

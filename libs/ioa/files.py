@@ -1,0 +1,87 @@
+"""The files that a task is about: which they are, and what is written in them. For authors of agents.
+
+A kind of file is told by how its name ends: `suffixes` are such as `(".csv", ".tsv")`, in lower case.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.html_text import text_of_html
+from ioa.errors import DeclinedError, InvalidInputError
+
+__all__ = ["came", "missing", "named_in", "of_results", "pick", "read_text", "text_of_html", "with_suffix"]
+
+
+def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
+    """Return the files of a kind that a task names; if it names none, those that came, else those that earlier tasks attached.
+
+    Raises:
+        DeclinedError: The task names files that came, and none of them is of this kind.
+        InvalidInputError: No file is there, while the task names one of this kind.
+    """
+    named = named_in(task, ctx.inputs)
+    if named and not with_suffix(named, suffixes):
+        raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=came(ctx))
+    found = with_suffix(named or ctx.inputs, suffixes) or of_results(ctx, suffixes)
+    if not found and (said := missing(task, suffixes, ())):
+        raise InvalidInputError(said, hint=came(ctx))
+    return found
+
+
+def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
+    """Keep the files whose name ends in one of `suffixes`, in any case."""
+    return [file for file in files if file.name.lower().endswith(tuple(suffixes))]
+
+
+def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
+    """Return the files of a kind that earlier tasks attached, in order."""
+    return [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
+
+
+def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
+    """Return the files whose whole name stands in a text, in any case."""
+    said = _comparable(text)
+    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(_comparable(file.name))}(?!\w)", said)]
+
+
+def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
+    """Say that files of a kind whose names stand in a text did not come; empty if none does but in the names that are `there`."""
+    known = [_comparable(name) for name in there]
+    words = [word for word in re.findall(r"[\w.-]*\w", text) if word.lower().endswith(tuple(suffixes))]
+    lost = [word for word in words if not any(_comparable(word) in name for name in known)]
+    return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
+
+
+def came(ctx: TaskContext) -> str:
+    """Say which files came with the goal: a hint for an error about them."""
+    names = ", ".join(file.name for file in ctx.inputs)
+    return f"The goal came with: {names}." if names else "The goal came with no files."
+
+
+def read_text(path: Path) -> str:
+    r"""Return a file's text, with `\n` at the ends of its lines: UTF-8, else Windows-1252, which fits all Western files.
+
+    Raises:
+        InvalidInputError: It is empty, or no text.
+    """
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", errors="replace")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip("\x00 \n\t"):
+        raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
+    if "\x00" in text:
+        raise InvalidInputError(f"{path.name} is not a text file.")
+    return text
+
+
+def _comparable(name: str) -> str:
+    """Write a name as any system does: some write one accent as two characters."""
+    return unicodedata.normalize("NFC", name).casefold()

@@ -1,0 +1,77 @@
+"""Which files a task is about, and what is written in them."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import DeclinedError, InvalidInputError
+from ioa.files import came, missing, pick, read_text, text_of_html
+from ioa.testing import RecordingContext, input_file, upstream
+
+TABLES = (".csv", ".tsv")
+
+
+def _context(folder: Path, *names: str) -> RecordingContext:
+    for name in names:
+        (folder / name).write_text("a,b\n")
+    return RecordingContext(folder, inputs=tuple(input_file(folder / name) for name in names))
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [
+        ("total a in Año.CSV", ["Año.CSV"]),
+        (f"total a in {unicodedata.normalize('NFD', 'año.csv')}", ["Año.CSV"]),
+        ("total a", ["Año.CSV", "b.tsv"]),
+        ("total a in my-b.tsv", ["Año.CSV", "b.tsv"]),
+    ],
+)
+def test_files_that_a_task_names_or_all_that_came(task: str, names: list[str], tmp_path: Path) -> None:
+    """A name counts as a whole, in any case, however its accents are written."""
+    assert [file.name for file in pick(task, _context(tmp_path, "Año.CSV", "b.tsv", "c.txt"), TABLES)] == names
+
+
+def test_what_earlier_tasks_attached_comes_last(tmp_path: Path) -> None:
+    """It is taken where no such file came with the goal."""
+    made = tmp_path / "made.csv"
+    made.write_text("a\n1\n")
+    context = RecordingContext(tmp_path, results=(upstream("make a table", "made", made),))
+    assert [file.name for file in pick("total a", context, TABLES)] == ["made.csv"]
+
+
+def test_what_is_not_there(tmp_path: Path) -> None:
+    """A file of another kind is for others, one that did not come is told, and without any name there is none."""
+    context = _context(tmp_path, "c.txt")
+    with pytest.raises(DeclinedError, match=r"c\.txt is not one of \.csv, \.tsv"):
+        pick("count c.txt", context, TABLES)
+    with pytest.raises(InvalidInputError, match=r"'lost\.csv' did not come"):
+        pick("total a in lost.csv", context, TABLES)
+    assert (pick("total a", context, TABLES), came(context)) == ([], "The goal came with: c.txt.")
+    assert missing("total a in my sales.csv and x.csv", TABLES, ["my sales.csv"]) == "'x.csv' did not come with the goal."
+
+
+@pytest.mark.parametrize(
+    ("data", "text"), [(b"\xef\xbb\xbfa\r\nb\rc", "a\nb\nc"), ("Müller €".encode("cp1252"), "Müller €"), ("日本".encode(), "日本")]
+)
+def test_texts_of_any_machine(data: bytes, text: str, tmp_path: Path) -> None:
+    """Marks of the order of bytes are none of the text, and lines end in one way."""
+    (tmp_path / "t.txt").write_bytes(data)
+    assert read_text(tmp_path / "t.txt") == text
+
+
+@pytest.mark.parametrize(("data", "said"), [(b" \r\n", "is empty"), (b"PK\x03\x04\x00a", "is not a text file")])
+def test_what_is_no_text(data: bytes, said: str, tmp_path: Path) -> None:
+    """It is refused with its name."""
+    (tmp_path / "t.txt").write_bytes(data)
+    with pytest.raises(InvalidInputError, match=f"t.txt {said}"):
+        read_text(tmp_path / "t.txt")
+
+
+def test_a_page_says_what_a_reader_sees() -> None:
+    """Menus, scripts and what is around the main part are left out; lines of the source are none of the page, but in `pre`."""
+    page = "<nav>Home</nav><div>Advert</div><main><h1>A\nB</h1><pre>x\ny</pre><p>one<br>two<aside>more</aside></main><p>Imprint"
+    assert text_of_html(page) == "A B\nx\ny\none\ntwo"
+    assert text_of_html("<table><tr><td>1<td>2</table>", before_cells="\n") == "1\n2"
