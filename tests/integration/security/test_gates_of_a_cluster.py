@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import pytest
+
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import ClusterNode, open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -35,6 +37,7 @@ from tests.rig.nats_cluster import NODES, free_ports
 _SOON = timedelta(seconds=60)
 
 
+@pytest.mark.slow
 async def test_who_floods_one_node_is_kept_out_of_all(tmp_path: Path) -> None:
     """He comes back at another node to no avail, until an admin readmits him; others stay connected, wherever they are."""
     async with AsyncExitStack() as stack:
