@@ -168,7 +168,8 @@ and not secret, and keeps the floor; no turn is used up. All are told who joins,
 is one that all hear. A newcomer hears from then on, and speaks as the turns of the node say. It reads all that was said before;
 where not all hear all at once, what each member was told, whoever had been removed by then as well. Groups without a policy can
 do so at any time. An agent that is not there, that accepts no teams of the inviter's pool or is of an older release than the
-group does not join, and neither does the 65th member (`too_many_members`).
+group does not join, and neither does the 65th member, or one with whom the policy might add more than 16,000 bytes to the state
+(`too_many_members`).
 
 **Tasks.** In a node with `tasks` who has the floor may give out tasks to any members but people, itself too (`view.assign`), and
 wait for tasks that it was told of (`view.pause`). It has the floor again then, as in [any group](group.md); if it is gone, its turn
@@ -176,6 +177,8 @@ is silent. Neither is a turn of the node, and both use up one of the group. Guar
 watchers are not asked. Reports come in whichever node the group is by then. A speaker does not end the discussion while tasks are
 open that it was told of (`tasks_open`); an end that a rule, the judge or a watcher brings cancels them. So is the task of a member
 that is removed, and what was given out since a node was entered that is begun anew. In other nodes nobody gives out tasks or waits.
+A task that names a stored team (`view.assign(…, team=…)`) is done by what that team concludes in a nested group, and its assignee
+can only fail it (`bad_team`).
 
 **Side by side** all have one turn number and send one message each, in any order. A seat whose time is up, or whose member passes,
 is silent; that of a lost member is closed, uncounted. When the last seat is closed it goes on as after one turn. With

@@ -62,7 +62,7 @@ from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 
@@ -106,13 +106,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             conclusion_timeout=settings.conclusion_timeout,
             model_patience=settings.model_patience,
         )
-        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
+        teams = Teams(NatsTeams(client), clock)
+        finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
+        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
         setup = GroupSetup(ports, timeouts)
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
-        teams = Teams(NatsTeams(client), clock)
         taking = IntakePorts(
             goals,
             work,

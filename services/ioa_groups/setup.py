@@ -6,6 +6,7 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
+from ioa.agent.casting import cast_needs
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -39,8 +40,10 @@ from ioa.group.requests import (
     no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Awaiting, Charter, Ended, GroupState, Limits, OpenTask, ParentTask
+from ioa.ports.brain import NobodyFits
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
@@ -49,7 +52,11 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
+from ioa.protocol.named_teams import TeamReference
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
@@ -57,8 +64,12 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
 from ioa_groups.presence import absence
+from ioa_groups.teams import Teams
 
 SETUP_NAME = AgentId("group-setup")
+
+CAST_WITHIN = timedelta(seconds=3)
+"""How long discovery may take to say who fits the roles of a task's team; a launch that it kept waiting is asked again."""
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
@@ -110,6 +121,8 @@ class GroupSetupPorts:
     endings: Endings
     clock: Clock
     sessions: Sessions
+    teams: Teams
+    discovery: Discovery
 
 
 class GroupSetup:
@@ -123,13 +136,15 @@ class GroupSetup:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
 
         Raises:
-            NotFoundError: There is no such goal, parent group or task, or the goal was not given to the owner.
+            NotFoundError: There is no such goal, parent group or task, or no team that the task names, or the goal was not given to
+                the owner.
             NoAgentError: A member is not registered, has been gone for a while or does not accept the owner's pool, or nobody fills
-                a role of the goal's team.
-            UnavailableError: A member is away for a moment; the same team can be launched when it is back.
+                a role of the team that the goal or the task names.
+            UnavailableError: A member is away for a moment, or discovery is; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
-            ForbiddenError: Goal or task is another's, teams may not nest deeper, or too little of the budget is left.
+            ForbiddenError: Goal or task is another's, or the team that the task names is of another user; teams may not nest
+                deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
@@ -145,8 +160,10 @@ class GroupSetup:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
             self._check_given(record, request.owner)
-        team = _team_of(request, record)
-        cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
+        team, found = _team_of(request, record), request.cast
+        if parent is not None and (named := await self._team_of_task(request.owner, parent)) is not None:
+            team, found = named, await self._found_for(named, request.owner, parent)
+        cast = () if team is None else cast_roles(team, found, request.owner, self._ports.registry)
         people = frozenset[AgentId]() if team is None else people_of(team.policy, cast)
         everybody = (request.owner, *request.members, *(agent for casting in cast for agent in casting.members))
         if team is not None:
@@ -217,6 +234,9 @@ class GroupSetup:
         if card.level < head.entry.state.level_of_members:
             raise NoAgentError(f"{agent_id} cannot join: it is of an older release than the group.", hint="Upgrade it.")
         speaks = {one.agent_id: one.speaks for one in charter.team_members}
+        if charter.policy is not None and _is_full(charter.policy, head.entry.state, request.role):
+            why = f"With another {request.role} the state might grow beyond {MAX_STATE_BYTES:,} bytes."
+            return SayReply(answer=Rejected(code=RejectionCode.TOO_MANY_MEMBERS, message=why))
         joined = MemberJoined(
             at=self._ports.clock.now(),
             card=abridged(card, CARDS_BYTES // MAX_MEMBERS),
@@ -502,6 +522,36 @@ class GroupSetup:
         depth, traceparent = state.depth + 1, charter.traceparent
         return _Mandate(comm_id, charter.user, request.goal, inputs, depth, limits, parent, traceparent, charter.labels)
 
+    async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamSpec | None:
+        """Read the stored team that a task names for its assignee to serve it with; None if it names none.
+
+        Raises:
+            NotFoundError: No team is called so.
+            ForbiddenError: It is not the user's whose goal it is, who alone says who works at it.
+        """
+        head = await self._ports.ledger.head(parent.comm_id)
+        task = None if head is None else head.entry.state.task_told_to(assignee, parent.task_id)
+        if head is None or not isinstance(task, OpenTask) or task.assignee != assignee or not task.team:
+            return None
+        named = await self._ports.teams.find(TeamReference.parse(task.team))
+        state = head.entry.state
+        if named.user != (user := GoalName(state.user, state.goal_id).owner):
+            raise ForbiddenError(f"The team {named.name} is {named.user}'s, and tasks of a goal of {user} name teams of {user}.")
+        return named.team
+
+    async def _found_for(self, team: TeamSpec, owner: AgentId, parent: ParentTask) -> tuple[Casting, ...]:
+        """Find who fits the roles of a task's team that name a need, as the owner would, who is not shown the team."""
+
+        async def search(needs: Sequence[Need]) -> SearchResult:
+            return await self._ports.discovery.search(
+                Search(needs=tuple(needs), by=owner, purpose=f"{parent.comm_id}/{parent.task_id}")
+            )
+
+        cast = await cast_needs(team, search)
+        if isinstance(cast, NobodyFits):
+            raise NoAgentError(f"The team {team.team} is not complete: discovery knows nobody for “{cast.needs[0]}”.")
+        return cast.cast
+
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(
             max_turns=record.goal.max_turns,
@@ -632,12 +682,18 @@ def _team_of(request: LaunchGroup, record: GoalRecord | None) -> TeamSpec | None
 
 
 def _check_team(request: LaunchGroup, team: TeamSpec | None, cards: Sequence[AgentCard]) -> None:
-    if request.policy != ("" if team is None else team.policy.digest):
+    if request.policy != ("" if team is None or request.parent is not None else team.policy.digest):
         raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
     if len(cards) > MAX_MEMBERS:
         raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
     if request.parent is not None and not cards[0].may_team_up:
         raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
+
+
+def _is_full(policy: Policy, state: GroupState, role: str | None) -> bool:
+    """Whether the state might grow beyond its bound with one more who plays a role."""
+    held = {one.name: sum(number in member.roles for member in state.members) for number, one in enumerate(policy.roles)}
+    return role in held and state_bytes(policy, held | {role: held[role] + 1}) > MAX_STATE_BYTES
 
 
 def check_launch_size(launched: GroupLaunched) -> None:

@@ -17,7 +17,18 @@ from ioa.agent.definition import AgentDefinition
 from ioa.agent.hooks import Said, TurnView
 from ioa.group.events import name_of
 from ioa.group.policy.offer import Offer
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, TeamLaunch, TeamTools, Utterance
+from ioa.ports.brain import (
+    Alone,
+    GroupView,
+    Invite,
+    Mission,
+    NobodyFits,
+    TaskRecord,
+    TaskView,
+    TeamLaunch,
+    TeamTools,
+    Utterance,
+)
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -119,7 +130,26 @@ _CREWED: TeamSpec = team_of(
 )  # fmt: skip
 """The judge gives out all parts, waits for some and pauses on others; who does none of them hears nothing of it."""
 
-TEAMS: Mapping[str, TeamSpec] = {"led": _LED, "reviewed": _REVIEWED, "forked": _FORKED, "crewed": _CREWED}
+_JOINED: TeamSpec = team_of(
+    {
+        "team": "joined",
+        "leader": "judge",
+        "roles": {"judge": POOL, "first": POOL},
+        "nodes": [
+            {"name": "meet", "roles": ["judge", "first"], "max": 1, "invites": True, "then": "tell"},
+            {"name": "tell", "roles": ["first"], "max": 4, "then": "end"},
+        ],
+    }
+)  # fmt: skip
+"""The judge has one more join, and who was there and who has joined tell numbers in turn."""
+
+TEAMS: Mapping[str, TeamSpec] = {
+    "led": _LED,
+    "reviewed": _REVIEWED,
+    "forked": _FORKED,
+    "crewed": _CREWED,
+    "joined": _JOINED,
+}
 """Who works at goals that a policy leads, by their kind."""
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
@@ -148,15 +178,15 @@ class LoadBrain:
         others = [agent_id for agent_id in self._roster if agent_id != mission.me.agent_id]
         return TeamLaunch(members=_some(random.Random(mission.text), others))
 
-    async def speak(self, view: GroupView) -> Utterance:
+    async def speak(self, view: GroupView) -> Utterance | Invite:
         """Say what is to be said, after some thought."""
-        said = await _decided(_of_group(view))
+        said = await _decided(_of_group(view), self._roster)
         assert not isinstance(said, Decision), "nobody asks whoever has the floor to decide"
         return ConcludeGroupDiscussion() if isinstance(said, Conclusion) else said
 
     async def decide(self, view: GroupView) -> Decision:
         """Choose the end if there is one."""
-        said = await _decided(_of_group(view))
+        said = await _decided(_of_group(view), self._roster)
         assert isinstance(said, Decision)
         return said
 
@@ -172,8 +202,11 @@ class LoadBrain:
         return Alone(task.spec.task_desc)
 
 
-def observe_and_speak(agent: AgentDefinition, *, speaks: bool) -> None:
-    """Have an agent see what puzzles ask for by a function of its own, and if it `speaks` so, say it by another one."""
+def observe_and_speak(agent: AgentDefinition, roster: Sequence[AgentId], *, speaks: bool) -> None:
+    """Have an agent see what puzzles ask for by a function of its own, and if it `speaks` so, say it by another one.
+
+    It invites some of the roster.
+    """
 
     @agent.observe
     def look(view: TurnView) -> str:
@@ -185,7 +218,7 @@ def observe_and_speak(agent: AgentDefinition, *, speaks: bool) -> None:
 
     @agent.speak
     async def speak(view: TurnView) -> Said:
-        said = await _decided(_of_turn(view))
+        said = await _decided(_of_turn(view), roster)
         return view.conclude(said.content, reached=said.reason is Reason.CONCLUDED) if isinstance(said, Conclusion) else said
 
 
@@ -227,7 +260,9 @@ def _of_turn(view: TurnView) -> _Situation:
     return _Situation(view.me, *of_state, *of_talk, is_forced, view.observation, view.offer, view.part is not None)
 
 
-async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
+async def _decided(
+    now: _Situation, roster: Sequence[AgentId]
+) -> Discussion | Decision | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion | Invite:
     """Talk and tell as long as the goal asks for it, give out what is missing, wait for it; else conclude."""
     puzzle = _puzzle(now)
     chance = random.Random(f"{now.goal}/{now.turn}/{now.refusals}")
@@ -235,6 +270,9 @@ async def _decided(now: _Situation) -> Discussion | Decision | SyncTaskAssignmen
         await _think(puzzle, chance)
         return Discussion(content=_words(chance), next_speaker=chance.choice(now.others))
     if now.offer is not None and not now.offer.concluding:
+        strangers = [agent_id for agent_id in roster if agent_id not in (now.me, *now.others)]
+        if now.offer.invites and len(now.others) == 1 and strangers and not now.refusals:
+            return Invite(chance.choice(strangers), role=now.offer.invites[-1])
         return await _led(now, puzzle, chance)
     if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
         return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))

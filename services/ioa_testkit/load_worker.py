@@ -109,7 +109,7 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
         async with asyncio.TaskGroup() as group:
             for agent_id in agents:
                 agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
-                observe_and_speak(agent, speaks=roster.index(agent_id) % 3 == 0)
+                observe_and_speak(agent, roster, speaks=roster.index(agent_id) % 3 == 0)
                 card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
                 folder = settings.agent_data / agent_id
                 store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))

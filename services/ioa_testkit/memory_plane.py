@@ -174,6 +174,8 @@ class MemoryControlPlane:
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
         timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience)
+        self.discovery = MemoryDiscovery(self.view, clock, renew_every)
+        self.teams = Teams(MemoryTeams(), clock)
         ports = GroupSetupPorts(
             self.ledger,
             self.log,
@@ -184,6 +186,8 @@ class MemoryControlPlane:
             endings,
             clock,
             self.sessions,
+            self.teams,
+            self.discovery,
         )
         self.setup = GroupSetup(ports, timeouts)
         self.router = Router(
@@ -194,13 +198,11 @@ class MemoryControlPlane:
             self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock, RandomIds()
         )
         self.registry = Registry(agents, _LEASE, renew_every)
-        self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
         self.files = FileService(self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000))
-        self.teams = Teams(MemoryTeams(), clock)
         taking = IntakePorts(
             self.records,
             self.work,

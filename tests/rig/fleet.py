@@ -205,9 +205,13 @@ class Fleet:
         timeout: timedelta = timedelta(seconds=90),
         max_turns: int = 40,
         agent: AgentId | None = None,
+        seed: str | None = None,
     ) -> None:
-        """Publish a goal as a user does, until the server has it. The same goal may be published again."""
-        goal = f"load {kind} {goal_id}"
+        """Publish a goal as a user does, until the server has it. The same goal may be published again.
+
+        Its words end in `seed`, its id unless told: who decides by them decides the same where they are the same.
+        """
+        goal = f"load {kind} {seed or goal_id}"
         team, seconds = TEAMS.get(kind), timeout.total_seconds()
         order = GoalOrder(goal=goal, goal_id=goal_id, timeout=seconds, max_turns=max_turns, agent=agent, team=team)
         data = order.model_dump_json(exclude_none=True).encode()

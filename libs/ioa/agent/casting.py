@@ -1,18 +1,20 @@
-"""Finding who fits the roles of a goal's team that name a need. Who fills the others, group setup knows."""
+"""Finding who fits the roles of a team that name a need. Who fills the others, group setup knows."""
 
 from __future__ import annotations
 
-from ioa.ports.brain import NobodyFits, TeamLaunch, TeamTools
+from collections.abc import Awaitable, Callable, Sequence
+
+from ioa.ports.brain import NobodyFits, TeamLaunch
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
-from ioa.protocol.search import Need
+from ioa.protocol.search import Need, SearchResult
 from ioa.protocol.team import TeamSpec
 
 _CONSIDERED = 10
 
 
-async def cast_needs(team: TeamSpec, tools: TeamTools) -> TeamLaunch | NobodyFits:
-    """Ask discovery, once, who fits; each role gets agents that play in no other one, as long as there are such.
+async def cast_needs(team: TeamSpec, search: Callable[[Sequence[Need]], Awaitable[SearchResult]]) -> TeamLaunch | NobodyFits:
+    """Ask discovery, once, by `search`, who fits; each role gets agents that play in no other one, as long as there are such.
 
     Who is of an older release than the policy plays in none.
 
@@ -22,7 +24,7 @@ async def cast_needs(team: TeamSpec, tools: TeamTools) -> TeamLaunch | NobodyFit
     wanted = [one for one in team.fillings if one.need]
     if not wanted:
         return TeamLaunch(members=())
-    found = await tools.search_client([Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted])
+    found = await search([Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted])
     taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
     cast: list[Casting] = []
     for filling, hits in zip(wanted, found.by_need, strict=True):

@@ -226,14 +226,17 @@ class GroupHistory:
         return self._specs.get(task_id)
 
     def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
-        """How each task went that another member than the owner has done or failed; what was rejected is not done."""
+        """How each task went that another member than the owner has done or failed; what was rejected is not done.
+
+        What a stored team was to do says nothing of the assignee.
+        """
         if self.charter is None:
             return ()
         cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
         return tuple(
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
-            if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards
+            if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards and not record.spec.team
             if record.spec.task_id not in self._copied
         )
 

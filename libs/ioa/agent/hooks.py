@@ -174,6 +174,7 @@ class TurnView:
         wait: bool = True,
         say: str = "",
         uses: Sequence[TaskId] = (),
+        team: str | None = None,
     ) -> SyncTaskAssignment | AsyncTaskAssignment:
         """Give out tasks, one to each of these members.
 
@@ -182,11 +183,12 @@ class TurnView:
             wait: The floor comes back with all results. False: the discussion goes on beside them.
             say: Why, in a sentence.
             uses: Finished tasks whose results these build on.
+            team: The stored team that serves each of them, as `NAME` or `NAME@VERSION`; its assignee opens that team's group.
         """
         numbers = (task_id_of_turn(self.turn, str(number)) for number in count(self._state.tasks_given + 1))
         given: Sequence[Any] = (
             [
-                {"task_id": next(numbers), "assignee": member, "task_desc": task, "uses": tuple(uses)}
+                {"task_id": next(numbers), "assignee": member, "task_desc": task, "uses": tuple(uses), "team": team}
                 for member, task in tasks.items()
             ]
             if isinstance(tasks, Mapping)

@@ -29,7 +29,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, found_by, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
-from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, SupersededError, reason_of, row_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, TeamLaunch
@@ -165,9 +165,15 @@ class TaskRunner:
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
         group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
+        if spec.team:
+            return await self._leave_to_team(history, view, decision)
         approach = await self._approach(view)
         if isinstance(approach, TeamLaunch):
-            if await self._launch(history, view, approach, decision):
+            try:
+                await self._launch(history, view, approach, decision)
+            except IoaError as error:
+                _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
+            else:
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
         lease.count_approach(decision)
@@ -193,8 +199,32 @@ class TaskRunner:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> bool:
-        """Open a nested team for the task; False if that is refused and the task has to be done alone."""
+    async def _leave_to_team(self, history: GroupHistory, task: TaskView, decision: Meter) -> InformTaskResult:
+        """Open the stored team that the task names, which group setup reads and casts, and wait for it; or say why there is none.
+
+        The function is not asked instead: who gave out the task wanted that team's answer, and nobody else's.
+
+        Raises:
+            SupersededError: Another process has taken the agent's id over.
+        """
+        spec = task.spec
+        try:
+            await self._launch(history, task, TeamLaunch(members=()), decision)
+        except SupersededError:
+            raise  # the task is another process's
+        except IoaError as error:
+            _log.info("no_nested_team", task_id=spec.task_id, team=spec.team, why=error.message)
+            why = f"The team {spec.team} cannot serve the task ({row_of(error).wire_code}). {error}"
+        else:
+            await _wait_for_team()
+        return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(why, MAX_TEXT_BYTES))
+
+    async def _launch(self, history: GroupHistory, task: TaskView, team: TeamLaunch, decision: Meter) -> None:
+        """Open a nested team for the task.
+
+        Raises:
+            IoaError: There can be none; it says why.
+        """
         assert history.charter is not None
         spec = task.spec
         request = LaunchGroup(
@@ -212,12 +242,7 @@ class TaskRunner:
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),
         )
-        try:
-            await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
-        except IoaError as error:
-            _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
-            return False
-        return True
+        await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
 
     async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
         charter = view.group.charter

@@ -17,7 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.events import Event, GroupLaunched, MemberJoined, MemberLost, MessageRefused, Said
+from ioa.group.events import Event, GroupLaunched, MemberJoined, MemberLost, MessageRefused, Said, SubgroupClosed, SubgroupOpened
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
@@ -25,10 +25,11 @@ from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Charter, Ended, GroupState, Limits
+from ioa.group.state import Charter, Ended, GroupState, Limits, OpenTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import in_words
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, task_id_of_turn
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, comm_id_of_task, task_id_of_turn
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     Conclusion,
@@ -42,6 +43,7 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.policy import Casting, FieldValue
@@ -119,7 +121,8 @@ def read_script(text: str) -> Script:
     """Read what members say, a line each; one with `#` is a comment.
 
     `outliner -> finish: That is all.` leads to a node, `host > gardener, botanist: And you?` names who is next,
-    `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once; `ada {vote = bob}: He did it.` fills a form
+    `lead => ann, bob: Weld a seam.` gives each of them a task, which they do at once, or which a stored team does
+    (`lead => ann {team = debate}: …`), which is not played; `ada {vote = bob}: He did it.` fills a form
     in, with values in quotes or without, and leaves out what has none (`{vote = }`); `host <- eve {role = guest}: Help us.` has
     somebody join; `bob !silent` says nothing, and `bob !lost` is lost.
 
@@ -265,12 +268,30 @@ def _refused(state: GroupState, by: AgentId, number: int) -> Event:
 
 
 def _done(state: GroupState, team: TeamSpec, node: str) -> tuple[Played, GroupState]:
-    """Have the first of the open tasks be done."""
+    """Have the first of the open tasks be done, by its assignee or by the stored team that it names, which is not played."""
     task = state.open_tasks[0]
-    result = InformTaskResult(task_id=task.task_id, task_conclusion=f"({task.assignee} does it)")
-    after = step(state, _said(state, task.assignee, result, task.turn), team.policy)
+    words = f"(the team {task.team} does it; its own file says how)" if task.team else f"({task.assignee} does it)"
+    try:
+        state, end = _served(state, team, task, words) if task.team else (state, _reported(state, task, TaskOutcome.DONE, words))
+    except IllegalEventError as error:  # too little is left for a nested team
+        words = error.message
+        end = _reported(state, task, TaskOutcome.FAILED, words)
+    after = step(state, end, team.policy)
     heard_by = [one for one in after.audience if one != task.assignee] if after.audience != state.hearing else None
-    return Played(task.turn, node, task.assignee, result.task_conclusion, None, heard_by=heard_by), after.state
+    return Played(task.turn, node, task.assignee, words, None, heard_by=heard_by), after.state
+
+
+def _reported(state: GroupState, task: OpenTask, outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED], words: str) -> Event:
+    result = InformTaskResult(task_id=task.task_id, outcome=outcome, task_conclusion=words)
+    return _said(state, task.assignee, result, task.turn)
+
+
+def _served(state: GroupState, team: TeamSpec, task: OpenTask, conclusion: str) -> tuple[GroupState, Event]:
+    """Open the nested group of the team that a task names, and return what ends it."""
+    subgroup = comm_id_of_task(state.comm_id, task.task_id)
+    opened = SubgroupOpened(at=_START, task_id=task.task_id, by=task.assignee, subgroup=subgroup)
+    ended = SubgroupClosed(at=_START, task_id=task.task_id, subgroup=subgroup, reason=Reason.CONCLUDED, content=conclusion)
+    return step(state, opened, team.policy).state, ended
 
 
 def _spoken(line: ScriptLine, state: GroupState, speaker: AgentId, offered: Offer) -> Discussion | Decision | SyncTaskAssignment:
@@ -280,7 +301,9 @@ def _spoken(line: ScriptLine, state: GroupState, speaker: AgentId, offered: Offe
         return Decision(choice=_choice(line, offered), content=line.words, members=members)
     if line.tasks_for:
         given = [(task_id_of_turn(state.turn, str(number)), AgentId(name)) for number, name in enumerate(line.tasks_for, 1)]
-        return SyncTaskAssignment(tasks=tuple([TaskSpec(task_id=one, assignee=to, task_desc=line.words) for one, to in given]))
+        served_by = line.fields.get("team")
+        specs = [TaskSpec(task_id=one, assignee=to, task_desc=line.words, team=served_by) for one, to in given]
+        return SyncTaskAssignment(tasks=tuple(specs))
     to = [AgentId(name) for name in line.to.split(",")] if line.to else []
     return Discussion(
         content=line.words or f"({speaker} speaks)",
@@ -331,7 +354,8 @@ def _words(line: ScriptLine, speaker: AgentId, offered: Offer) -> str:
     if offered.again:
         return "(says it again)"
     if line.tasks_for:
-        return f"gives {', '.join(line.tasks_for)} a task: {line.words}"
+        served_by = f", which the team {line.fields['team']} serves" if line.fields.get("team") else ""
+        return f"gives {', '.join(line.tasks_for)} a task{served_by}: {line.words}"
     told = {name: str(value).lower() if isinstance(value, bool) else value for name, value in _filled_in(line, offered).items()}
     filled = ", ".join(f"{name} = {value}{'' if name in line.fields else ' (made up)'}" for name, value in told.items())
     written = f"writes {', '.join(offered.writes)} (made up)" if offered.writes else ""

@@ -403,7 +403,8 @@ def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssi
         words.append((speaker, act, payload.content, Tone.PLAIN, ()))
     for task in payload.tasks:
         uses = f" (uses {', '.join(task.uses)})" if task.uses else ""
-        words.append((speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}", Tone.PLAIN, ()))
+        team = f" (by the team {task.team})" if task.team else ""
+        words.append((speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}{team}", Tone.PLAIN, ()))
     return words
 
 

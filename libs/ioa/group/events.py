@@ -19,7 +19,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, SECRETS_HOLD, WORDS
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, FORKS, QUESTIONS, SECRETS_HOLD, TASKS_NAME_TEAMS, WORDS
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Decision, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -303,7 +303,8 @@ class Entry(Model):
     2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
     3, of version 4 where not all hear all, of version 5 with what only policies of level 6 hold, of version 6 with what only
     groups of level 7 know, of version 7 with what only policies of level 8 hold, and of version 8 with what those of level 9 do.
-    All of a group that is a copy, or was one, are of version 7 at least: who knows of none would drop what it is.
+    All of a group that is a copy, or was one, are of version 7 at least: who knows of none would drop what it is. As long as a task
+    that names a team is open or waits they are of version 9: who knows of none would have its assignee do it alone.
 
     Attributes:
         audience: Who is told what happened.
@@ -312,7 +313,7 @@ class Entry(Model):
             later, if the policy lets others join; empty where all hear all.
     """
 
-    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7, 8], known_up_to(8)] = 1
+    version: Annotated[Literal[1, 2, 3, 4, 5, 6, 7, 8, 9], known_up_to(9)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     noticed: Annotated[tuple[AgentIdField, ...], Field(exclude_if=operator.not_)] = ()
@@ -329,12 +330,16 @@ class Entry(Model):
         chain: tuple[int, ...] = (),
     ) -> Entry:
         """Return the entry for an event and the state that it led to, told to some members."""
-        version = _version_of(state)
-        if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
-            version = max(version, 6)
+        version = _version_of(event, state, is_scoped=bool(chain))
         if chain:
-            return cls(version=max(version, 4), event=event, audience=audience, noticed=noticed, chain=chain, state=state)
+            return cls(version=version, event=event, audience=audience, noticed=noticed, chain=chain, state=state)
         return cls(version=version, event=event, audience=audience, state=state)
+
+    def version_for(self, told: GroupState) -> int:
+        """Return the version of this entry for a member, by its state as it is told: of other tasks it says nothing."""
+        if self.version < _NAMES_TEAM:
+            return self.version
+        return _version_of(self.event, self.state.model_copy(update={"tasks": told.tasks}), is_scoped=bool(self.chain))
 
     def is_shown_to(self, agent_id: AgentId) -> bool:
         """Whether who was a member then may see this entry, if only that there is one."""
@@ -354,7 +359,19 @@ class Entry(Model):
         return self.chain[min(number, len(self.chain) - 1)]
 
 
-def _version_of(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8]:
+_NAMES_TEAM: Literal[9] = 9
+
+
+def _version_of(event: Event, state: GroupState, *, is_scoped: bool) -> Literal[1, 2, 3, 4, 5, 6, 7, 8, 9]:
+    if state.limits.level >= TASKS_NAME_TEAMS and any(task.team for task in state.unfinished_tasks):
+        return _NAMES_TEAM
+    version = _version_of_state(state)
+    if isinstance(event, QuestionAnswered | SubgroupAsked | MemberJoined):
+        version = max(version, 6)
+    return max(version, 4) if is_scoped else version
+
+
+def _version_of_state(state: GroupState) -> Literal[1, 2, 3, 5, 6, 7, 8]:
     if state.course is not None and state.course.level >= SECRETS_HOLD:
         return 8
     if state.forked_from is not None or (state.course is not None and state.course.level >= WORDS):

@@ -22,6 +22,7 @@ class RejectionCode(StrEnum):
     BAD_NEXT_SPEAKER = "bad_next_speaker"
     BAD_ASSIGNEE = "bad_assignee"
     BAD_TASK_ID = "bad_task_id"
+    BAD_TEAM = "bad_team"
     TOO_MANY_TASKS = "too_many_tasks"
     TASK_ID_TAKEN = "task_id_taken"
     UNKNOWN_TASK = "unknown_task"

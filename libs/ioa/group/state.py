@@ -34,6 +34,7 @@ from ioa.protocol.labels import Labels
 from ioa.protocol.levels import COPIES
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
+from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_EXITS, MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import NOTHING, Count, Usage
@@ -181,6 +182,10 @@ Earshot = Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS, exclude_if=
 """The members that are told of a task, by number: who heard it being given out, and who does it. Empty where all hear all."""
 
 
+TeamOfTask = Annotated[ReferenceField | None, Field(exclude_if=operator.not_)]
+"""The stored team that a task names, if it names one."""
+
+
 class OfTask(Question):
     """What a running task asks, or the nested team that serves it.
 
@@ -213,6 +218,7 @@ class OpenTask(Model):
         question: What it asks, as long as that waits for an answer.
         of_team: What the nested team asks that serves it, and the answer, of which the team may not have been told yet.
         earshot: Who is told of it; see `Earshot`.
+        team: The stored team that is to serve it.
     """
 
     status: Literal["open"] = "open"
@@ -232,6 +238,7 @@ class OpenTask(Model):
     question: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
     of_team: Annotated[OfTask | None, Field(exclude_if=lambda value: value is None)] = None
     earshot: Earshot = ()
+    team: TeamOfTask = None
 
     @property
     def questions(self) -> tuple[OfTask, ...]:
@@ -260,6 +267,7 @@ class WaitingTask(Model):
         timeout: How long it may take from its start.
         sketch: What the task says, and uses; empty if nobody compares it.
         earshot: Who is told of it; see `Earshot`.
+        team: The stored team that is to serve it.
     """
 
     status: Literal["waiting"] = "waiting"
@@ -272,6 +280,7 @@ class WaitingTask(Model):
     timeout: Timeout | None = None
     sketch: Sketch = ""
     earshot: Earshot = ()
+    team: TeamOfTask = None
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """Return this task, ended before it has begun."""

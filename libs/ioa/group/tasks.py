@@ -28,7 +28,7 @@ from ioa.group.state import (
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
-from ioa.protocol.levels import TASKS_ARE_FOLDED, TASKS_ARE_REJECTED, TASKS_WAIT
+from ioa.protocol.levels import TASKS_ARE_FOLDED, TASKS_ARE_REJECTED, TASKS_NAME_TEAMS, TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
@@ -55,6 +55,8 @@ MAX_WHY_CHARS = 200
 _CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
 
 _TOO_DEAR = "{} said that it cost more than a task may have of what is left of the budget"
+
+_TOO_DEEP = "Teams may nest {} deep, and this is the limit."
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,6 +91,7 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
             timeout=spec.timeout,
             sketch=sketch,
             earshot=earshot,
+            team=spec.team,
         )
         for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
     ]
@@ -198,8 +201,11 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
 
 
 def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
-    """Close a task with what its assignee reports."""
+    """Close a task with what its assignee reports; one that a stored team serves its assignee can only fail."""
     task = reported_task(state, said, payload.task_id)
+    if task.team and payload.outcome is TaskOutcome.DONE:
+        why = f"Task {task.task_id} is the team {task.team}'s: it is done when that has concluded."
+        raise IllegalEventError(RejectionCode.BAD_TEAM, why)
     if budget.exceeds_share(state, task, payload.usage):
         return replaced(state, task.closed(TaskOutcome.FAILED, _TOO_DEAR.format(task.assignee)))
     return replaced(state, task.closed(payload.outcome))
@@ -213,7 +219,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
     if task.subgroup is not None:
         raise IllegalEventError(RejectionCode.SUBGROUP_EXISTS, f"Task {task.task_id} has a nested team: {task.subgroup}.")
     if state.depth + 1 > state.limits.max_depth:
-        raise IllegalEventError(RejectionCode.TOO_DEEP, f"Teams may nest {state.limits.max_depth} deep, and this is the limit.")
+        raise IllegalEventError(RejectionCode.TOO_DEEP, _TOO_DEEP.format(state.limits.max_depth))
     lent = budget.lend(state, task, opened.subgroup, opened.at)
     return replaced(lent, renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
 
@@ -363,6 +369,7 @@ def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[
         deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
         sketch=task.sketch,
         earshot=task.earshot,
+        team=task.team,
     )
 
 
@@ -380,6 +387,13 @@ def _check_spec(
     if state.members[state.number_of(spec.assignee)].human:
         why = f"{spec.assignee} is a person, who speaks and decides, and is given no tasks."
         raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
+    if spec.team and state.limits.level < TASKS_NAME_TEAMS:
+        why = (
+            f"Task {spec.task_id} names the team {spec.team}, which this group cannot have: somebody in it is of an older release."
+        )
+        raise IllegalEventError(RejectionCode.BAD_TEAM, why)
+    if spec.team and state.depth + 1 > state.limits.max_depth:
+        raise IllegalEventError(RejectionCode.TOO_DEEP, _TOO_DEEP.format(state.limits.max_depth))
     if state.limits.level < TASKS_ARE_FOLDED:
         if state.task(spec.task_id) is not None:
             raise IllegalEventError(RejectionCode.TASK_ID_TAKEN, f"The group has a task {spec.task_id} already.")

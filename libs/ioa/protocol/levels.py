@@ -87,5 +87,8 @@ TURNS_RUN_OUT = 9
 STRIKES_ARE_BOUNDED = 9
 """Nodes are begun anew only as long as the state can tell what is struck in few words."""
 
-LEVEL = 9
+TASKS_NAME_TEAMS = 10
+"""A task may name a stored team, which serves it in its assignee's place."""
+
+LEVEL = 10
 """The level of this release."""

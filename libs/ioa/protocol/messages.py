@@ -18,6 +18,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
+from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
 from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
 from ioa.protocol.usage import Count, OverheadField, Usage
@@ -66,6 +67,7 @@ class TaskSpec(Model):
     Attributes:
         uses: Tasks of the group, or of the same message, whose results feed this one. It starts when all of them are done.
         timeout: How long the task may take from its start, whatever progress it reports; without it, as long as its group.
+        team: The stored team, as `NAME` or `NAME@VERSION`, that serves it in a nested group; None: its assignee decides.
     """
 
     task_id: TaskIdField
@@ -74,6 +76,7 @@ class TaskSpec(Model):
     task_abstract: Annotated[str, Field(max_length=500)] = ""
     uses: Annotated[tuple[TaskIdField, ...], Field(max_length=MAX_TASKS_PER_ASSIGNMENT)] = ()
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))] | None = None
+    team: Annotated[ReferenceField | None, Field(exclude_if=operator.not_)] = None
 
 
 TaskList = Annotated[tuple[TaskSpec, ...], Field(min_length=1, max_length=MAX_TASKS_PER_ASSIGNMENT)]
@@ -325,7 +328,7 @@ class Header(Model):
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
 
-    version: Annotated[Literal[1, 2, 3], known_up_to(3)] = 1
+    version: Annotated[Literal[1, 2, 3, 4], known_up_to(4)] = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField
@@ -350,8 +353,10 @@ def phase_for_header(phase: Phase) -> Phase:
     return Phase.DISCUSSING if phase in (Phase.AWAITING_ACKS, Phase.GATHERING, Phase.DECIDING) else phase
 
 
-def version_of(payload: Payload) -> Literal[1, 2, 3]:
-    """Return the version of a message with a payload: a router that does not know the kind leaves it to those that do."""
+def version_of(payload: Payload) -> Literal[1, 2, 3, 4]:
+    """Return the version of a message with a payload: a router that does not know what it holds leaves it to those that do."""
+    if isinstance(payload, _ASSIGNMENTS) and any(task.team for task in payload.tasks):
+        return 4
     if isinstance(payload, Decision):
         return 2 if payload.task_id is None else 3
     return 3 if isinstance(payload, AskUser | TaskQuestion) else 1

@@ -73,6 +73,10 @@ def check_reference(written: str) -> str:
         raise ValueError(error.message.rstrip(".")) from None
 
 
+ReferenceField = Annotated[str, Field(max_length=80), AfterValidator(check_reference)]
+"""A team by its name, or by name and version."""
+
+
 class NamedTeam(Model):
     """One version of a team.
 

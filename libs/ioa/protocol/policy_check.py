@@ -32,11 +32,15 @@ MAX_POLICY_BYTES = 150_000
 """What a policy may hold, encoded: it travels with its goal and stands in the first entry of its group."""
 MAX_FORKS = 16
 """How many nodes may fork, and how many join: what they mean together is looked at on the loop of whoever takes a team in."""
-MAX_TOLD_BYTES = 16_000
-"""What members may have filled in of what an exit depends on, with what is on the board: each entry of the group carries it."""
+MAX_STATE_BYTES = 16_000
+"""What a policy may add to the state of its group: each entry of the group carries it."""
 _VALUE_BYTES: Mapping[FieldKind, int] = {"text": 4 * MAX_FIELD_CHARS, "number": 9, "yes_no": 1, "member": 1, "option": 1}
 _VERSION_BYTES = 7
 """What the state holds of a thing on the board besides its name."""
+_MOST_MEMBERS, _MOST_STRETCHES = 64, 128
+_COURSE_BYTES, _NODE_BYTES, _MEMBER_BYTES, _STRETCH_BYTES = 500, 16, 14, 7
+"""What it holds of where the group is; how often and when a node was entered and whether it is done; of a member's turns and of
+its roles but the first; and of a stretch that is struck."""
 
 
 class PolicyFinding(NamedTuple):
@@ -102,8 +106,10 @@ def faults_of(form: Iterable[FormField]) -> Iterator[str]:
             yield f"the field {one.name!r} has an option twice"
 
 
-def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
-    """Return what the state may have to hold of the forms, of the node where that is most, and of the board.
+def state_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
+    """Return what a policy may add to the state: what is filled in, of the node where that is most, the board, and where it stands.
+
+    What members say does not count: the tasks that they give out, and the questions that they ask each other.
 
     Args:
         policy: The policy.
@@ -113,7 +119,11 @@ def told_bytes(policy: Policy, holders: Mapping[str, int]) -> int:
         sum(holders[role] for role in node.roles) * sum(2 + _VALUE_BYTES[field.kind] for field in node.tested)
         for node in policy.nodes
     )
-    return filled_in + sum(len(name) + _VERSION_BYTES for name in {name for node in policy.nodes for name in node.writes})
+    on_board = sum(len(name) + _VERSION_BYTES for name in {name for node in policy.nodes for name in node.writes})
+    held = sum(holders.values())
+    of_members = held + _MEMBER_BYTES * min(held, _MOST_MEMBERS)
+    struck = _MOST_STRETCHES * _STRETCH_BYTES if any(watcher.go for watcher in policy.watchers) else 0
+    return filled_in + on_board + _COURSE_BYTES + _NODE_BYTES * len(policy.nodes) + of_members + struck
 
 
 def _error(where: str, what: str) -> PolicyFinding:

@@ -42,14 +42,14 @@ from ioa.protocol.policy import (
     Whole,
 )
 from ioa.protocol.policy_check import (
-    MAX_TOLD_BYTES,
+    MAX_STATE_BYTES,
     SHORT_FORMS,
     PolicyFinding,
     check,
     errors_of_names,
     listed,
     nearest,
-    told_bytes,
+    state_bytes,
 )
 
 MAX_TURNS = 100
@@ -194,11 +194,10 @@ def team_of(document: object) -> TeamSpec:
 
 def _of_size(team: TeamSpec) -> tuple[PolicyFinding, ...]:
     holders = {one.role: len(one.names) for one in team.fillings}
-    size = told_bytes(team.policy, holders)
-    if size <= MAX_TOLD_BYTES:
+    size = state_bytes(team.policy, holders)
+    if size <= MAX_STATE_BYTES:
         return ()
-    bound = f"may take {size:,} bytes of the state, and {MAX_TOLD_BYTES:,} are the most"
-    what = f"what members fill in and write {bound}: test fewer texts, or write fewer things"
+    what = f"the state may reach {size:,} bytes, and {MAX_STATE_BYTES:,} are the most: test fewer texts, or write fewer things"
     return (PolicyFinding("error", "", what),)
 
 

@@ -105,3 +105,40 @@ async def test_a_model_that_watches_adds_whom_it_needs(ioa_system: System) -> No
     assert "watch invites welder as panelist: weld steel" in finished.transcript
     assert "`add` has somebody join for a `need`, in a sentence, as `role`: host, panelist, guard" in prompts[0]
     assert "`judge` is no role that somebody can join in" in prompts[1]
+
+
+ESSAY: dict[str, Any] = {
+    "team": "essay",
+    "leader": "host",
+    "roles": {"host": "host", "clerk": "ann"},
+    "nodes": [
+        {"name": "meet", "roles": ["host", "clerk"], "invites": True, "max": 1, "then": "write"},
+        {
+            "name": "write",
+            "roles": ["clerk"],
+            "form": {f"part{number}": "text?" for number in range(16)},
+            "max": 1,
+            "exits": [*({"to": "meet", "when": {"field": f"part{number}"}} for number in range(16)), {"to": "end"}],
+        },
+    ],
+}
+
+
+async def test_nobody_joins_for_whom_the_state_has_no_room(ioa_system: System) -> None:
+    """What each clerk fills in stands in each entry; with a second one it could be more than the checker lets a file have."""
+    refused = list[str]()
+    host, ann, bob = (Agent(name, description=name, examples=[name]) for name in ("host", "ann", "bob"))
+
+    def speak(view: TurnView) -> Spoken:
+        refused.extend(view.refusals)
+        if "CONCLUSION" in view.legal:
+            return view.conclude("It is written.")
+        if view.offer is not None and view.offer.invites and not view.refusals:
+            return view.invite("bob", role="clerk")
+        return view.say(f"I am {view.me}.")
+
+    for agent in (host, ann, bob):
+        agent.speak(speak)
+    finished = await ioa_system.run(GoalOrder(goal="Write.", team=team_of(ESSAY)), agents=[host, ann, bob])
+    assert finished.result.content == "It is written."
+    assert refused == ["With another clerk the state might grow beyond 16,000 bytes."]

@@ -17,7 +17,7 @@ from ioa.group.state import Gathering
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import Discussion, Pass, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
@@ -34,6 +34,16 @@ def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
     for entry in sequenced(story):
         history.apply(entry)
     return dict(history.outcomes())
+
+
+def test_what_a_stored_team_was_to_do_says_nothing_of_who_opened_it() -> None:
+    """Neither that it did well nor that nobody was found for it is its assignee's doing."""
+    tasks = tuple(
+        TaskSpec(task_id=TaskId(name), assignee=AgentId("bob"), task_desc="…", team=team)
+        for name, team in (("t1-1", "debate"), ("t1-2", "debate"), ("t1-3", None))
+    )
+    story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks)).nests("t1-1").nested_ends("t1-1")
+    assert [*outcomes_of(story.fails("t1-2").finishes("t1-3").announces("ada").concludes("ada"))] == ["t1-3"]
 
 
 def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:

@@ -54,6 +54,29 @@ async def test_a_model_gives_out_tasks_where_its_node_lets_it(ioa_system: System
     assert "ASSIGN gives out tasks" in prompts[0] and "nobody gives out tasks" not in prompts[0]
 
 
+async def test_a_model_names_the_team_that_serves_a_task(ioa_system: System) -> None:
+    """What names no team goes back to it with a sentence; all read which team it named, and it reads what came of that."""
+    prompts: list[str] = []
+    left = ["the debaters", "debate"]
+
+    def answer(asked: ScriptedCall) -> str:
+        prompts.append(asked.prompt)
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=False, content="There is no such team.")
+        if left:
+            task = {"name": "seam", "assignee": "smith", "task_desc": "weld or rivet", "uses": [], "team": left.pop(0)}
+            return answered(type="ASSIGN", mode="wait", content="", tasks=[task])
+        return answered(type="DISCUSSION", content="Nobody debates.")
+
+    told: list[str] = []
+    order = GoalOrder(goal="Build a bridge.", team=team_of(CREW))
+    both = agent("host", "plans bridges", []), agent("smith", "weld steel", told)
+    finished = await ioa_system.run(order, agents=both, model=ScriptedModel(answer))
+    assert "`the debaters` names no stored team" in prompts[1]
+    assert "t1-seam to smith team debate" in prompts[2] and "No team is called debate" in prompts[2]
+    assert ("weld or rivet (by the team debate)" in finished.transcript, told) == (True, [])
+
+
 SECRET: dict[str, Any] = {
     "team": "secret",
     "roles": {"lead": {"agent": "host"}, "hand": {"agent": "smith"}, "guest": {"agent": "guest"}},

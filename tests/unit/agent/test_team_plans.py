@@ -17,6 +17,7 @@ from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId
 from ioa.protocol.team import document_of, team_of
+from ioa.protocol.team_check import check_team
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Line
 from ioa.testing.task_context import found
@@ -83,6 +84,15 @@ async def test_the_checker_tells_the_model_what_to_mend() -> None:
     assert team is not None and len(model.asked) == 3
     assert "no way leads from it to the end" in model.asked[2].messages[-1].content
     assert [call.came_to for call in meter.calls] == ["useless_answer", "not_legal", "taken"]
+
+
+async def test_a_model_plans_nodes_that_give_out_tasks() -> None:
+    """Where all speak side by side nobody can, which the checker says; who only does tasks needs no node."""
+    work = {"name": "work", "roles": ["writer"], "tasks": True}
+    team, model, _ = await _planned(_plan({**work, "turns": "together"}), _plan(work))
+    assert "`tasks` needs one speaker at a time" in model.asked[1].messages[-1].content
+    assert team is not None and team.policy.nodes[0].tasks
+    assert [one for one in check_team(team) if "critic" in str(one)] == []
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,20 @@ def test_a_team_that_gives_out_tasks_is_tried_in_memory(tmp_path: Path, capsys: 
     ]
 
 
+def test_a_task_that_names_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The other team is not played, and the try says so; what names no team is refused."""
+    script = tmp_path / "script"
+    script.write_text("coder => reviewer {team = debate@2}: Weld or rivet?\ncoder => reviewer {team = a b}: Or glue?\n")
+    try_file(SHIPPED / "company.toml", script, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    code = [(one["speaker"], one["words"]) for one in told if one["node"] == "code"]
+    assert code[:2] == [
+        ("coder", "gives reviewer a task, which the team debate@2 serves: Weld or rivet?"),
+        ("reviewer", "(the team debate@2 does it; its own file says how)"),
+    ]
+    assert ["a b" in one["why"] for one in told if one["event"] == "refused"] == [True]
+
+
 def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Who speaks when, with what a script has them choose; the end is told too."""
     script = tmp_path / "script"

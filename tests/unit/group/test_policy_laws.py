@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
@@ -28,9 +29,10 @@ from ioa.group.forms import Blank
 from ioa.group.joining import ADD
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
+from ioa.group.policy.watching import MAX_STRUCK
 from ioa.group.questions import MAX_QUESTIONS
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
+from ioa.group.state import MAX_MEMBERS, Asking, Awaiting, Discussing, Gathering, GroupState, OpenTask
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.levels import BOARDS, REVIEWS, SECRETS_HOLD, WORDS
@@ -52,7 +54,8 @@ from ioa.protocol.messages import (
     TaskQuestion,
     Thinking,
 )
-from ioa.protocol.policy import END, FieldValue, FormField, Policy
+from ioa.protocol.policy import END, MAX_EXITS, MAX_FIELD_CHARS, MAX_NODES, MAX_ROLES, FieldValue, FormField, Policy
+from ioa.protocol.policy_check import state_bytes
 from ioa.protocol.team import read_toml
 from tests.unit.group.scenario import Scenario, card, launched_under, said, specs
 from tests.unit.group.test_policy import last_draft
@@ -146,16 +149,16 @@ def _question(story: Scenario) -> AskUser:
 QUESTION = (FormField(name="size", kind="number", lowest=1, highest=3), FormField(name="who", kind="member", required=False))
 
 
-def filled(form: Sequence[Blank], choose: Choose) -> Mapping[str, FieldValue]:
-    """A form filled in as it asks for it."""
+def filled(form: Sequence[Blank], choose: Choose, text: str | None = None) -> Mapping[str, FieldValue]:
+    """A form filled in as it asks for it; with `text` where it asks for one, if that is told."""
     able = [blank for blank in form if blank.kind != "member" or blank.values]
-    return {blank.name: _value(blank, choose) for blank in able if blank.required or choose((True, False))}
+    return {blank.name: _value(blank, choose, text) for blank in able if blank.required or choose((True, False))}
 
 
-def _value(blank: Blank, choose: Choose) -> FieldValue:
+def _value(blank: Blank, choose: Choose, text: str | None) -> FieldValue:
     match blank.kind:
         case "text":
-            return choose(("mine", "yours, 1"))
+            return text or choose(("mine", "yours, 1"))
         case "number":
             return choose((blank.lowest or 1, 3))
         case "yes_no":
@@ -221,15 +224,18 @@ _WRONG: Mapping[str, Sequence[FieldValue]] = {
 }
 
 
-def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
-    """Let the members say at random what they are offered, pass, fall silent, and go and come, until the group has ended."""
+def run(story: Scenario, choose: Choose, *, text: str | None = None) -> Iterator[Scenario]:
+    """Let the members say at random what they are offered, pass, fall silent, and go and come, until the group has ended.
+
+    They fill in `text` wherever a form asks for one, if it is told.
+    """
     yield story
     while not story.state.phase.is_terminal:
-        story = story.happens(_anything(story, choose))
+        story = story.happens(_anything(story, choose, text))
         yield story
 
 
-def _anything(story: Scenario, choose: Choose) -> Event:
+def _anything(story: Scenario, choose: Choose, text: str | None = None) -> Event:
     state = story.state
     if state.open_tasks and choose(("of a task", "else")) == "of a task":
         return _of_a_task(story, choose(state.open_tasks), choose)
@@ -257,7 +263,7 @@ def _anything(story: Scenario, choose: Choose) -> Event:
     payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered, story))
     if isinstance(payload, Discussion) and offered is not None and offered.say is None and not offered.again:
         writes = {name: choose(("", f"Thing {len(story.log)}.")) for name in offered.writes if choose((True, False))}
-        changed = {"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose), "writes": writes}
+        changed = {"content": f"Point {len(story.log)}.", "fields": filled(offered.form, choose, text), "writes": writes}
         payload = payload.model_copy(update=changed)
     if isinstance(payload, Decision) and choose((True, False, False)):
         code = RejectionCode.BAD_DECISION
@@ -466,16 +472,50 @@ def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:
         assert state == last.state
 
 
+def added_bytes(story: Scenario) -> int:
+    """What the policy adds to each entry of a group, as it stands."""
+    without = tuple([one.model_copy(update={"roles": ()}) for one in story.state.members])
+    free = story.state.model_copy(update={"course": None, "members": without})
+    event: Event = TimerFired(at=story.now)
+    here, there = (len(encode_entry(Entry.of(event, state, ())).data) for state in (story.state, free))
+    return here - there
+
+
 def test_a_state_is_small() -> None:
     """A course takes less than 420 bytes of each entry under the policies that ship."""
     for story in shipped_groups():
         for here in run(story, random.Random(1).choice):
-            event: Event = TimerFired(at=here.now)
-            free = here.state.model_copy(
-                update={"course": None, "members": tuple([one.model_copy(update={"roles": ()}) for one in here.state.members])}
-            )
-            sizes = [len(encode_entry(Entry.of(event, state, ())).data) for state in (here.state, free)]
-            assert sizes[0] - sizes[1] <= 420
+            assert added_bytes(here) <= 420
+
+
+def test_a_state_is_never_larger_than_the_checker_says() -> None:
+    """Whatever members fill in, be it as long as it may be; the checker refuses what might come to more than 16 KB."""
+    for seed in range(300):
+        for here in run(any_group(seed), random.Random(seed).choice, text="\N{PLAYING CARD BACK}" * MAX_FIELD_CHARS):
+            assert here.policy is not None
+            held = {
+                role.name: sum(number in one.roles for one in here.state.members) for number, role in enumerate(here.policy.roles)
+            }
+            assert added_bytes(here) <= state_bytes(here.policy, held)
+
+
+def test_a_state_at_all_caps_is_no_larger_than_the_checker_says() -> None:
+    """With all roles, nodes, members and stretches that there can be, each number as large as it gets, and nothing filled in."""
+    roles = [{"name": f"r{number}"} for number in range(MAX_ROLES)]
+    nodes = [{"name": f"n{number}", "roles": [f"r{number % MAX_ROLES}"]} for number in range(MAX_NODES)]
+    watcher = {"role": "r0", "may": ["go"], "go": ["n0"]}
+    policy = Policy.model_validate({"roles": roles, "nodes": nodes, "watchers": [watcher]})
+    names = [f"m{number}" for number in range(MAX_MEMBERS)]
+    story = launched_under(policy, {role.name: names for role in policy.roles}, *names)
+    most, every = 10_000, tuple(range(MAX_NODES))
+    told = {"visits": (most,) * MAX_NODES, "taken": (most,) * MAX_MEMBERS, "total": (most,) * MAX_MEMBERS, "turns": most}
+    told |= {"kept": tuple((node, most) for node in every), "entered": (most,) * MAX_NODES, "agenda": every, "done": every}
+    told |= {"struck": ((most, most),) * MAX_STRUCK, "said": tuple(range(MAX_EXITS))}
+    assert story.state.course is not None
+    course = story.state.course.model_copy(update=told)
+    full = replace(story, state=story.state.model_copy(update={"course": course}))
+    bound = state_bytes(policy, {role.name: MAX_MEMBERS for role in policy.roles})
+    assert 0.8 * bound <= added_bytes(full) <= bound
 
 
 def test_a_member_with_patience_keeps_the_floor() -> None:

@@ -25,7 +25,7 @@ from ioa.group.state import MAX_MEMBERS, GroupState
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
-from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL, TASKS_HAVE_SHARES
+from ioa.protocol.levels import ASKS_AND_GATHERINGS, LEVEL, TASKS_HAVE_SHARES, TASKS_NAME_TEAMS
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -94,6 +94,7 @@ def _opened(subgroup: str) -> SubgroupOpened:
     return SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId(subgroup))
 
 
+_FOR_A_TEAM = TaskSpec(task_id=TaskId("t1-1"), assignee=AgentId("bob"), task_desc="…", team="debate@3")
 _QUESTION = (FormField(name="size", kind="number"),)
 
 CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
@@ -158,6 +159,13 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.BAD_TASK_ID: [
         lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
         lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t2-1:bob", "sum:eve"))), 2)),
+    ],
+    RejectionCode.BAD_TEAM: [
+        lambda: (launched("ada", "bob", level=TASKS_NAME_TEAMS - 1), said("ada", SyncTaskAssignment(tasks=(_FOR_A_TEAM,)), 1)),
+        lambda: (
+            launched("ada", "bob").speaks("ada", AsyncTaskAssignment(tasks=(_FOR_A_TEAM,))),
+            said("bob", InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="I did it."), 1),
+        ),
     ],
     RejectionCode.TOO_MANY_TASKS: [
         lambda: (_full(MAX_OPEN_TASKS), said("ada", AsyncTaskAssignment(tasks=specs(("t2-9:bob",))), 2)),
@@ -225,6 +233,7 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         ),
     ],
     RejectionCode.TOO_DEEP: [
+        lambda: (launched("ada", "bob", depth=2, max_depth=2), said("ada", AsyncTaskAssignment(tasks=(_FOR_A_TEAM,)), 1)),
         lambda: (
             launched("ada", "bob", depth=2, max_depth=2).assigns("ada", "t1-1:bob"),
             SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub")),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ioa.group.effects import CancelSubgroup
-from ioa.group.events import TaskHeard, TimerFired
+from ioa.group.events import TaskHeard, TimerFired, encode_entry
 from ioa.group.machine import legal_kinds, step
 from ioa.group.policy.audience import seen_by, view_for
 from ioa.group.policy.offer import offer
@@ -26,10 +26,11 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskOutcome,
+    TaskSpec,
 )
 from tests.unit.group.scenario import Scenario, launched_under, rejected, said, specs
 from tests.unit.group.test_policy import CAST, A, B, C, group, policy_of
-from tests.unit.group.test_visibility import entries
+from tests.unit.group.test_visibility import entries, record
 
 ADA, BOB, EVE = map(AgentId, (A, B, C))
 WORK: Mapping[str, Any] = {"name": "work", "roles": ["a", "b"], "tasks": True, "max": 4}
@@ -42,6 +43,24 @@ def scoped(**more: Any) -> Scenario:
     nodes = ({**WORK, "heard_by": "node", "then": "judge", **more}, {"name": "judge", "roles": ["c"], "tasks": True})
     cast = {"a": [A], "b": [B], "c": [C], "d": ["joe"]}
     return launched_under(policy_of(*nodes, roles={"d": {}}), cast, A, B, C, "joe")
+
+
+def test_who_is_not_told_of_a_task_does_not_see_that_a_team_serves_it() -> None:
+    """Neither by what it is shown nor by how that is written, which the assignee reads as it is."""
+    shown: dict[str, list[list[bytes]]] = {A: [], "joe": []}
+    versions = set[int]()
+    nodes = ({**WORK, "heard_by": "node", "max": 1, "then": "talk"}, {"name": "talk", "roles": ["c", "d"], "max": 2})
+    begun = launched_under(policy_of(*nodes, roles={"d": {}}), {"a": [A], "b": [B], "c": [C], "d": ["joe"]}, A, B, C, "joe")
+    for team in (None, "debate"):
+        task = TaskSpec(task_id=TaskId("t1-1"), assignee=BOB, task_desc="…", team=team)
+        given = begun.speaks(A, AsyncTaskAssignment(tasks=(task,))).progresses("t1-1")
+        story = given.speaks(A, Discussion(content="Well.")).speaks(C, Discussion(content="All hear this, and it is open yet."))
+        assert story.policy is not None
+        log = entries(story.log, story.policy)
+        versions |= {entry.version for entry in log}
+        for member, seen in shown.items():
+            seen.append([encode_entry(view).data for view in record(story.policy, log, AgentId(member))])
+    assert 9 in versions and shown["joe"][0] == shown["joe"][1] and shown[A][0] != shown[A][1]
 
 
 def test_the_floor_returns_to_who_gave_out_tasks_and_no_turn_of_the_node_is_used() -> None:

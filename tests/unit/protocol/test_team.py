@@ -189,7 +189,7 @@ def test_what_is_written_reads_back_to_the_same() -> None:
         (
             HEAD.replace('"bob"', '{ agent = "bob", count = 30 }') + X + 'form = { why = "text" }\nmax = 9\n'
             'exits = [ { to = "end", when = { field = "why", like = "*no*" } } ]',
-            "what members fill in and write may take 24,862 bytes of the state, and 16,000 are the most: test fewer texts",
+            "the state may reach 25,843 bytes, and 16,000 are the most: test fewer texts",
         ),
         (HEAD + X + 'exits = [ { to = "end", when = { says = "*bye*" } } ]', "node x: may never end: give it `max`"),
         (
@@ -580,7 +580,7 @@ def test_a_board_that_is_too_large_is_refused() -> None:
     assert len(team_of(document).policy.nodes) == 41  # each thing counts once, wherever it is written
     for number, node in enumerate(nodes):
         node["writes"] = [f"{'w' * 28}-{number:02}{thing:x}" for thing in range(16)]
-    with pytest.raises(TeamError, match="what members fill in and write may take 24,960 bytes of the state"):
+    with pytest.raises(TeamError, match="the state may reach 26,131 bytes"):
         team_of(document)
 
 

@@ -32,9 +32,9 @@ def _changed(data: bytes, *path: str, version: object) -> bytes:
 
 
 CASES: list[tuple[type[Model], bytes, tuple[str, ...], int]] = [
-    (Entry, ENTRY.data, (), 9),
-    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 9),
-    (Message, encode(MESSAGE), ("header",), 4),
+    (Entry, ENTRY.data, (), 10),
+    (SequencedEntry, encode_sequenced(ENTRY, seq=7, previous_seq=0), ("entry",), 10),
+    (Message, encode(MESSAGE), ("header",), 5),
 ]
 
 

@@ -106,6 +106,7 @@ class Plane:
         ]
         for router in self.routers:
             self.progress.listen(router.hear)
+        self.teams = Teams(MemoryTeams(), self.clock)
         ports = GroupSetupPorts(
             ledger=self.ledgers[0],
             log=self.log,
@@ -116,6 +117,8 @@ class Plane:
             endings=self.endings,
             clock=self.clock,
             sessions=self.sessions,
+            teams=self.teams,
+            discovery=self.discovery,
         )
         self.setup = GroupSetup(ports, TIMEOUTS)
         self.leaders = Leaders(self.discovery, self.work, self.view, self.clock)
@@ -127,7 +130,6 @@ class Plane:
             self.clock,
             QUOTAS,
         )
-        self.teams = Teams(MemoryTeams(), self.clock)
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,

@@ -105,6 +105,7 @@ class PlannedNode(BaseModel):
     turns: Literal["order", "nominate", "together"] = "order"
     max: int | None = None
     visits: int | None = None
+    tasks: bool = False
     form: list[AskedField] = []
     exits: list[PlannedExit] = []
 
@@ -183,12 +184,16 @@ class DiscussInPart(Discuss):
 
 
 class AssignedTask(BaseModel):
-    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs."""
+    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs.
+
+    `team` is the name of the stored team that serves it, if one is to.
+    """
 
     name: Text = ""
     assignee: Text
     task_desc: Text
     uses: list[Text] = []
+    team: Text = ""
 
 
 class Assign(BaseModel):

@@ -37,7 +37,7 @@ from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import INVITES, TASKS_ARE_REJECTED, TASKS_WAIT
+from ioa.protocol.levels import INVITES, TASKS_ARE_REJECTED, TASKS_NAME_TEAMS, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     MAX_REJECTS,
@@ -52,6 +52,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
+from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
 from ioa.repetition import normalised
 
@@ -305,6 +306,7 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
         _of_member(task.assignee, assignees, view)
         or _of_text("task_desc", task.task_desc, may_be_empty=False)
         or _of_uses(task.uses, names, view)
+        or _of_team(task.team, view)
         for task in said.tasks
     )
     if wrong := list(dict.fromkeys(filter(None, problems))):
@@ -335,6 +337,18 @@ def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str 
         return f"`{used}` is no task, and `uses` names {kinds}: {listed or 'none are yet'}."
     if len(set(uses)) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(uses)} tasks are too many to use; {MAX_TASKS_PER_ASSIGNMENT} may be."
+    return None
+
+
+def _of_team(team: str, view: GroupView) -> str | None:
+    if not team:
+        return None
+    if view.state.limits.level < TASKS_NAME_TEAMS or view.state.depth >= view.state.limits.max_depth:
+        return "No team can serve a task of this group; leave `team` empty."
+    try:
+        TeamReference.parse(team)
+    except InvalidInputError:
+        return f"{_listed([team])} names no stored team; leave `team` empty, unless you were told of one that is to do the task."
     return None
 
 

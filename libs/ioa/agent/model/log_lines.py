@@ -223,4 +223,5 @@ def _result(name: str, spec: TaskSpec, outcome: str, text: str, files: Sequence[
 
 def _task(spec: TaskSpec) -> str:
     uses = f" uses {' '.join(spec.uses)}" if spec.uses else ""
-    return fenced("task", defused(spec.task_desc), f"{spec.task_id} to {spec.assignee}{uses}")
+    team = f" team {spec.team}" if spec.team else ""
+    return fenced("task", defused(spec.task_desc), f"{spec.task_id} to {spec.assignee}{uses}{team}")

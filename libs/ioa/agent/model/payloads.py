@@ -97,6 +97,7 @@ def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, 
             task_desc=task.task_desc,
             task_abstract=task.task_desc[:_ABSTRACT_CHARS],
             uses=tuple(dict.fromkeys(known.get(used, TaskId(used)) for used in task.uses)),
+            team=task.team or None,
         )
         for task_id, task in zip(ids, tasks, strict=True)
     )

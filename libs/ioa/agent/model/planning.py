@@ -82,6 +82,7 @@ def document_of_plan(plan: PlannedTeam, goal: str) -> dict[str, Any]:
 def _node(node: PlannedNode) -> dict[str, Any]:
     form = {field.name: field.answer for field in node.form}
     told = _given(prompt=node.prompt, max=node.max, visits=node.visits, form=form)
+    told |= {"tasks": True} if node.tasks else {}
     told |= _given(exits=[_exit(way, form) for way in node.exits])
     return {"name": node.name, "roles": node.roles, "turns": node.turns, **told}
 

@@ -182,7 +182,8 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
         event = event.model_copy(update={"heard": tuple(known)})
     told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
     state = seen_by(policy, entry.state, agent_id)
-    return entry.model_copy(update={"event": event, "audience": told, "noticed": (), "chain": (), "state": state})
+    shown = {"version": entry.version_for(state), "event": event, "audience": told, "noticed": (), "chain": (), "state": state}
+    return entry.model_copy(update=shown)
 
 
 def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:

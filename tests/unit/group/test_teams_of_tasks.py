@@ -1,0 +1,79 @@
+"""Tasks that name a stored team: how they end, and which processes can read them."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from ioa.group.events import Entry, encode_entry
+from ioa.group.state import WaitingTask
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome, TaskSpec, version_of
+from tests.unit.group.golden import forked
+from tests.unit.group.scenario import Scenario, launched, said
+
+
+def task(name: str = "t1-a", *, team: str | None = "debate@3", uses: str = "") -> TaskSpec:
+    """A task for bob."""
+    used = (TaskId(uses),) if uses else ()
+    return TaskSpec(task_id=TaskId(name), assignee=AgentId("bob"), task_desc="…", uses=used, team=team)
+
+
+def given(*tasks: TaskSpec) -> Scenario:
+    """A group in which ada has given out tasks."""
+    return launched("ada", "bob", "eve").speaks("ada", SyncTaskAssignment(tasks=tasks))
+
+
+def entry(story: Scenario) -> Entry:
+    """The last entry of its log."""
+    return Entry.of(story.log[-1], story.state, story.state.hearing)
+
+
+def test_it_is_done_by_its_team_and_fails_by_its_assignee() -> None:
+    """That no assignee answers in the team's place is a row of `test_rejection`."""
+    story = given(task())
+    assert story.fails("t1-a").outcome("t1-a") is TaskOutcome.FAILED
+    assert story.nests("t1-a").nested_ends("t1-a").outcome("t1-a") is TaskOutcome.DONE
+
+
+def test_one_that_waits_keeps_its_team() -> None:
+    """It is served by it when what it uses is done."""
+    story = given(task(team=None), task("t1-b", uses="t1-a"))
+    waiting = story.state.task(TaskId("t1-b"))
+    assert isinstance(waiting, WaitingTask)
+    assert (waiting.team, story.finishes("t1-a").open("t1-b").team) == ("debate@3", "debate@3")
+
+
+def test_in_a_fork_the_team_begins_anew() -> None:
+    """What was at work in the original is not copied; the task names its team still, and processes that know none leave it."""
+    copy = forked(given(task()).nests("t1-a"))
+    assert (copy.open("t1-a").subgroup, copy.open("t1-a").team, entry(copy).version) == (None, "debate@3", 9)
+    assert copy.nests("t1-a", "again").nested_ends("t1-a", "again").outcome("t1-a") is TaskOutcome.DONE
+
+
+def test_a_process_that_knows_no_such_tasks_leaves_them_to_others() -> None:
+    """As long as one is open or waits: it would drop the name, and have the assignee do the task alone."""
+    story = given(task(team=None), task("t1-b", uses="t1-a"))
+    versions = [entry(story).version]
+    for later in (story.finishes("t1-a"), story.finishes("t1-a").nests("t1-b").nested_ends("t1-b")):
+        versions.append(entry(later).version)
+        assert decode(Entry, encode_entry(entry(later)).data).state == later.state
+    assert versions == [9, 9, 1]
+    assert [version_of(SyncTaskAssignment(tasks=(task(team=team),))) for team in ("debate", None)] == [4, 1]
+
+
+def test_without_a_team_all_is_written_as_before() -> None:
+    """So that older processes read it, byte for byte."""
+    story = given(task(team=None))
+    assert entry(story).version == 1
+    for written in (encode_entry(entry(story)).data, encode(said("ada", SyncTaskAssignment(tasks=(task(team=None),)), 1).message)):
+        assert b"team" not in written.replace(b"team_", b"")
+    assert decode(TaskSpec, encode(task())) == task()
+
+
+@pytest.mark.parametrize("team", ["", "debate@0", "debate@x", "a b", "../debate"])
+def test_what_names_no_team_is_no_task(team: str) -> None:
+    """It is refused where it is read, before anybody looks for it."""
+    with pytest.raises(ValidationError):
+        task(team=team)
