@@ -68,7 +68,7 @@ async def open_nats_cluster(folder: Path, *, sync_interval: timedelta = timedelt
         folder: Holds a folder for each node.
         sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
     """
-    ports = _free_ports(NODES)
+    ports = free_ports(NODES)
     async with AsyncExitStack() as stack:
         nodes: dict[str, NatsServer] = {}
         for number, port in enumerate(ports):
@@ -99,7 +99,7 @@ def _thaw_all(cluster: NatsCluster) -> None:
             continue
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that nobody listens on now. They are all held at once, so that they differ."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]

@@ -111,7 +111,7 @@ async def open_secured(
     authorization = await asyncio.to_thread(included.read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         secured = secured_by(server, credentials, folder / "logs")
-        await asyncio.to_thread(_include, secured, included)
+        await asyncio.to_thread(include, secured, included)
         yield secured
 
 
@@ -120,7 +120,7 @@ def secured_by(server: NatsServer, folder: Path, logs: Path) -> Secured:
     return Secured(server, folder, fork_server(logs, {"IOA_NATS_URL": server.url}), logs)
 
 
-def _include(secured: Secured, authorization: Path) -> None:
+def include(secured: Secured, authorization: Path) -> None:
     """Have the server's configuration include who is let in, as those do that operators write, for the next time it reloads."""
     configuration = secured.server.log_path.with_name("nats-server.conf")
     theirs = json.loads(authorization.read_text())
@@ -172,6 +172,15 @@ async def open_intruder(secured: Secured, name: str, key: str = "seed") -> Async
     """Connect with somebody's credentials, to do what they should not."""
     async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
         yield client
+
+
+async def is_refused(secured: Secured, name: str) -> bool:
+    """Whether the server lets somebody in no more; a connection that was let in and ended is none that was refused."""
+    try:
+        async with open_connection(secured.settings(name), patience=timedelta(0)):
+            return False
+    except UnavailableError as error:
+        return "lets nobody in" in error.message
 
 
 @asynccontextmanager

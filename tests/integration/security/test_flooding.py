@@ -9,7 +9,6 @@ import signal
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from functools import partial
 from operator import le
 from pathlib import Path
@@ -17,7 +16,6 @@ from pathlib import Path
 import pytest
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -31,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.subjects import inbox_prefix_of
-from tests.integration.security.secured import Secured, flooding, open_intruder, open_once, open_processes, open_secured
+from tests.integration.security.secured import Secured, flooding, is_refused, open_intruder, open_once, open_processes, open_secured
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, USER, Town, open_town_on
 from tests.rig.deadline import eventually
 
@@ -99,14 +97,14 @@ async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path, subject: str, 
         usual, client = await town.lead_some(), town.agents[BOB].client
         renewed = client.stats["reconnects"]
         async with flooding(secured, EVE, "seed", subject, request_, again_after=0):
-            await eventually(lambda: _is_refused(secured), within=SOON)
+            await eventually(lambda: is_refused(secured, EVE), within=SOON)
             await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
             took = await town.lead_some()
         assert (took <= 3 * usual + SLACK_SECONDS, client.stats["reconnects"]) == (True, renewed), (
             f"{took:.3f} s, undisturbed {usual:.3f} s"
         )
         await NatsSystemClient(admin).readmit(Readmit(name=EVE))
-        await eventually(lambda: _is_refused(secured), lambda refused: not refused, within=SOON)
+        await eventually(lambda: is_refused(secured, EVE), lambda refused: not refused, within=SOON)
 
 
 async def test_who_has_the_server_send_without_end_is_kept_out(town: Town) -> None:
@@ -178,14 +176,6 @@ def _make_older(secured: Secured) -> None:
     del whole["accounts"]["$SYS"], whole["accounts"]["IOA"]["imports"]
     included.write_text(json.dumps(whole))
     os.kill(secured.server.pid, signal.SIGHUP)
-
-
-async def _is_refused(secured: Secured) -> bool:
-    try:
-        async with open_connection(secured.settings(EVE), patience=timedelta(0)):
-            return False
-    except UnavailableError:
-        return True
 
 
 async def _leads(town: Town) -> bool:

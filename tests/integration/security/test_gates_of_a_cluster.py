@@ -1,0 +1,87 @@
+"""A cluster of three nats-servers, each with a gate of its own: who floods one of them is kept out of all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.server import ClusterNode, open_nats_server
+from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
+from ioa.hosting.cluster_credentials import make_credentials
+from ioa.hosting.gate import Gate
+from ioa.local.fork_server import Program
+from ioa.protocol import subjects
+from ioa.protocol.kept_out import Readmit
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.integration.security.secured import (
+    Secured,
+    flooding,
+    include,
+    is_refused,
+    open_intruder,
+    open_processes,
+    secured_by,
+)
+from tests.integration.security.town import EVE, USER
+from tests.rig.deadline import eventually
+from tests.rig.nats_cluster import NODES, free_ports
+
+_SOON = timedelta(seconds=60)
+
+
+@pytest.mark.slow
+async def test_who_floods_one_node_is_kept_out_of_all(tmp_path: Path) -> None:
+    """He comes back at another node to no avail, until an admin readmits him; others stay connected, wherever they are."""
+    async with AsyncExitStack() as stack:
+        nodes = await stack.enter_async_context(_open_nodes(tmp_path))
+        await stack.enter_async_context(open_processes(nodes[0], [*map(_gate, nodes), nodes[0].service("registry")]))
+        inspection = await stack.enter_async_context(open_inspection(nodes[0].settings("observer"), patience=_SOON))
+        await eventually(lambda: inspection.answers("ioa-registry"), within=_SOON)
+        users = [await stack.enter_async_context(open_intruder(node, USER)) for node in nodes]
+        admin = await stack.enter_async_context(open_intruder(nodes[2], "admin"))
+        async with flooding(nodes[1], EVE, "seed", subjects.goal_of(EVE), bytes(10), again_after=0):
+            for node in nodes:
+                await eventually(lambda: is_refused(node, EVE), within=_SOON)  # noqa: B023
+        await NatsSystemClient(admin).readmit(Readmit(name=EVE))
+        for node in nodes:
+            await eventually(lambda: is_refused(node, EVE), lambda refused: not refused, within=_SOON)  # noqa: B023
+        assert [user.stats["reconnects"] for user in users] == [0] * NODES
+
+
+@asynccontextmanager
+async def _open_nodes(folder: Path) -> AsyncIterator[Sequence[Secured]]:
+    """Run the servers, of which each includes what its gate writes."""
+    credentials, ports = folder / "credentials", free_ports(NODES)
+    plan = plan_of([], [USER, EVE], ["observer"], ["admin"], [], callout=False)
+    await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
+    async with AsyncExitStack() as stack:
+        nodes = list[Secured]()
+        for number, port in enumerate(ports):
+            node, let_in = ClusterNode(f"n{number}", "ioa", port, ports), _let_in(folder, number)
+            await (await asyncio.to_thread(Gate, credentials / AUTHORIZATION / "authorization.conf", let_in)).write(frozenset())
+            allowed = await asyncio.to_thread(let_in.read_text)
+            server = await stack.enter_async_context(
+                open_nats_server(folder / f"n{number}", None, node=node, authorization=allowed)
+            )
+            nodes.append(secured_by(server, credentials, folder / "logs"))
+            await asyncio.to_thread(include, nodes[-1], let_in)
+        yield nodes
+
+
+def _let_in(folder: Path, number: int) -> Path:
+    return folder / f"gate-{number}" / "let-in.conf"
+
+
+def _gate(node: Secured) -> Program:
+    name = node.server.log_path.parent.name
+    gate = node.gate()
+    let_in = {"IOA_GATE_LET_IN": str(_let_in(node.folder.parent, int(name[1:]))), "IOA_NATS_URL": node.server.url}
+    return replace(gate, name=f"{gate.name}_{name}", env={**(gate.env or {}), **let_in})
