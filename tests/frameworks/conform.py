@@ -26,12 +26,14 @@ from ioa_testkit.system import System
 LEFT_OUT = {("crewai", "bad-output"): "it refuses an empty answer itself, by an error that is no TaskError"}
 
 
-DEBATE: Any = {
-    "team": "debate",
-    "leader": "against",
-    "roles": {"for": {"agent": "assistant", "prompt": "Say that buses need the room."}, "against": "sceptic"},
-    "nodes": [{"name": "debate", "roles": ["for", "against"], "max": 4}],
-}
+def debate_team(assistant: str) -> Any:
+    """A team of two, of which the assistant has the first word."""
+    return {
+        "team": "debate",
+        "leader": "against",
+        "roles": {"for": {"agent": assistant, "prompt": "Say that buses need the room."}, "against": "sceptic"},
+        "nodes": [{"name": "debate", "roles": ["for", "against"], "max": 4}],
+    }
 
 
 async def debate(assistant: HostedAgent, folder: Path) -> None:
@@ -49,11 +51,11 @@ async def debate(assistant: HostedAgent, folder: Path) -> None:
 
     system = System(folder, on_nats=True)
     system.within = timedelta(minutes=1)
-    order = GoalOrder(goal="Should the city close its centre to cars?", team=team_of(DEBATE))
+    order = GoalOrder(goal="Should the city close its centre to cars?", team=team_of(debate_team(assistant.agent_id)))
     finished = await system.run(order, agents=[assistant, sceptic])
     said = [one for one in finished.messages() if isinstance(one.payload, Discussion)]
     words = [one.payload.content for one in said if isinstance(one.payload, Discussion)]
-    assert [one.header.sender for one in said] == ["assistant", "sceptic"] * 2, finished.transcript
+    assert [one.header.sender for one in said] == [assistant.agent_id, "sceptic"] * 2, finished.transcript
     assert "buses need the room" in words[0] and "No, for the 1. time." in words[2], finished.transcript
     assert finished.content == "Undecided.", finished.transcript
 
