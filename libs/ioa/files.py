@@ -14,6 +14,9 @@ from ioa.agent.definition import InputFile, TaskContext
 from ioa.agent.html_text import text_of_html
 from ioa.errors import DeclinedError, InvalidInputError
 
+_WORD = re.compile(r"[\w.-]+")
+_IN_NAMES = "_.-"
+
 __all__ = ["came", "missing", "named_in", "of_results", "pick", "read_text", "text_of_html", "with_suffix"]
 
 
@@ -46,14 +49,15 @@ def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     """Return the files whose whole name stands in a text, in any case."""
     said = _comparable(text)
-    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(_comparable(file.name))}(?!\w)", said)]
+    return [file for file in files if _stands_in(_comparable(file.name), said)]
 
 
 def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     """Say that files of a kind whose names stand in a text did not come; empty if none does but in the names that are `there`."""
     known = [_comparable(name) for name in there]
-    words = [word for word in re.findall(r"[\w.-]*\w", text) if word.lower().endswith(tuple(suffixes))]
-    lost = [word for word in words if not any(_comparable(word) in name for name in known)]
+    words = [word.rstrip(".-") for word in _WORD.findall(text)]
+    names = [word for word in words if word.lower().endswith(tuple(suffixes))]
+    lost = [name for name in names if not any(_comparable(name) in one for one in known)]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
 
 
@@ -80,6 +84,17 @@ def read_text(path: Path) -> str:
     if "\x00" in text:
         raise InvalidInputError(f"{path.name} is not a text file.")
     return text
+
+
+def _stands_in(name: str, text: str) -> bool:
+    """Tell whether a name stands in a text, and is no part of a longer one; a full stop may follow it."""
+    at = text.find(name)
+    while at >= 0:
+        before, after = text[at - 1 : at] if at else "", text[at + len(name) : at + len(name) + 1]
+        if not (before.isalnum() or (before and before in _IN_NAMES) or after.isalnum() or after == "_"):
+            return True
+        at = text.find(name, at + 1)
+    return False
 
 
 def _comparable(name: str) -> str:
