@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from math import isclose
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -133,8 +135,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    if used.iloc[-1]:
-        _refuse_a_line_of_totals([*measured, *table.last], table)
+    _refuse_lines_of_totals([*measured, *table.summed], table, used)
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -144,15 +145,35 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _refuse_a_line_of_totals(columns: Iterable[Column], table: Table) -> None:
-    """Refuse to count everything twice."""
-    for column in columns:
-        values = _measured(column).fillna(0).to_numpy() if column.holds("numbers") else np.zeros(1)
-        if np.count_nonzero(values) > 3 and np.isclose(2 * values[-1], values.sum(), rtol=1e-9):
-            others = [one for one in table.columns if np.flatnonzero(one.cells.isna()).tolist() == [table.rows - 1]]
-            other = "".join(f", such as 'where {one} is not missing'" for one in others[:1])
-            hint = f"Take a line of totals out of the file, or choose rows by a condition that it does not meet{other}."
-            raise InvalidInputError(f"The last row of {table.name} holds {show(values[-1])}, the sum of all above it.", hint=hint)
+def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> None:
+    """Refuse to count twice what a used row holds the sum of: the first or the last of all, one with empty cells of those above."""
+    for column in filter(lambda one: one.holds("numbers"), columns):
+        values = _measured(column).fillna(0).to_numpy()
+        edges = [0, len(values) - 1] if np.count_nonzero(values) > 3 else []
+        found = {at for at in edges if np.isclose(2 * values[at], values.sum(), rtol=1e-9)}
+        if column in table.summed and (sums := _sums_of_those_above(column, table)):
+            others = [one for one in table.holding("numbers") if not one.why_rate]
+            also = [_sums_of_those_above(one, table) | set(np.flatnonzero(_measured(one).isna())) for one in others]
+            found |= sums.intersection(*also)
+        if double := [at for at in sorted(found) if used.iloc[at]]:
+            lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found]
+            other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
+            hint = f"Take lines of totals out of the file, or choose rows by a condition that they do not meet{other}."
+            said = f"Row {double[0] + 1} of {table.name} holds {show(values[double[0]])} of {column}, the sum of other rows."
+            raise InvalidInputError(said, hint=hint)
+
+
+def _sums_of_those_above(column: Column, table: Table) -> set[int]:
+    """Rows with empty cells that hold the sum of all above, or of those up to another such, if most that lack the same do so."""
+    found, gaps, whole, part, rows, size = set[int](), table.gaps, 0.0, 0.0, 0, 0
+    for at, (value, lacking) in enumerate(zip(_measured(column).fillna(0).tolist(), gaps.tolist(), strict=True)):
+        if lacking and value and ((size > 1 and isclose(value, part)) or (rows > 1 and isclose(value, whole))):
+            found.add(at)
+            part, size = 0.0, 0
+        else:
+            whole, part, rows, size = whole + value, part + value, rows + 1, size + 1
+    alike, so = Counter(gaps.tolist()), Counter(gaps[sorted(found)].tolist())
+    return {at for at in found if so[gaps[at]] * 2 >= alike[gaps[at]]}
 
 
 def _alike(cells: pd.Series) -> str:

@@ -29,8 +29,7 @@ _SAMPLE_ROWS = 1_000
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
-_AMOUNT = r"(\()?([-+])?([€$£¥₹])?[^\S\n]*([-+]?[\d.,]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
-_IN_WORDS = r"\D*\d[\d.,]*\D*[^\W\d_]\D*|\D*[^\W\d_]\D*\d[\d.,]*\D*"
+_AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
@@ -92,6 +91,8 @@ class Column:
         codes, texts = self._different
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
         written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
+        written = [re.sub(r"(?<=\d)['’](?=\d{3}(?!\d))", "", one) if "'" in one or "’" in one else one for one in written]
+        written = [one.replace("−", "-") for one in written]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         read, differs = points.notna() | commas.notna(), points.notna() & commas.notna() & points.ne(commas)
@@ -107,17 +108,18 @@ class Column:
             return None, ""
         given = (parts[at] for at in values.dropna().index)
         units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
-        units |= set(texts[values.isna() & texts.str.fullmatch(_IN_WORDS)][:1])  # an amount too, of something else
+        units |= set(texts[values.isna() & texts.str.contains(r"\d")][:1])  # an amount too, in words or signs of its own
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
-            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.")
+            hint = "Write all its numbers in one way."
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.", hint=hint)
         return spread, str(units.pop())
 
     @property
     def units(self) -> list[str]:
         """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
         words = name_words(self.name)
-        named = [] if "per" in words or re.search(r"[(\[]", self.name) else words[1:][-1:]
+        named = [] if "per" in words or self.amounts[1] or re.search(r"[(\[]", self.name) else words[1:][-1:]
         units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named, *["%"] * ("%" in self.name)]
         return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
 
@@ -222,12 +224,19 @@ def _floats(lines: str) -> pd.Series:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. Two columns may have one name. `last` are those with an amount in the last row, if others are empty there."""
+    """A file's rows. Two columns may have one name. `summed` are those with an amount in rows where others are empty."""
 
     name: str
     columns: tuple[Column, ...]
     rows: int
-    last: tuple[Column, ...] = ()
+    summed: tuple[Column, ...] = ()
+
+    @cached_property
+    def gaps(self) -> Any:
+        """By a number for each row, which cells it lacks of columns that are filled in most of them; 0 for none."""
+        empty = pd.DataFrame({at: cells for at, one in enumerate(self.columns) if (cells := one.cells.isna()).mean() < 0.5})
+        kinds = empty.groupby(list(empty)).ngroup() + 1 if len(empty.columns) else pd.Series(0, index=range(self.rows))
+        return kinds.where(empty.any(axis=1), 0).to_numpy()
 
     def holding(self, kind: str) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways are left out."""
@@ -242,6 +251,8 @@ def read_table(path: Path, question: str = "") -> Table:
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     places = range(len(titles))
     plain = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
+    if text.rstrip().count(f"\n{text.strip().partition(chr(10))[0]}\n") and len(titles) > 1:
+        raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
     if (first := plain(dtype=str, nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
     measured = [at for at in places if first[at][~first[at].isin(_NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
@@ -274,10 +285,12 @@ def read_table(path: Path, question: str = "") -> Table:
     ]
     said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
     has_gaps = len(end) < len(titles) or any(cell in ("", *_NOTHING) for cell in end)
-    last = [at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)]
-    rows = load(at for at in places if of_time[at] or at in last or any(named.search(said) for named in columns[at].patterns))
+    summed = {at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)}
+    lacking = sample[[at for at in places if sample[at].isna().mean() < 0.5]].isna().any(axis=1)
+    summed |= {at for at in places if lacking.any() and sample[at][lacking].dropna().str.fullmatch(_AMOUNT).any()}
+    rows = load(at for at in places if of_time[at] or at in summed or any(named.search(said) for named in columns[at].patterns))
     kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
-    return Table(name, kept, rows, tuple(columns[at] for at in last))
+    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)))
 
 
 def _tidy(text: str, end: str) -> str:
@@ -295,7 +308,9 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
             frame: pd.DataFrame = pd.read_csv(io.BytesIO(data), **_ALWAYS, **options)
             return frame
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
-        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
+        first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()
+        hint = f"The first line is taken for the names of columns: {first!r}. Each line has as many cells as it has."
+        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip(), hint=hint) from None
 
 
 def _type(sample: pd.Series, delimiter: str) -> str | None:

@@ -393,7 +393,7 @@ def test_lines_without_a_cell_are_no_rows(run: Run, tmp_path: Path) -> None:
     """Nor do they hide a line of totals, and what leaves that one out leaves out nothing else."""
     path = tmp_path / "t.csv"
     path.write_text("who,spot,n\na,x,1\nb,,2\n,,\nc,y,3\nTotal,,6\n,,\n")
-    with pytest.raises(InvalidInputError, match=r"holds 6, the sum of all above it\..* by a condition that it does not meet\.$"):
+    with pytest.raises(InvalidInputError, match=r"holds 6 of n, the sum of other rows\..* that they do not meet\."):
         run(agent, "total n", [path])
     assert run(agent, "total n where who is not Total", [path]).text.endswith(": 6 (3 of 4 rows).")
 
@@ -840,6 +840,7 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
 
 
 TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
+SUBTOTALS = "who,item,n\nA,x,1\nA,y,2\nOf A,,3\nB,x,4\nB,y,5\nOf B,,9\n"
 DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,June,3\n2024-03-05,2024-03-06,June,4\n"
 
 
@@ -905,20 +906,26 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
         ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
         ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
-        ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "The last row of t.csv holds 6, the sum of all above it."),
-        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6, the sum of all above it."),
-        ("who,n\nA,($1)\nB,($2)\nC,($3)\nAll,($6)\n", "total n", "The last row of t.csv holds -6, the sum of all above it."),
-        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "how many rows", "The last row of t.csv holds -6"),
-        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "list who where at is missing", "The last row of t.csv holds"),
+        ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "Row 4 of t.csv holds 6 of n, the sum of other rows."),
+        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6 of n, the sum of other rows."),
+        ("who,n\nA,($1)\nB,($2)\nC,($3)\nAll,($6)\n", "total n", "Row 4 of t.csv holds -6 of n, the sum of other rows."),
+        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "how many rows", "Row 4 of t.csv holds -6"),
+        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "list who where at is missing", "Row 4 of t.csv holds"),
+        (SUBTOTALS, "total n", "Row 3 of t.csv holds 3 of n, the sum of other rows."),
+        (SUBTOTALS, "how many rows", "such as 'where item is not missing'."),
+        (SUBTOTALS + "All,,12\n", "total n per who", "Row 3 of t.csv holds 3 of n"),
+        ("who,n\nAll,42\nA,10\nB,20\nC,12\n", "total n", "Row 1 of t.csv holds 42 of n, the sum of other rows."),
+        ("who,n\nA,1\nwho,n\nB,2\n", "how many rows", "t.csv has its header in it again, which is no row."),
+        ("n\n5\n6\n7\n8-\n", "total n", "n mixes numbers with '8-' and no unit; nothing is converted."),
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n mixes numbers with '$' and 'CHF 4.95'; nothing is converted."),
         ("n\n5\n6\n7\nabout 8\n", "total n", "n mixes numbers with 'about 8' and no unit; nothing is converted."),
         ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
-        (TOTALS, "how many rows", "The last row of t.csv holds 9, the sum of all above it."),
-        (TOTALS, "list who where spot is missing", "The last row of t.csv holds 9, the sum of all above it."),
+        (TOTALS, "how many rows", "Row 4 of t.csv holds 9 of n, the sum of other rows."),
+        (TOTALS, "list who where spot is missing", "Row 4 of t.csv holds 9 of n, the sum of other rows."),
         (
             TOTALS,
             "number of distinct who",
-            "choose rows by a condition that it does not meet.",
+            "choose rows by a condition that they do not meet.",
         ),
         (DATED, "What did we sell in 2024", "KEY has the most | fewest rows; is FIGURE CLAUSE; rows | COLUMN"),
         (DATED, "how many rows in 2024", "2024 may be said of several columns: sent, paid, promo."),
@@ -992,3 +999,19 @@ def test_the_head_of_a_table_names_the_unit(run: Run, tmp_path: Path) -> None:
     assert run(agent, "total weight per shop", [path]).files == {
         "sum-of-weight-in-kg-by-shop.csv": b"shop,sum of weight in kg\nA,4\nB,5\n"
     }
+
+
+@pytest.mark.parametrize("cells", ["1'000\n2'500.5\n3\n", "−1\n2\n3502.5\n"])
+def test_other_signs_of_numbers(cells: str, run: Run, tmp_path: Path) -> None:
+    """The apostrophe of the Swiss, and the minus sign that is no hyphen."""
+    path = tmp_path / "t.csv"
+    path.write_text("n\n" + cells)
+    assert run(agent, "total n", [path]).text == "t.csv: sum of n: 3503.5 (3 of 3 rows)."
+
+
+def test_a_line_before_the_header_is_named(run: Run, tmp_path: Path) -> None:
+    """What the parser says of it helps nobody."""
+    path = tmp_path / "t.csv"
+    path.write_text("# exported in May\na,b\n1,2\n")
+    with pytest.raises(InvalidInputError, match="taken for the names of columns: '# exported in May'"):
+        run(agent, "total a", [path])
