@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +135,16 @@ class Column:
             return None
         codes, texts = self._different
         readings = [pd.to_datetime(texts.str.slice(0, 19), format=form, errors="coerce") for form in _DATE_FORMATS]
-        best = max(readings, key=lambda reading: reading.count())
-        if best.count() * 2 <= len(texts):
-            return None
-        for other in readings:
-            differs = other.notna() & best.notna() & other.ne(best)
-            if differs.any() and (other.count() == best.count() or (other.notna() & best.isna()).any()):
+        readings = sorted((one for one in readings if one.notna().any()), key=lambda one: -one.count())
+        for one, other in combinations(readings, 2):
+            differs = one.notna() & other.notna() & one.ne(other)
+            if differs.any() and (one.notna() & other.isna()).any() == (other.notna() & one.isna()).any():
                 said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
                 raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
-        return pd.Series(best.array.take(codes, allow_fill=True))
+        dates = reduce(pd.Series.fillna, readings, pd.Series(pd.NaT, index=texts.index, dtype="datetime64[ns]"))
+        if dates.count() * 2 <= len(texts):
+            return None
+        return pd.Series(dates.array.take(codes, allow_fill=True))
 
     @cached_property
     def different(self) -> list[object]:
