@@ -153,13 +153,13 @@ def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Se
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             hint = f"Take lines of totals out of the file, or choose rows by a condition that they do not meet{other}."
             also = f" (so do rows {', '.join(str(at + 1) for at in double[1:6])}{', …' * (len(double) > 6)})" * (len(double) > 1)
-            said = f"Row {double[0] + 1} of {table.name}, not counting its header, holds {show(values[double[0]])} of {column}"
+            said = f"Row {double[0] + 1} below the header of {table.name} holds {show(values[double[0]])} of {column}"
             raise InvalidInputError(f"{said}, the sum of other rows{also}.", hint=hint)
 
 
 def _sums_of_others(values: Any, gaps: Any) -> set[int]:
     """Rows that hold the sum of others, if most that lack the same cells do: of all, of all above or below, or of those between."""
-    kinds = [rows for kind, rows in pd.Series(gaps).groupby(gaps).indices.items() if kind]
+    kinds: list[Any] = [rows for kind, rows in pd.Series(gaps).groupby(gaps).indices.items() if kind != 0]
     found = np.zeros(len(values), bool)
     for _ in range(3):  # what sums of sums are of is known then
         told, amounts = found.copy(), np.where(found, 0, values)
