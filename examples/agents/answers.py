@@ -1,7 +1,5 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress

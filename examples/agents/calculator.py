@@ -3,8 +3,6 @@
 Python's grammar parses, fractions compute, pint knows units; nothing is executed. What may be read in two ways is refused.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator
@@ -182,7 +180,3 @@ def _registry() -> Any:
     from pint import UnitRegistry  # here, since an agent that has nothing to do yet should not take 10 MB for it
 
     return UnitRegistry(non_int_type=Fraction)
-
-
-if __name__ == "__main__":
-    agent.run()

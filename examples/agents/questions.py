@@ -5,8 +5,6 @@ in the table. Nothing is skipped, and nothing is chosen: what can mean two thing
 is refused with where it was understood last, and with all that could stand there.
 """
 
-from __future__ import annotations
-
 import calendar
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What a request speaks of: its words, made comparable with names in the data."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection

@@ -3,8 +3,6 @@
 Nothing is repaired in silence: cells that are missing or cannot be read are counted, and what can be read in two ways is refused.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

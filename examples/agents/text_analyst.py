@@ -4,8 +4,6 @@ A request is one or several of the phrases of `_MEASURES`, joined by commas and 
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sized
 
@@ -163,7 +161,3 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
 ]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
-
-
-if __name__ == "__main__":
-    agent.run()
