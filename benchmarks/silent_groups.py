@@ -33,7 +33,9 @@ from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, SessionId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion, Header, Message, Phase
+from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Session
 from ioa.runtime.ledger import GroupLedger
 
@@ -56,9 +58,11 @@ def say_something(chance: random.Random) -> str:
     return " ".join(words)[:REPLY_BYTES]
 
 
-def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
-    """Make the charter of a new group that has `turns` turns and all day to take them."""
+def create_charter(agent_ids: Sequence[AgentId], turns: int, policy: Policy | None = None) -> Charter:
+    """Make the charter of a new group that has `turns` turns and all day to take them. Members hold a policy's roles in turn."""
     comm_id = f"bench-{next(_numbers)}-{time.time_ns()}"
+    roles = [] if policy is None else policy.roles
+    limits = Limits(max_turns=turns, deadline=SystemClock().now() + timedelta(hours=12), floor_timeout=timedelta(minutes=10))
     return Charter(
         comm_id=CommId(comm_id),
         goal_id=GoalId(comm_id),
@@ -67,7 +71,9 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
         owner=agent_ids[0],
         team_members=tuple(AgentCard(agent_id=one, name=one, description="Says something.", pool=one) for one in agent_ids),
         team_up_depth=0,
-        limits=Limits(max_turns=turns, deadline=SystemClock().now() + timedelta(hours=12), floor_timeout=timedelta(minutes=10)),
+        limits=limits if policy is None else limits.model_copy(update={"level": LEVEL}),
+        policy=policy,
+        cast=tuple(Casting(role=role.name, members=tuple(agent_ids[number :: len(roles)])) for number, role in enumerate(roles)),
     )
 
 
@@ -97,10 +103,10 @@ async def launch(client: Client, charters: Sequence[Charter]) -> None:
 class SilentGroup:
     """One group and all its members, who speak in turn."""
 
-    def __init__(self, client: Client, members: int, turns: int, answers: str) -> None:
+    def __init__(self, client: Client, members: int, turns: int, answers: str, policy: Policy | None) -> None:
         chance = random.Random(next(_numbers))
         self.agent_ids = [AgentId(f"silent-{next(_numbers)}") for _ in range(members)]
-        self.charter = create_charter(self.agent_ids, turns + 1)
+        self.charter = create_charter(self.agent_ids, turns + 1, policy)
         self.hops: list[float] = []
         """From saying something to the next speaker's seeing it, in seconds."""
         self._client = client
@@ -158,11 +164,11 @@ class SilentGroup:
 class SilentGroups:
     """Many groups that talk at the same time, on one connection. Made by `open_silent_groups`."""
 
-    def __init__(self, client: Client, groups: int, members: int, turns: int) -> None:
+    def __init__(self, client: Client, groups: int, members: int, turns: int, policy: Policy | None) -> None:
         self.answers = client.new_inbox()
         """Where the routers answer."""
         self._unanswered = groups * turns
-        self._groups = [SilentGroup(client, members, turns, self.answers) for _ in range(groups)]
+        self._groups = [SilentGroup(client, members, turns, self.answers, policy) for _ in range(groups)]
         self._by_agent = {agent_id: group for group in self._groups for agent_id in group.agent_ids}
         self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -203,10 +209,12 @@ class SilentGroups:
 
 
 @asynccontextmanager
-async def open_silent_groups(url: str, *, groups: int, members: int, turns: int) -> AsyncIterator[SilentGroups]:
-    """Launch groups that are ready to talk."""
+async def open_silent_groups(
+    url: str, *, groups: int, members: int, turns: int, policy: Policy | None = None
+) -> AsyncIterator[SilentGroups]:
+    """Launch groups that are ready to talk, led by a policy that has each speaker name the next one, or free."""
     async with open_connection(NatsSettings(url, "silent")) as client:
-        silent = SilentGroups(client, groups, members, turns)
+        silent = SilentGroups(client, groups, members, turns, policy)
         await launch(client, silent.charters)
         await client.subscribe(subjects.ANY_INBOX, future=MessageSink(silent.on_push))
         await client.subscribe(silent.answers, future=MessageSink(silent.on_answer))

@@ -30,6 +30,7 @@ SMALLEST: dict[str, str] = {
     "outages": "'worker killed 2.5' --goals 1",
     "outcomes": "--agents 2 --tasks 26",
     "overload": "--smoke",
+    "policies": "--games 1 --runs 1 --tasks 50 --turns 20 --rounds 1",
     "prompts": "--walks 20",
     "replica_load": "--worlds 1",
     "robots": "--seeds 1 --no-peer",
