@@ -235,8 +235,9 @@ class PersonSeat:
         return self._said_under(key, await self._history(comm_id)) is not None
 
     def _said_under(self, key: str, history: GroupHistory) -> Message | None:
-        message_id = _id_under(self.me, history.comm_id, key)
-        return next((one for one in history.messages() if one.header.message_id == message_id), None)
+        message_id = id_under(self.me, history.comm_id, key)
+        own = (one for one in history.messages() if one.header.sender == self.me)
+        return next((one for one in own if one.header.message_id == message_id), None)
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""
@@ -277,7 +278,7 @@ class PersonSeat:
     def _message(self, history: GroupHistory, payload: Payload, turn: int, key: str | None) -> Message:
         assert history.state is not None and history.charter is not None
         comm_id = history.comm_id
-        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else _id_under(self.me, comm_id, key)
+        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else id_under(self.me, comm_id, key)
         header = Header(
             version=version_of(payload),
             message_id=message_id,
@@ -439,7 +440,8 @@ def _id_of(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> Message
     return _digest([me, comm_id, turn, payload.model_dump(mode="json")])
 
 
-def _id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+def id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+    """Return the id of a person's message that whoever sends it names by a key of his own."""
     return _digest([me, comm_id, {"key": key}])
 
 
