@@ -30,7 +30,7 @@ _LONGEST = timedelta(days=1)
 """For how long a token lets in at most, however long it lasts: then it is judged anew."""
 
 
-_OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup"})
+_OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup", "observers"})
 """As whom goals are launched by those who come with a password or an admin's key, and as whom services speak of what they did."""
 _REPLICA = re.compile(r"-\d+$")
 

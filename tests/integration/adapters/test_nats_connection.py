@@ -116,6 +116,7 @@ async def test_who_leaves_a_server_that_drops_all_leaves_nothing_behind(monkeypa
                     writer.write(b"PONG\r\n")
                     if chance.random() < 0.9:
                         await asyncio.sleep(chance.choice([0, 0.001, 0.01, 0.05]))
+                        writer.transport.abort() if chance.random() < 0.5 else writer.close()
                         break
         writer.close()
 

@@ -396,7 +396,13 @@ def _newest(given: str | Path, otherwise: str) -> str:
 
 
 def _leave_attempt(client: Client) -> None:
-    """Close the socket of an attempt to connect that came to nothing, which nats-py forgets open: a frozen server takes such."""
+    """End what nats-py leaves of an attempt to connect that came to nothing.
+
+    Its socket, which a frozen server takes, and the tasks of a connection that broke while it was set up.
+    """
+    for task in (client._reading_task, client._ping_interval_task, client._flusher_task):
+        if task is not None:
+            task.cancel()
     if client._transport is not None:
         client._transport.close()  # type: ignore[no-untyped-call]
 
