@@ -50,6 +50,10 @@
   value: {{ .Values.quotas.sent.bytes | int64 | quote }}
 - name: IOA_QUOTA_SENT_PAUSE
   value: {{ .Values.quotas.sent.pauseSeconds | quote }}
+- name: IOA_QUOTA_CONNECTIONS
+  value: {{ .Values.quotas.connections.each | int64 | quote }}
+- name: IOA_QUOTA_SUBSCRIPTIONS
+  value: {{ .Values.quotas.subscriptions.each | int64 | quote }}
 - name: IOA_QUOTA_GOALS
   value: {{ .Values.quotas.goals.open | int64 | quote }}
 - name: IOA_QUOTA_GOALS_WAITING

@@ -30,6 +30,7 @@ class SentTotals:
     bytes: int
     received: int = 0
     is_answerable: bool = True
+    subscriptions: int = 0
 
 
 @dataclass(frozen=True)

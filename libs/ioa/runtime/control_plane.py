@@ -117,6 +117,10 @@ class ControlPlaneSettings(ProcessSettings):
         gt=timedelta(0),
         description="for how long somebody is kept out who has sent more, the first time",
     )
+    quota_connections: int = Field(
+        default=100, ge=1, description="connections of one holder at one server; who has more is kept out as who sends more is"
+    )
+    quota_subscriptions: int = Field(default=2_000, ge=100, description="subscriptions on the connections of one holder, likewise")
 
     @property
     def group_quota(self) -> GroupQuota:

@@ -18,10 +18,10 @@ from ioa.quotas import Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import ManualClock
-from ioa_registry.floods import FloodJudge, FloodLimits, FloodWatch
+from ioa_registry.floods import Excess, FloodJudge, FloodLimits, FloodWatch
 from tests.rig.deadline import eventually
 
-LIMITS = FloodLimits(messages=Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0)
+LIMITS = FloodLimits(Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0, connections=50, subscriptions=1_000)
 
 
 def sent(number: int, key: str, messages: int, size: int = 0) -> SentTotals:
@@ -44,7 +44,7 @@ def test_a_flood_is_put_off_at_once_and_for_a_while() -> None:
     assert judge.counted("S1", [sent(1, "eve", 5_000), sent(2, "bob", 50)], 1.0) == {"eve"}
     assert [judge.is_put_off("eve", at) for at in (1.0, 60.9, 61.1)] == [True, True, False]
     assert not judge.is_put_off("bob", 1.0)
-    assert judge.put_off(2.0) == {"eve": 5_000}
+    assert judge.put_off(2.0) == {"eve": Excess(FLOOD, 5_000)}
 
 
 def test_whoever_floods_again_is_kept_out_for_longer() -> None:
@@ -97,6 +97,20 @@ def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> N
     in_turn.counted("S1", [], 0.0)
     judged = [in_turn.closed(sent(number, "eve", 400), 0.1 * number) for number in (1, 2, 3)]
     assert judged == [frozenset(), frozenset(), {"eve"}]
+
+
+def test_nobody_holds_what_all_need() -> None:
+    """Who has more connections at a server, or subscriptions, than anybody honest is put off, though nothing is sent on them."""
+    for each, subscriptions, why in ((51, 0, Excess("connections", 51)), (5, 201, Excess("subscriptions", 1_005))):
+        judge = FloodJudge(LIMITS)
+        eves = [replace(sent(number, "eve", 0), subscriptions=subscriptions) for number in range(each)]
+        bobs = [replace(sent(100 + number, "bob", 0), subscriptions=20) for number in range(50)]
+        assert judge.counted("S1", [*eves, *bobs], 0.0) == {"eve"}
+        assert judge.put_off(0.0) == {"eve": why}
+        assert judge.counted("S1", [*eves, *bobs], 1.0) == frozenset(), "it is told once"
+        assert [judge.is_put_off("eve", at) for at in (60.9, 61.1)] == [True, False]
+        assert judge.counted("S1", eves, 70.0) == {"eve"}
+        assert [judge.is_put_off("eve", at) for at in (189.9, 190.1)] == [True, False], "it comes back with as many"
 
 
 def test_what_was_sent_before_anybody_looked_counts_for_nothing() -> None:

@@ -81,7 +81,7 @@ class _Connection(BaseModel):
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
         at, own = ConnectionId(server, self.number), is_of_agents(self.account) or self.subscriptions > _WATCHES
-        return SentTotals(at, self.key, self.messages, self.bytes, self.received, is_answerable=own)
+        return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, self.subscriptions)
 
 
 class _Listed(BaseModel):
