@@ -57,7 +57,7 @@ from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.search import Need, Search, SearchResult
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -91,6 +91,8 @@ class GroupTimeouts:
     pause_timeout: timedelta
     conclusion_timeout: timedelta
     model_patience: timedelta
+    patience: timedelta
+    """How long one agent may have others wait for a word of it, whatever its card says. People are waited for as they say."""
 
 
 @dataclass(frozen=True)
@@ -591,7 +593,10 @@ class GroupSetup:
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
             if agent_id not in people and not self._ports.registry.is_online(agent_id):
                 raise absence(self._ports.registry, agent_id)
-            cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
+            patience = record.card.patience
+            if patience is not None and agent_id not in people and not is_seat(agent_id):
+                patience = min(patience, self._timeouts.patience)
+            cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
