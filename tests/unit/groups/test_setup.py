@@ -7,6 +7,7 @@ import json
 from contextlib import nullcontext
 from datetime import timedelta
 
+import msgpack
 import pytest
 
 from ioa.errors import (
@@ -678,3 +679,11 @@ async def test_a_nested_team_has_no_later_rules_than_its_parent() -> None:
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
     await plane.join(BOB, EVE, level=LEVEL)
     assert (await plane.nest("t1", BOB, EVE)).limits.level == 0
+
+
+@pytest.mark.parametrize("request_", [ListMemberships, Sync])
+def test_no_place_lies_beyond_what_a_stream_counts(request_: type[ListMemberships | Sync]) -> None:
+    """Who names one is told so at the edge, and not that the stream is out of reach."""
+    asked = {"agent_id": ADA, "after": 2**64 - 1} | ({"comm_id": ROOM} if request_ is Sync else {})
+    with pytest.raises(InvalidInputError, match="after"):
+        decode(request_, msgpack.packb(asked))
