@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -138,6 +138,17 @@ class FloodJudge:
         self._make_room(now)
         return frozenset(flooding)
 
+    def drowning(self, connections: Sequence[SentTotals]) -> Collection[ConnectionId]:
+        """Return which connections of agents are sent more than they can have asked for since they were counted, by somebody else.
+
+        They may come back at once. What the server still had to send there is forgotten by then.
+        """
+        return [
+            one.connection
+            for one in connections
+            if one.is_agent and not one.is_answerable and self._newly(one).received > self._limits.read.burst
+        ]
+
     def closed(self, sent: SentTotals, now: float) -> frozenset[str]:
         """Take in what a connection had sent at its end, and return the keys that are put off from now on."""
         return frozenset([sent.key] if self._take(sent, now) else [])
@@ -174,19 +185,22 @@ class FloodJudge:
         return {key: one.why for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
 
     def _take(self, sent: SentTotals, now: float) -> bool:
-        seen = self._seen.get(sent.connection.server)
-        if seen is None:
+        new = self._newly(sent)
+        received = new.received if sent.is_answerable else 0
+        if new.messages <= 0 and new.bytes <= 0 and received <= 0:
             return False
-        number = sent.connection.number
-        before = seen.totals.get(number)
-        if before is None and number <= seen.newest:
-            return False
-        messages = sent.messages - (before.messages if before else 0)
-        size = sent.bytes - (before.bytes if before else 0)
-        received = sent.received - (before.received if before else 0) if sent.is_answerable else 0
-        if messages <= 0 and size <= 0 and received <= 0:
-            return False
-        return self._fill(sent.key, _Level(now, messages, size, received=received), now)
+        return self._fill(sent.key, _Level(now, new.messages, new.bytes, received=received), now)
+
+    def _newly(self, sent: SentTotals) -> SentTotals:
+        """Return what a connection has sent, and was sent, since it was seen last."""
+        seen, number = self._seen.get(sent.connection.server), sent.connection.number
+        before = None if seen is None else seen.totals.get(number)
+        if seen is None or (before is None and number <= seen.newest):
+            before = sent
+        if before is None:
+            return sent
+        messages, size = sent.messages - before.messages, sent.bytes - before.bytes
+        return replace(sent, messages=messages, bytes=size, received=sent.received - before.received)
 
     def _fill(self, key: str, more: _Level, now: float) -> bool:
         """Put into the buckets of a key what was sent; whether it is put off from now on, and was not before."""
@@ -310,10 +324,11 @@ class FloodWatch:
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
+        drowning = self._judge.drowning(connections)
         judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
         self._note(self._judge.counted(server, judged, now))
         for one in judged:
-            if self._judge.is_put_off(one.key, now):
+            if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
 
     def reading(self, key: str, messages: int) -> None:

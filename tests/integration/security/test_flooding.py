@@ -139,6 +139,21 @@ async def test_nobody_holds_what_all_need(town: Town, connections: int, subscrip
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
+async def test_who_has_an_agent_sent_things_without_end_is_kept_out_in_its_place(town: Town) -> None:
+    """He knows the nonce of its inbox, since he held its key before that was replaced. It goes on, and leads goals."""
+    bob, pull = town.agents[BOB], json.dumps({"batch": 1, "expires": 30_000_000_000, "idle_heartbeat": 1_000_000}).encode()
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        open_intruder(town.secured, MALLORY, MALLORY) as mallory,
+    ):
+        for _ in range(60):
+            await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=subjects.inbox(BOB, bob.nonce))
+        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        await eventually(lambda: _leads(town), within=SOON)
+        again = await inspection.slowed()
+    assert {one.caller for one in (*slowed, *again) if one.family == FLOOD} == {MALLORY}
+
+
 async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -> None:
     """Who reads no more than he may, and has it sent to whoever watches a room, shuts nobody out of it."""
     room, heard = GoalName(USER, GoalId("watched")).comm_id, Counter[int]()

@@ -219,6 +219,24 @@ def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
         assert judge.counted("S1", [now], received / 10_000) == frozenset()
 
 
+async def test_an_agent_that_drowns_is_let_in_again_at_once() -> None:
+    """What another has sent to it ends its connection, so that the server forgets what there was to send; nobody is put off."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UBOB": "bob"}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    bob = SentTotals(ConnectionId("S1", 1), "UBOB", 1, 0, 0, is_answerable=False, is_agent=True)
+    anna = replace(bob, connection=ConnectionId("S1", 2), is_agent=False)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for received in (0, 1_000, 60_000):
+            watch.counted("S1", [replace(bob, received=received), replace(anna, received=received)])
+        await eventually(lambda: server.ended == [1])
+    assert (watch.slowed(), [one for one in server.kept_out if one]) == ([], [])
+
+
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:
     """The old and the new key make no room for more; a guest by a token bears his name already."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
