@@ -21,11 +21,12 @@ class QueueGarbage:
         """Keep a copy of a queued message as a dead letter, once; whoever asked then takes it off the queue.
 
         Raises:
-            ConflictError: It is a goal. An agent of another version may not be able to read it, but this one's fellows are.
+            ConflictError: It is a goal, which an agent of another version may not be able to read, or nothing is there. These are
+                answered alike: any agent may ask for any place, and is not to learn where goals of others wait.
         """
         queued = await self._work.look(request.seq)
         if queued is None:
-            return Acknowledged()
+            raise _nothing_to_set_aside(request.seq)
         try:
             decode(Goal, queued.data)
         except InvalidInputError as error:
@@ -33,5 +34,8 @@ class QueueGarbage:
             key = f"work/{request.seq}"
             await self._dead.put(DeadReason.UNDELIVERABLE, why, subject=queued.subject, data=queued.data, key=key)
             return Acknowledged()
-        # Whose it is, is not told to just anybody.
-        raise ConflictError(f"Message {request.seq} of the queue is a goal: it stays there.")
+        raise _nothing_to_set_aside(request.seq)
+
+
+def _nothing_to_set_aside(seq: int) -> ConflictError:
+    return ConflictError(f"Place {seq} of the queue of goals holds nothing to set aside.")

@@ -377,19 +377,21 @@ class GroupSetup:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
         A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
-        one that was removed and knows it. There is nothing yet of a group that is about to be launched, or being copied.
+        one that was removed and knows it. Who was put into a group that is about to be launched, or being copied, is told of
+        nothing yet.
 
         Raises:
-            NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
+            NotFoundError: There is no such group, or the asker is no member.
             ForbiddenError: The asker is no member, but was given the goal; another leads it.
             ConflictError: The cursor names no entry of the log: it is of a log that is gone.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
         head = await self._ports.ledger.head(comm_id)
         if head is None:
-            if await self._ports.open_groups.find(comm_id) is not None:
+            if await self._ports.open_groups.find(comm_id) is None:
+                await self._ports.memberships.remove(agent_id, comm_id)
+            elif comm_id in await self._ports.memberships.of(agent_id):  # to strangers a goal that waits is none
                 return Entries(entries=(), complete=True)
-            await self._ports.memberships.remove(agent_id, comm_id)
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)

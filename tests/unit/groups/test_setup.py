@@ -581,12 +581,17 @@ async def test_a_cursor_of_a_log_that_is_gone_is_told_apart() -> None:
 
 
 async def test_a_group_that_is_about_to_be_launched_has_nothing_yet() -> None:
-    """A member of a group without an entry waits, as long as the group may still be launched."""
+    """A member of a group without an entry waits, as long as the group may still be launched; a stranger learns nothing of it."""
     plane = Plane()
     await plane.accept()
     await plane.memberships.add((ADA,), ROOM)
     assert await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA)) == Entries(entries=(), complete=True)
+    with pytest.raises(NotFoundError) as waiting:
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
     await plane.open_groups.remove(ROOM)
+    with pytest.raises(NotFoundError) as missing:
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+    assert (waiting.value.message, waiting.value.hint) == (missing.value.message, missing.value.hint)
     with pytest.raises(NotFoundError):
         await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA))
     assert list(plane.memberships.agents()) == []
