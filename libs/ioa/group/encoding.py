@@ -43,20 +43,24 @@ _tasks = _EncodedTasks()
 
 
 class _EncodedLasting:
-    """The last encoding of each group's lasting fields. They are forgotten all together when they are many."""
+    """The last encoding of each group's lasting fields, for each way in which its members are known to play secret roles.
+
+    They are forgotten all together when they are many.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[CommId, tuple[tuple[object, ...], bytes]] = {}
+        self._known: dict[tuple[CommId, tuple[tuple[int, ...], ...]], tuple[tuple[object, ...], bytes]] = {}
 
     def encode(self, state: GroupState) -> bytes:
         # Compared are, nearly always, the same objects: this looks at nothing in them. Those of a head that was read anew are only
         # equal, so they are the ones to compare with from then on.
         fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
-        known = self._known.get(state.comm_id)
+        key = state.comm_id, tuple([member.roles for member in state.members])
+        known = self._known.get(key)
         data = known[1] if known and known[0] == fields else encode_items(state.model_dump(mode="json", include=_LASTING))
         if len(self._known) >= _MAX_REMEMBERED:
             self._known.clear()
-        self._known[state.comm_id] = fields, data
+        self._known[key] = fields, data
         return data
 
 

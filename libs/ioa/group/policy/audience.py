@@ -26,7 +26,7 @@ from ioa.group.events import (
     Unheard,
 )
 from ioa.group.policy.casting import scene_of
-from ioa.group.policy.hearing import as_known, hearing, hears, hears_all, hides, is_scoped, sitting_apart, told_of_tasks
+from ioa.group.policy.hearing import hearing, hears, hears_all, hides, is_scoped, members_known, sitting_apart, told_of_tasks
 from ioa.group.policy.offer import offer_in
 from ioa.group.policy.review import is_draft
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -243,7 +243,7 @@ def _before_joining(policy: Policy, state: GroupState, agent_id: AgentId) -> Gro
 def _shared_with(policy: Policy, state: GroupState, me: Member) -> dict[str, object]:
     """Return what a member sees of members and of tasks, wherever the group is; others' affairs are taken out."""
     return {
-        "members": tuple([as_known(policy, one, me) for one in state.members]),
+        "members": members_known(policy, state, me),
         "monologue": None,
         "passes": (),
         "decisions": (),
