@@ -122,7 +122,7 @@ class _Measuring:
                 seconds = time.perf_counter() - started
         cpu = [f"{spent.by_part[part] * 1_000 / megabytes:.1f}" for part in pids]
         grown = f"{before / 1e6:.0f} → {sum(map(machine.resident_bytes, self._setup)) / 1e6:.0f}"
-        waits = [f"{machine.percentile(waited, share) * 1_000:.1f}" for share in (0.5, 0.99)]
+        waits = [f"{machine.percentile(waited, share) * 1_000:.1f}" if waited else "none asked" for share in (0.5, 0.99)]
         self.table.add_row(what, f"{megabytes / seconds:.0f}", *cpu, grown, *waits)
 
 

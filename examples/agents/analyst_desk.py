@@ -4,8 +4,6 @@ The agent has no skill of its own but editing, so its client opens a nested team
 agents that compute, draw and write. Their results arrive as `ctx.results`.
 """
 
-from __future__ import annotations
-
 from ioa import Agent, DeclinedError, TaskContext
 
 agent = Agent(
@@ -36,7 +34,3 @@ def run(task: str, ctx: TaskContext) -> str:
         for file in result.artifacts:
             ctx.artifact(file.name, file.path.read_bytes(), file.media_type)
     return "\n\n".join(parts)
-
-
-if __name__ == "__main__":
-    agent.run()

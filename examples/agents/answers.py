@@ -1,13 +1,9 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
-from __future__ import annotations
-
-from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from math import isclose
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -146,34 +142,42 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 
 
 def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> None:
-    """Refuse to count twice what a used row holds the sum of: the first or the last of all, one with empty cells of those above."""
+    """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells."""
     for column in filter(lambda one: one.holds("numbers"), columns):
         values = _measured(column).fillna(0).to_numpy()
         edges = [0, len(values) - 1] if np.count_nonzero(values) > 3 else []
         found = {at for at in edges if np.isclose(2 * values[at], values.sum(), rtol=1e-9)}
-        if column in table.summed and (sums := _sums_of_those_above(column, table)):
-            others = [one for one in table.holding("numbers") if not one.why_rate]
-            also = [_sums_of_those_above(one, table) | set(np.flatnonzero(_measured(one).isna())) for one in others]
-            found |= sums.intersection(*also)
+        found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
         if double := [at for at in sorted(found) if used.iloc[at]]:
             lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             hint = f"Take lines of totals out of the file, or choose rows by a condition that they do not meet{other}."
-            said = f"Row {double[0] + 1} of {table.name} holds {show(values[double[0]])} of {column}, the sum of other rows."
-            raise InvalidInputError(said, hint=hint)
+            also = f" (so do rows {', '.join(str(at + 1) for at in double[1:6])}{', …' * (len(double) > 6)})" * (len(double) > 1)
+            said = f"Row {double[0] + 1} below the header of {table.name} holds {show(values[double[0]])} of {column}"
+            raise InvalidInputError(f"{said}, the sum of other rows{also}.", hint=hint)
 
 
-def _sums_of_those_above(column: Column, table: Table) -> set[int]:
-    """Rows with empty cells that hold the sum of all above, or of those up to another such, if most that lack the same do so."""
-    found, gaps, whole, part, rows, size = set[int](), table.gaps, 0.0, 0.0, 0, 0
-    for at, (value, lacking) in enumerate(zip(_measured(column).fillna(0).tolist(), gaps.tolist(), strict=True)):
-        if lacking and value and ((size > 1 and isclose(value, part)) or (rows > 1 and isclose(value, whole))):
-            found.add(at)
-            part, size = 0.0, 0
-        else:
-            whole, part, rows, size = whole + value, part + value, rows + 1, size + 1
-    alike, so = Counter(gaps.tolist()), Counter(gaps[sorted(found)].tolist())
-    return {at for at in found if so[gaps[at]] * 2 >= alike[gaps[at]]}
+def _sums_of_others(values: Any, gaps: Any) -> set[int]:
+    """Rows that hold the sum of others, if most that lack the same cells do: of all, of all above or below, or of those between."""
+    kinds: list[Any] = [rows for kind, rows in pd.Series(gaps).groupby(gaps).indices.items() if kind != 0]
+    found = np.zeros(len(values), bool)
+    for _ in range(3):  # what sums of sums are of is known then
+        told, amounts = found.copy(), np.where(found, 0, values)
+        for alike in kinds:
+            rows = alike[~told[alike]]
+            stretches = [_stretches(cells, rows) for cells in (amounts, amounts != 0)]
+            sizes = [size * np.isclose(sums, values[rows], rtol=1e-9) for sums, size in zip(*stretches, strict=True)]
+            hits = rows[np.any(sizes, axis=0) & (values[rows] != 0)]  # those of one row, too, if there are others
+            enough = 1 if len(hits) > 1 else 3  # one row that is the sum of two others may be so by chance
+            found[hits] |= np.max(sizes, initial=0) > enough and 2 * (told[alike].sum() + len(hits)) >= len(alike)
+    return set(np.flatnonzero(found).tolist())
+
+
+def _stretches(cells: Any, rows: Any) -> list[Any]:
+    """What cells of other rows come to for each of these: of all, above, below, since the last of these, and until the next."""
+    above = np.append(0, np.cumsum(cells))[rows] - np.append(0, np.cumsum(cells[rows]))[:-1]
+    whole = cells.sum() - cells[rows].sum()
+    return [np.full(len(rows), whole), above, whole - above, np.diff(above, prepend=0), np.diff(above, append=whole)]
 
 
 def _alike(cells: pd.Series) -> str:

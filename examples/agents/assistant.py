@@ -3,8 +3,6 @@
 The model sees the task, earlier results and the texts that came with the goal. Its answer says who wrote it: nobody checks it.
 """
 
-from __future__ import annotations
-
 from ioa import Agent, ChatMessage, InvalidInputError, TaskContext, TaskError
 from ioa.files import read_text, with_suffix
 
@@ -38,7 +36,3 @@ def run(task: str, ctx: TaskContext) -> str:
     if not answer.complete or not answer.text.strip():
         raise TaskError("The model gave no whole answer.", hint="Ask for less at once.")
     return f"{answer.text.strip()}\n\n(Written by a language model; nobody has checked it.)"
-
-
-if __name__ == "__main__":
-    agent.run()

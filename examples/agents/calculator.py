@@ -3,8 +3,6 @@
 Python's grammar parses, fractions compute, pint knows units; nothing is executed. What may be read in two ways is refused.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import operator
@@ -16,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from request import are_not
 
 agent = Agent(
     "calculator",
@@ -113,8 +112,8 @@ def compute(text: str) -> Fraction:
     source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
-    if re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).strip():
-        raise DeclinedError(f"{text!r} is no calculation that is understood here.", hint=_HINT)
+    if rest := re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).split():
+        raise DeclinedError(f"{text!r} is no calculation that is understood here: {are_not(rest[:3], 'part of one')}", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
@@ -142,7 +141,9 @@ def _value(node: ast.expr, source: str) -> Fraction:
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
             return _SIGNS[type(sign)](_value(left, source), _value(right, source))
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
-            return _exact(math.sqrt(_value(argument, source)))
+            if (of := _value(argument, source)) < 0:
+                raise InvalidInputError(f"The square root of {show(of)} is no real number.")
+            return _exact(math.sqrt(of))
     raise TypeError
 
 
@@ -182,7 +183,3 @@ def _registry() -> Any:
     from pint import UnitRegistry  # here, since an agent that has nothing to do yet should not take 10 MB for it
 
     return UnitRegistry(non_int_type=Fraction)
-
-
-if __name__ == "__main__":
-    agent.run()

@@ -128,7 +128,3 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
-
-
-if __name__ == "__main__":
-    agent.run()

@@ -3,8 +3,6 @@
 The language of the questions is small and strict: docs/questions.md. A grouped answer is attached as a CSV file, too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
@@ -53,7 +51,3 @@ def the_table(task: str, ctx: TaskContext) -> Path:
             raise DeclinedError(said, hint="Files are not joined; ask about several in a sentence each.")
         raise InvalidInputError(said, hint=f"Say {' or '.join(fitting)}.")
     return files[0].path
-
-
-if __name__ == "__main__":
-    agent.run()

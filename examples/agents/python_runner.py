@@ -4,8 +4,6 @@ It has a folder of its own with copies of the task's inputs, no environment and 
 printed as well. What the sandbox stops and leaves open is in docs/security.md; where there is none the agent does not start.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re
@@ -101,7 +99,3 @@ def _code(task: str, ctx: TaskContext) -> str:
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
     return read_text(scripts[0].path)
-
-
-if __name__ == "__main__":
-    agent.run()

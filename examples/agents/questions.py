@@ -5,8 +5,6 @@ in the table. Nothing is skipped, and nothing is chosen: what can mean two thing
 is refused with where it was understood last, and with all that could stand there.
 """
 
-from __future__ import annotations
-
 import calendar
 import re
 from collections import defaultdict
@@ -45,13 +43,13 @@ _COMPARISONS = {
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
-_WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
+_WHERE = r"(?:that |which )?(?:have|has|had)|where|with|whose"
 _LIST = rf"(?:{_LEAD} )?list(?: me)?|(?:please )?(?:show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
-DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _AMOUNTS, _OF_TIME = "above | below | at least | at most NUMBER", "in | since | before | after | until DATE"
 _BY_DATE = f"{_OF_TIME}, from DATE to DATE (where one COLUMN alone holds dates)"
 _RANKS = "the highest | lowest FIGURE", "the most | fewest rows"
@@ -141,7 +139,19 @@ class Reader:
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:
-        """Read the question; refuse what cannot be read, or in two ways."""
+        """Read the question; refuse what cannot be read, or in two ways. Two that are joined are told from one that is not read."""
+        try:
+            return self.read()
+        except InvalidInputError as error:
+            for joint in re.finditer(r"[,;?.!]\s|\band\b", self.said):
+                parts = [self.said[: joint.start()].strip(), self.said[joint.end() :].strip()]
+                if all(map(self.reads, parts)):
+                    hint = f"If {parts[1]!r} is another question, make the questions the items of a list."
+                    raise InvalidInputError(error.message, hint=f"{hint} {error.hint}") from None
+            raise
+
+    def read(self) -> Question:
+        """Read the whole text as one question; refuse it with what could stand where it stops being one."""
         self._take(rf"{self._file}(?:\s*[,:])?")
         ranked = self._try(self._ranked)
         if not ranked and (found := self._try(self._rows)):
@@ -149,11 +159,7 @@ class Reader:
         if not ranked and self._take(_LEAD) is not None:
             self._may_stand(*_BEGINNINGS)
         found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
-        if not self._ended:
-            other = re.match(r"\s*(?:[,;?.!]|and\b)\s*(.*)", self._as_said(self.at))
-            is_question = bool(other and self.reads(other[1]))
-            self._fail(f"If {other and other[1]!r} is another question, make the questions the items of a list." * is_question)
-        return found
+        return found if self._ended else self._fail()
 
     def _may_stand(self, *forms: str) -> None:
         """Note what could be read here, of which a refusal tells all."""
@@ -162,7 +168,7 @@ class Reader:
     def reads(self, text: str) -> bool:
         """Whether a text is a question that can be read: nothing else is advised."""
         with suppress(InvalidInputError):
-            return bool(Reader(text, self.table).question())
+            return bool(Reader(text, self.table).read())
         return False
 
     def _as_said(self, start: int, end: int | None = None) -> str:
@@ -267,7 +273,8 @@ class Reader:
         example = next(iter(column.cells.dropna().astype(str)), "")
         code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
         held = "numbers" if column.dates is not None else "numbers or dates that are read here"
-        raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.")
+        hint = "Numbers are written 1234.5, with nothing or one unit beside them, as in 5 km or €5; dates as in 2024-03-31."
+        raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.", hint=hint)
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with all figures; what else stands there is no column alone."""
@@ -374,8 +381,8 @@ class Reader:
         if said is None:
             return None
         self._may_stand(f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}.")
-        if column.has_decimal_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
-            hint = f"Write {said[0].translate({44: None, 46: None})} or {said[0].replace(',', '.')}0."
+        if column.has_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
+            hint = f"Write {said[0].translate({44: None, 46: None})}, or {float(said[0].replace(',', '.'))}."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
         number = said[0].replace(",", "")
         return Span(number, float(number), float(number))
@@ -391,7 +398,7 @@ class Reader:
             raise InvalidInputError(
                 f"{self._as_said(start, self.at).strip()} is not a date of the calendar.", hint=_DATES
             ) from None
-        return Span(str(period), period.start_time, period.end_time)
+        return Span(str(period).replace("Q", "-Q"), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
         """Read the next words, the most first, as a value of a column, and the signs around them that belong to it."""
@@ -500,7 +507,8 @@ class Reader:
         for term, meaning in _TERMS.items():
             if any(re.search(rf"\b{term}\b", one) for one in hints) and meaning not in hint:
                 hints.append(f"{term}: {meaning}.")
-        hints.append(f"Columns of {self.table.name}: {', '.join(map(str, self.table.columns))}.")
+        names = (f'"{one}"' if "," in one.name else one.name for one in self.table.columns)
+        hints.append(f"Columns of {self.table.name}: {', '.join(names)}.")
         hints.append("All forms of a question: docs/questions.md.")
         raise InvalidInputError(said, hint=" ".join(filter(None, hints)))
 
@@ -508,7 +516,7 @@ class Reader:
         """How rows are chosen by the values that stand behind a place: of each column that holds one. A number may be of any."""
         found, end = list[str](), at
         for word in re.finditer(r"\w+", self.text[at:]):
-            if at + word.start() < end or re.fullmatch(rf"(?!0\d){_NUMBER}|{FILLER}", word[0]):
+            if at + word.start() < end or re.fullmatch(rf"(?!0\d){_NUMBER}|{FILLER}|{'|'.join(_FIGURES.values())}", word[0]):
                 continue
             for column in self.table.columns:
                 self.at = at + word.start()

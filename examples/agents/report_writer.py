@@ -5,8 +5,6 @@ since it may be a wish that is not fulfilled here. Each result becomes a section
 charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it bears no date of its own.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterator
@@ -90,7 +88,3 @@ def table_of_file(path: Path) -> str:
         return f"<p>{escape(path.name)} cannot be shown as a table.</p>"
     more = f"\n<p>{len(table) - _ROWS} more rows are in the table's file.</p>" if len(table) > _ROWS else ""
     return str(table.head(_ROWS).to_html(index=False, border=0, na_rep="", float_format=format_number)) + more
-
-
-if __name__ == "__main__":
-    agent.run()

@@ -1,10 +1,9 @@
 """What a request speaks of: its words, made comparable with names in the data."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection
+from functools import cache
 
 from ioa import DeclinedError
 
@@ -13,11 +12,19 @@ TABLES = (".csv", ".tsv", ".tab", ".json")
 
 
 def fold(text: str) -> str:
-    """Drop case and accents: `Zürich` and `ZURICH` become equal."""
+    """Drop case, accents and strokes: `Zürich` and `ZURICH` become equal, and so do `Łódź` and `Lodz`."""
     if text.isascii():
         return text.lower()
-    decomposed = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    return "".join(map(_plain, unicodedata.normalize("NFKD", text.casefold())))
+
+
+@cache
+def _plain(char: str) -> str:
+    """The letter that a sign is by its name, such as LATIN SMALL LETTER L WITH STROKE; nothing for an accent."""
+    if unicodedata.combining(char):
+        return ""
+    letter = unicodedata.name(char, "").partition(" WITH STROKE")[0]
+    return unicodedata.lookup(letter) if letter.startswith("LATIN SMALL LETTER ") else char
 
 
 def slug(title: str) -> str:

@@ -3,8 +3,6 @@
 Nothing is repaired in silence: cells that are missing or cannot be read are counted, and what can be read in two ways is refused.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -14,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, partial, reduce
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
+_ONE_WAY = "Write all its numbers in one way: as 1234.5, with nothing or one unit beside them."
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
@@ -68,6 +68,11 @@ class Column:
         found = [(name_words(name), [re.escape(f"\0{signs}") for signs in re.split(r"\w", name)]) for name in spoken]
         named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
         return [re.compile(rf"(?:[{signs[0]}]\s*)*{words}(?:\s*[{signs[-1]}])*(?<!\s)") for words, signs in named]
+
+    @property
+    def has_commas(self) -> bool:
+        """Whether some cells have a comma that may be of decimals."""
+        return self.has_decimal_commas and bool(self.read_as_written().str.contains(",").any())
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -106,13 +111,13 @@ class Column:
         spread = pd.Series(values.array.take(codes, allow_fill=True))
         if spread.count() * 2 <= self.cells.count():
             return None, ""
+        if other := next(iter(texts[values.isna() & texts.str.contains(r"\d")]), ""):  # an amount too, in words or signs of its own
+            raise InvalidInputError(f"{self} holds numbers, and {other!r}, which is not read as one.", hint=_ONE_WAY)
         given = (parts[at] for at in values.dropna().index)
         units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
-        units |= set(texts[values.isna() & texts.str.contains(r"\d")][:1])  # an amount too, in words or signs of its own
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
-            hint = "Write all its numbers in one way."
-            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.", hint=hint)
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.", hint=_ONE_WAY)
         return spread, str(units.pop())
 
     @property
@@ -136,15 +141,16 @@ class Column:
             return None
         codes, texts = self._different
         readings = [pd.to_datetime(texts.str.slice(0, 19), format=form, errors="coerce") for form in _DATE_FORMATS]
-        best = max(readings, key=lambda reading: reading.count())
-        if best.count() * 2 <= len(texts):
-            return None
-        for other in readings:
-            differs = other.notna() & best.notna() & other.ne(best)
-            if differs.any() and (other.count() == best.count() or (other.notna() & best.isna()).any()):
+        readings = sorted((one for one in readings if one.notna().any()), key=lambda one: -one.count())
+        for one, other in combinations(readings, 2):
+            differs = one.notna() & other.notna() & one.ne(other)
+            if differs.any() and (one.notna() & other.isna()).any() == (other.notna() & one.isna()).any():
                 said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
                 raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
-        return pd.Series(best.array.take(codes, allow_fill=True))
+        dates = reduce(pd.Series.fillna, readings, pd.Series(pd.NaT, index=texts.index, dtype="datetime64[ns]"))
+        if dates.count() * 2 <= len(texts):
+            return None
+        return pd.Series(dates.array.take(codes, allow_fill=True))
 
     @cached_property
     def different(self) -> list[object]:
@@ -310,7 +316,9 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()
         hint = f"The first line is taken for the names of columns: {first!r}. Each line has as many cells as it has."
-        raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip(), hint=hint) from None
+        raise InvalidInputError(
+            f"{name} cannot be read as a table: {str(error).strip().rpartition('error: ')[2]}.", hint=hint
+        ) from None
 
 
 def _type(sample: pd.Series, delimiter: str) -> str | None:

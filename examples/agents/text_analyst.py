@@ -4,8 +4,6 @@ A request is one or several of the phrases of `_MEASURES`, joined by commas and 
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sized
 
@@ -55,7 +53,7 @@ def run(task: str, ctx: TaskContext) -> str:
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
     answers = []
     for name, text in _texts(task, ctx):
-        lines = _answer(task.removesuffix(text), text, ctx)
+        lines = [measure(text, what, ctx) for measure, what in _asked(task.removesuffix(text), ctx)]
         answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
     return "\n\n".join(answers)
 
@@ -72,6 +70,10 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
         return [(one.name, _readable(text) if one in pages else text) for one in fitting for text in [read_text(one.path)]]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
+    try:
+        _asked(task, ctx)
+    except InvalidInputError as error:  # a text would not help
+        raise DeclinedError(error.message, hint=error.hint) from None
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
     hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {came(ctx)}"
     raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
@@ -84,8 +86,8 @@ def _readable(page: str) -> str:
     return text
 
 
-def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
-    """Run every measure that the task asks for, in its order."""
+def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | str]]:
+    """Every measure that the task asks for, in its order, and of what or how much."""
     names = [file.name for file in (*ctx.inputs, *of_results(ctx, _SUFFIXES))]
     if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
         raise InvalidInputError(said, hint=came(ctx))
@@ -95,7 +97,7 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
     if not parts or sum(measure is _term for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [measure(text, terms.pop(0) if measure is _term else number, ctx) for measure, number in parts]
+    return [(measure, terms.pop(0) if measure is _term else number) for measure, number in parts]
 
 
 def _understood(part: str) -> tuple[Callable[..., str], int] | None:
@@ -163,7 +165,3 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
 ]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
-
-
-if __name__ == "__main__":
-    agent.run()

@@ -1,7 +1,5 @@
 """Measure a text: words, sentences and an extractive summary."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,11 +14,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.nats.authorization import full_name
 from ioa.adapters.nats.callout import Guest
-from ioa.adapters.nats.permissions import Permissions, of_agent, of_observer, of_user
+from ioa.adapters.nats.permissions import Permissions, Service, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
 from ioa.errors import ForbiddenError
 from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
 from ioa.protocol.model import Model
+from ioa.protocol.team import is_seat
 from ioa_authcallout.issuer import Keys
 
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
@@ -28,8 +30,9 @@ _LONGEST = timedelta(days=1)
 """For how long a token lets in at most, however long it lasts: then it is judged anew."""
 
 
-_OURS = (LOCAL, ADMIN)
-"""As whom goals are launched by those who come with a password or an admin's key."""
+_OURS = frozenset({LOCAL, ADMIN, *Service, "intake", "group-setup", "observers"})
+"""As whom goals are launched by those who come with a password or an admin's key, and as whom services speak of what they did."""
+_REPLICA = re.compile(r"-\d+$")
 
 
 class _Claim(Model):
@@ -146,13 +149,19 @@ class TokenJudge:
         name = full_name(holder.tenant, holder.called)
         if holder.tenant is not None and holder.tenant not in await self._tenants():
             raise HolderRefusedError("The token's claim names a tenant that is not here.", subject)
-        if holder.called in _OURS or name in await self._taken():
-            raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
+        await self._check_name(holder, name, subject)
         now = self._now()
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
         return Guest(name, may, inbox_owner(str(claims["iss"]), subject), until)
+
+    async def _check_name(self, holder: _AgentClaim | _OtherClaim, name: str, subject: str) -> None:
+        taken = await self._taken()
+        if holder.called in _OURS or name in taken:
+            raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
+        if isinstance(holder, _AgentClaim) and (is_seat(holder.agent) or _REPLICA.sub("", name) in taken):
+            raise HolderRefusedError("The token's claim bears the name of a person's seat, or of a replica of a pool.", subject)
 
     def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
         try:

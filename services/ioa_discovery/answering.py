@@ -14,15 +14,18 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import Connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.request_reply import OF_ANYBODY, ServiceEndpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import OF_ANYBODY, Handler, ServiceEndpoint, answer, answer_as, open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
+from ioa.errors import ForbiddenError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
+from ioa.protocol.codec import encode, receive
+from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
@@ -53,6 +56,30 @@ class OpenedEngines(Protocol):
 
 
 E = TypeVar("E", bound=OpenedEngines)
+
+
+class Searching(Protocol):
+    """What finds agents."""
+
+    async def search(self, request: Search) -> SearchResult:
+        """Return the hits of each need."""
+
+
+def answer_search(searcher: Searching) -> Handler:
+    """Answer agents as themselves, whatever name they give: a card says which pools may draft its agent, and see it.
+
+    Group setup searches for those who lead, and users for nobody.
+    """
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        request, caller = receive(Search, data), subject.rpartition(".")[2]
+        if not caller.startswith(subjects.OF_USER):
+            if request.by not in (None, caller):
+                raise ForbiddenError(f"{caller} may not search as {request.by}.")
+            request = request.model_copy(update={"by": AgentId(caller)})
+        return encode(await searcher.search(request))
+
+    return handle
 
 
 @asynccontextmanager
@@ -91,7 +118,7 @@ async def open_answering(
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            by_name("search", subjects.ANY_SEARCH, answer(Search, searcher.search), family=Family.SEARCH),
+            by_name("search", subjects.ANY_SEARCH, answer_search(searcher), family=Family.SEARCH),
             by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
         ]

@@ -16,7 +16,8 @@ from datetime import timedelta
 
 from prometheus_client import Counter
 
-from ioa.errors import ConflictError, ForbiddenError, NotFoundError
+from ioa.errors import ConflictError, ForbiddenError
+from ioa.group.requests import no_group
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
@@ -65,15 +66,15 @@ class Assessor:
         less than tasks of its pool usually take.
 
         Raises:
-            NotFoundError: There is no such group.
-            ForbiddenError: Another agent owned it.
+            NotFoundError: There is no such group, or the asker was no member.
+            ForbiddenError: Another member owned it.
             ConflictError: It has not ended.
             SupersededError: Another process has taken the owner's id over.
         """
         await self._sessions.check(request.agent_id, request.session)
         head = await self._log.last(request.comm_id)
-        if head is None:
-            raise NotFoundError(f"There is no group {request.comm_id}.")
+        if head is None or not head.entry.state.is_member(request.agent_id):
+            raise no_group(request.comm_id)
         state = head.entry.state
         if state.owner != request.agent_id:
             raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")

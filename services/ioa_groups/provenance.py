@@ -59,7 +59,7 @@ class Provenance:
         match by.entry.event:
             case Said(message=message):
                 teller = message.header.sender
-                return self.owner == owner_of(teller) or teller in knowing or await self._is_copied(comm_id, by.seq)
+                return self.owner == owner_of(teller) or teller in knowing or await self._is_copied(comm_id, by)
             case SubgroupClosed(subgroup=subgroup):
                 return bool(await self._knowing(subgroup, before=by.seq))
             case GroupLaunched(charter=charter):
@@ -74,22 +74,28 @@ class Provenance:
         opener = charter.team_members[0].agent_id
         return self.owner == owner_of(opener) or opener in await self._knowing(charter.parent.comm_id, before=seq)
 
-    async def _is_copied(self, comm_id: CommId, seq: int) -> bool:
-        """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members."""
-        original = await self._original(comm_id)
-        return original is not None and bool(await self._knowing(original, before=seq))
+    async def _is_copied(self, comm_id: CommId, by: StoredEntry) -> bool:
+        """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members.
 
-    async def _original(self, comm_id: CommId) -> CommId | None:
-        """Return the group that a group is a copy of."""
+        Only what was copied, and only what was known at the place of the fork: later the copy's members tell what they know.
+        """
+        state = by.entry.state
+        if not (state.copying or state.phase.is_terminal):
+            return False
+        original = await self._original(comm_id)
+        return original is not None and bool(await self._knowing(original[0], before=original[1] + 1))
+
+    async def _original(self, comm_id: CommId) -> tuple[CommId, int] | None:
+        """Return the group that a group is a copy of, and up to which sequence."""
         first = await self.log.read(comm_id, after=0, limit=1)
         event = first[0].entry.event if first else None
         if not isinstance(event, GroupLaunched) or event.charter.forked_from is None:
             return None
         charter, origin = event.charter, event.charter.forked_from
         if charter.parent is None:
-            return GoalName(charter.user, origin.goal_id).comm_id
+            return GoalName(charter.user, origin.goal_id).comm_id, origin.at
         above = await self._original(charter.parent.comm_id)
-        return None if above is None else comm_id_of_task(above, charter.parent.task_id)
+        return None if above is None else (comm_id_of_task(above[0], charter.parent.task_id), above[1])
 
     async def _entries(self, comm_id: CommId, before: int) -> AsyncIterator[StoredEntry]:
         after = 0

@@ -149,13 +149,14 @@ class GroupSetup:
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
         await self._ports.sessions.check(request.owner, request.session)
+        await self._check_in_parent(request)
         parent = request.parent
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
         record = None if parent else await self._ports.goals.find(comm_id)
         _check_ticket(record, request.ticket)
         if await self._ports.ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
-            return await self._launched_before(comm_id, request.owner)
+            return await self._launched_before(comm_id, request)
         if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
@@ -209,7 +210,7 @@ class GroupSetup:
             head = await self._existing(charter.comm_id)
             if head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
-            return await self._launched_before(charter.comm_id, charter.owner)
+            return await self._launched_before(charter.comm_id, request)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
     async def invite(self, request: InviteMember) -> SayReply:
@@ -493,8 +494,6 @@ class GroupSetup:
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
-        if not (await self._existing(parent.comm_id)).entry.state.is_member(request.owner):
-            raise no_group(parent.comm_id)
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
@@ -585,11 +584,20 @@ class GroupSetup:
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
 
-    async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupSnapshot:
+    async def _check_in_parent(self, request: LaunchGroup) -> None:
+        """See that who opens a nested team is in the group that it works for, so that nobody else learns whether there is one."""
+        parent = request.parent
+        if parent is not None and not (await self._existing(parent.comm_id)).entry.state.is_member(request.owner):
+            raise no_group(parent.comm_id)
+
+    async def _launched_before(self, comm_id: CommId, request: LaunchGroup) -> GroupSnapshot:
+        owner = request.owner
         head = await self._existing(comm_id)
         first = await self._charter(comm_id)
         if first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
+        if first.owner != owner and request.parent is not None:  # whose task it is, is told to those who are told of the task
+            await self._mandate_of_task(request, request.parent)
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return _snapshot_for(owner, head.seq, head.entry.state, first)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from ioa.group.requests import LaunchGroup
+from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.group.state import ParentTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.goals import Artifact
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
@@ -115,6 +115,11 @@ class Stage:
             owner=owner, members=members, goal_id=goal_id, parent=parent, goal="Choose colours." if parent else "", ticket=ticket
         )
         return (await self._plane.network.launch(request)).state.comm_id
+
+    async def abandoned(self, goal_id: GoalId, why: str) -> None:
+        """Have the desk say that nobody fits a goal."""
+        ticket = await eventually(lambda: self._ticket(goal_id))
+        await self._plane.network.abandon(AbandonGoal(goal_id=goal_id, by=DESK, reason=Reason.NO_AGENT, content=why, ticket=ticket))
 
     def _ticket(self, goal_id: GoalId) -> str | None:
         return self.given.ticket_of(goal_id) if any(name.goal_id == goal_id for name in self.given.names) else None

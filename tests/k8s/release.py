@@ -122,10 +122,15 @@ async def read_file(pod: str, program: str) -> bytes:
     return base64.b64decode(await kubectl("exec", pod, "--", "python3", "-c", program))
 
 
+async def seed_of(name: str, key: str = "seed") -> str:
+    """What a service, a user, or by the name of its key an agent of a pool, shows to the release's NATS now."""
+    return (await _secret(f"{FULL_NAME}-{name}-nats"))[key].decode("ascii")
+
+
 @asynccontextmanager
 async def open_way(user: str) -> AsyncIterator[NatsSettings]:
     """A way to the release's NATS as one of its users, such as `admin` or a tenant's `acme-anna`."""
-    seed = (await _secret(f"{FULL_NAME}-{user}-nats"))["seed"].decode("ascii")
+    seed = await seed_of(user)
     authority = (await _secret(f"{FULL_NAME}-nats-tls"))["ca.crt"]
     with tempfile.NamedTemporaryFile() as ca:
         ca.write(authority)

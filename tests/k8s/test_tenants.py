@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -29,7 +30,8 @@ pytestmark = [
 ]
 
 _PATIENCE = timedelta(minutes=3)
-_SAME = GoalId("same")
+_SAME, _ALONE, _AFTER = (GoalId(f"{name}-{os.getpid()}") for name in ("same", "acme-only", "without-them"))
+"""New ones in each run: a goal that is launched again under its id is the same goal, with its result."""
 _STORES = {"acme": 200_000_000, "umbra": 100_000_000}
 _SUMS = {"acme": (8_881_100, "88811"), "umbra": (7_772_200, "77722"), "": (6_663_300, "66633")}
 """Of what each asks 1 %, and what that is. The figures occur nowhere else."""
@@ -78,10 +80,10 @@ async def test_goals_of_one_are_not_there_for_another() -> None:
         for tenant in _STORES:
             assert {row.record.goal.goal for row in (await users[tenant].goals()).goals} == {_goal(tenant)}
             assert [status.card.agent_id for status in await users[tenant].agents()] == ["calculator-0"]
-        await users["acme"].run(GoalOrder(goal=_goal("acme"), goal_id=GoalId("acme-only"), agent=AgentId("calculator")))
+        await users["acme"].run(GoalOrder(goal=_goal("acme"), goal_id=_ALONE, agent=AgentId("calculator")))
         for tenant in ("umbra", ""):
             with pytest.raises(NotFoundError):
-                await users[tenant].goal("acme-only")
+                await users[tenant].goal(_ALONE)
         for tenant, messages in heard.items():
             said = b" ".join(message.data for message in messages).decode(errors="replace")
             assert {other: str(_SUMS[other][0]) in said for other in _SUMS} == {other: other == tenant for other in _SUMS}
@@ -92,7 +94,7 @@ async def test_tenants_go_with_an_upgrade() -> None:
     async with open_way("acme-anna") as anna:
         await apply_chart(beside=[GATEWAY])
         async with _open_user("user") as user:
-            result = await user.run(GoalOrder(goal=_goal(""), goal_id=GoalId("without-them"), agent=AgentId("calculator")))
+            result = await user.run(GoalOrder(goal=_goal(""), goal_id=_AFTER, agent=AgentId("calculator")))
         assert (_sums_in(result), await pods("acme-router"), await is_let_in(anna)) == ([""], [], False)
 
 

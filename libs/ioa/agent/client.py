@@ -231,6 +231,7 @@ class AgentClient:
                     raise
                 _log.warning("id_in_use", agent_id=self._card.agent_id, why=error.message)
             await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+        self._leader.note_registration()
         await self._note_session()
         return lease
 
@@ -393,9 +394,11 @@ class AgentClient:
             except NotFoundError as error:
                 _log.info("registering_again", agent_id=me, why=error.message)
         try:
-            return await self._network.register(Register(card=self._card, session=session, previous=session.session))
+            lease = await self._network.register(Register(card=self._card, session=session, previous=session.session))
         except (AlreadyRunningError, IdTakenError) as error:
             raise SupersededError(error.message, hint=error.hint) from error
+        self._leader.note_registration()
+        return lease
 
     def _load(self) -> Load:
         """How busy the agent is, so that discovery can name the replica that is least so."""

@@ -40,7 +40,7 @@ MAX_FAILURES = 3
 """At which delivery an error that nobody foresaw ends the goal."""
 
 _FOUND_WITHIN = timedelta(seconds=5)
-"""How long after an agent's start nobody's being found proves nothing: discovery follows registrations."""
+"""How long after an agent was registered nobody's being found proves nothing: discovery follows registrations."""
 _MAX_REMEMBERED = 1_000
 _MAX_WHY_BYTES = 8_000
 _BEYOND = 2**53
@@ -100,6 +100,10 @@ class Leader:
         self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
         self._since = ports.clock.now()
         self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
+
+    def note_registration(self) -> None:
+        """Know that the agent was registered now, at first or anew: discovery may not find it yet."""
+        self._since = self._clock.now()
 
     async def lead(self, offer: GoalOffer) -> None:
         """Form a team for a goal and open its group, or end the goal. Called again for the same goal, it meets the same group.

@@ -14,7 +14,7 @@ group = typer.Typer(no_args_is_help=True, help="Look at one group chat.")
 
 CommIdArgument = Annotated[
     str,
-    typer.Argument(metavar="COMM_ID", help="The group's id or its unique beginning, as `ioa groups` lists it.", show_default=False),
+    typer.Argument(metavar="COMM_ID", help="The group's id, or that of its goal, or its unique beginning.", show_default=False),
 ]
 
 

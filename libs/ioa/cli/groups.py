@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from rich.text import Text
 from rich.tree import Tree
@@ -19,15 +20,36 @@ from ioa.client.history import conversation
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript
 from ioa.client.watching import watch
+from ioa.errors import NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 from ioa.runtime.exit_code import ExitCode
 
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
+
+
+async def find_group(system: SystemClient, start: str) -> CommId:
+    """Complete the id of a group, or else of a goal, which stands for the group that works for it.
+
+    Raises:
+        NotFoundError: No group's id begins so, and no goal's; or the goal has no group yet.
+        InvalidInputError: Several do.
+    """
+    try:
+        return await system.find_group(start)
+    except NotFoundError as error:
+        unknown = error
+    with suppress(NotFoundError):
+        goal = await system.goal(await system.find_goal(start))
+        if goal.standing is not None:
+            return goal.record.goal.comm_id
+        unknown = NotFoundError(f"The goal {start} has no group yet.", hint="`ioa goals` shows what it waits for.")
+    raise unknown
 
 
 async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
@@ -52,7 +74,7 @@ async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> No
 async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
     """Show a group's tree, its tasks and its messages, those of nested teams between them."""
     async with open_reached_system(url) as system:
-        comm_id = await system.find_group(start)
+        comm_id = await find_group(system, start)
         entries = await conversation(system, comm_id)
         standings = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
@@ -100,7 +122,7 @@ async def show_states(url: str | None, start: str, at: int | None, terminal: Ter
 async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCode:
     """Follow a group to its end; failed if it fails."""
     async with open_reached_system(url) as system:
-        comm_id = await system.find_group(start)
+        comm_id = await find_group(system, start)
         if (await system.group(comm_id)).state.phase.is_terminal:
             entries = await conversation(system, comm_id)
             _show_conversation(terminal, entries)
@@ -122,7 +144,7 @@ async def replay_group(url: str | None, start: str, terminal: Terminal) -> None:
         ReplayError: A state on record is not what the machine makes of the entries before it.
     """
     async with open_reached_system(url) as system:
-        entries = await conversation(system, await system.find_group(start))
+        entries = await conversation(system, await find_group(system, start))
     view = ConversationView(terminal)
     for stored in replayed(entries):
         view.show(stored)

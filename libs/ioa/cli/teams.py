@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from ioa.cli.groups import find_group
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
@@ -78,7 +79,7 @@ async def draw_group(url: str | None, start: str, terminal: Terminal) -> None:
         InvalidInputError: No policy leads it.
     """
     async with open_reached_system(url) as system:
-        standing = await system.group(await system.find_group(start))
+        standing = await system.group(await find_group(system, start))
     terminal.result.print(Text(drawn_group(standing)), soft_wrap=True)
 
 

@@ -215,11 +215,10 @@ class PersonSeat:
         """
         comm_id, turn = item_of(item)
         history = await self._history(comm_id)
-        message = None if key is None else self._said_under(key, history)
+        message = _said_before(history, self.me, turn, reply) if key is None else self._said_under(key, history)
         if message is None:
-            known = None if key is not None else _said_before(history, self.me, turn, reply)
-            payload = known or _payload(self._awaited_as(history, turn), reply, history)
-            message = self._message(history, payload, turn, after=0 if known else history.cursor, key=key)
+            payload = _payload(self._awaited_as(history, turn), reply, history)
+            message = self._message(history, payload, turn, key)
         answer = await self._network.say(message)
         if isinstance(answer, Rejected):
             if answer.code in _TOO_LATE:
@@ -236,8 +235,9 @@ class PersonSeat:
         return self._said_under(key, await self._history(comm_id)) is not None
 
     def _said_under(self, key: str, history: GroupHistory) -> Message | None:
-        message_id = _id_under(self.me, history.comm_id, key)
-        return next((one for one in history.messages() if one.header.message_id == message_id), None)
+        message_id = id_under(self.me, history.comm_id, key)
+        own = (one for one in history.messages() if one.header.sender == self.me)
+        return next((one for one in own if one.header.message_id == message_id), None)
 
     async def _history(self, comm_id: CommId) -> GroupHistory:
         """Read a group's log as this member."""
@@ -275,10 +275,10 @@ class PersonSeat:
         legal = [name_of(kind) for kind in legal_kinds(state, self.me, self._clock.now(), charter.policy)]
         return TooLateError(f"{why}: nothing that you say now counts in it.", legal)
 
-    def _message(self, history: GroupHistory, payload: Payload, turn: int, after: int, key: str | None) -> Message:
+    def _message(self, history: GroupHistory, payload: Payload, turn: int, key: str | None) -> Message:
         assert history.state is not None and history.charter is not None
         comm_id = history.comm_id
-        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else _id_under(self.me, comm_id, key)
+        message_id = _id_of(self.me, comm_id, turn, payload) if key is None else id_under(self.me, comm_id, key)
         header = Header(
             version=version_of(payload),
             message_id=message_id,
@@ -286,7 +286,7 @@ class PersonSeat:
             sender=self.me,
             state=phase_for_header(history.state.phase),
             turn=turn,
-            after=after,
+            after=history.cursor,
             traceparent=span_of_message(history.charter.traceparent, message_id),
             sent_at=self._clock.now(),
             decided_by=DecidedBy(kind="human"),
@@ -331,10 +331,11 @@ def _awaited_in(history: GroupHistory, me: AgentId) -> Awaited | None:
     return awaited_of(history.charter, history.state, me, next(reversed(history.messages()), None))
 
 
-def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: PersonReply) -> Payload | None:
-    """Return what a person has said in a turn already, if it is what it says now."""
-    own = [one.payload for one in history.messages() if (one.header.sender, one.header.turn) == (me, turn)]
-    return next((one for one in own if (reply == PersonReply() if turn in history.said_again else _is_same(one, reply))), None)
+def _said_before(history: GroupHistory, me: AgentId, turn: int, reply: PersonReply) -> Message | None:
+    """Return what a person has said in a turn already, by whichever way, if it is what it says now."""
+    own = [one for one in history.messages() if (one.header.sender, one.header.turn) == (me, turn)]
+    is_again = reply == PersonReply() and turn in history.said_again
+    return next((one for one in own if is_again or (turn not in history.said_again and _is_same(one.payload, reply))), None)
 
 
 def lacking(awaited: Awaited, reply: PersonReply) -> Sequence[Blank]:
@@ -439,7 +440,8 @@ def _id_of(me: AgentId, comm_id: CommId, turn: int, payload: Payload) -> Message
     return _digest([me, comm_id, turn, payload.model_dump(mode="json")])
 
 
-def _id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+def id_under(me: AgentId, comm_id: CommId, key: str) -> MessageId:
+    """Return the id of a person's message that whoever sends it names by a key of his own."""
     return _digest([me, comm_id, {"key": key}])
 
 

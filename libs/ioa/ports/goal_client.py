@@ -24,6 +24,9 @@ PAGE_GOALS = 50
 GoalPhase = Phase | Literal["waiting"]
 """Where a goal stands: where its group does, or that it waits for one."""
 
+PHASES_OF_GOALS: Sequence[str] = ("waiting", *Phase)
+"""All of them, as they are written."""
+
 
 @dataclass(frozen=True)
 class GoalFilter:

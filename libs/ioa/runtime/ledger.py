@@ -200,13 +200,26 @@ class GroupLedger:
         head = await self.seen(header.comm_id)
         if head is None or not head.entry.state.is_member(header.sender):
             return None
-        seq = await self._log.find_message(header.comm_id, header.message_id, after=header.after, limit=_SEARCHED_ENTRIES)
+        seq = await self._find_said(message)
         if seq is not None:
             head = await self._log.last(header.comm_id) or head
             if head.seq == seq:
                 await self.push_again(head)  # its router may have died before; what was pushed later would show a gap
             await self.settle(head.entry.state)
         return seq
+
+    async def _find_said(self, message: Message) -> int | None:
+        """Look for a message of its sender: another's of the same id says nothing of it, and may be one that he is not told of."""
+        header = message.header
+        comm_id, after = header.comm_id, header.after
+        while True:
+            seq = await self._log.find_message(comm_id, header.message_id, after=after, limit=_SEARCHED_ENTRIES)
+            if seq is None:
+                return None
+            stored = await self._log.read(comm_id, after=seq - 1, limit=1)
+            if stored and _is_of(stored[0].entry.event, message):
+                return seq
+            after = seq
 
     async def settle(self, state: GroupState) -> None:
         """Do again what a group owes the world, in case it was never done."""
@@ -472,6 +485,12 @@ def entry_of(head: StoredEntry | None, event: Event, transition: Transition, pol
 
 
 def _same(stored: Event, event: Event) -> bool:
-    if isinstance(stored, Said) and isinstance(event, Said):
-        return stored.message.header.message_id == event.message.header.message_id
-    return stored == event
+    return _is_of(stored, event.message) if isinstance(event, Said) else stored == event
+
+
+def _is_of(stored: Event, message: Message) -> bool:
+    """Whether a message was said before, by its id and its sender: anybody may choose the id that another's will have."""
+    if not isinstance(stored, Said):
+        return False
+    before, header = stored.message.header, message.header
+    return (before.sender, before.message_id) == (header.sender, header.message_id)

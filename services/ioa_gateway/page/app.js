@@ -2,7 +2,7 @@
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
 import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
 import { ask, now } from "./api.js";
-import { icon, loading, trouble } from "./parts/words.js";
+import { icon, loading, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
 const VIEWS = [
@@ -71,16 +71,6 @@ async function route(isNew = true) {
   leave = view.enter(app, { id: match[1] ? decodeURIComponent(match[1]) : "", query: searchParams }) ?? (() => {});
   draw();
   if (isNew) document.getElementById("main")?.focus({ preventScroll: false });
-}
-
-/** Have a style sheet of some views there before they are drawn. */
-function sheet(name) {
-  const href = `/page/${name}.css`;
-  if (document.querySelector(`link[href="${href}"]`)) return null;
-  return new Promise((done) => {
-    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: done, onerror: done });
-    document.head.append(link);
-  });
 }
 
 /** Heed what a request met: whoever is not let in is asked for a key. Returns the problem for the view to show. */

@@ -2,7 +2,7 @@
 // the document, the clock or the network. `linesOf` says of each row what `ioa.client.transcript` says, which a test holds it to.
 
 /** @typedef {{name: string, sha256: string, size_bytes: number, media_type: string, place?: number}} Artifact */
-/** @typedef {{task_id: string, assignee: string, text: string, uses: string[]}} Given */
+/** @typedef {{task_id: string, assignee: string, text: string, uses: string[], team?: string}} Given */
 /**
  * One thing that happened.
  * @typedef {{seq: number, n: number, comm: string, at: number, turn: number, speaker: string, act: string, tone: string, text: string,
@@ -69,7 +69,7 @@ function said(entry, add, turn) {
       break;
     case "SYNC_TASK_ASSIGNMENT":
     case "ASYNC_TASK_ASSIGNMENT": {
-      const given = body.tasks.map((task) => ({ task_id: task.task_id, assignee: task.assignee, text: task.task_desc, uses: task.uses }));
+      const given = body.tasks.map((task) => ({ task_id: task.task_id, assignee: task.assignee, text: task.task_desc, uses: task.uses, team: task.team }));
       const isTold = body.tasks.every((task) => task.task_abstract && body.content.includes(task.task_abstract));
       say(type[0] === "S" ? "sync task" : "async task", isTold ? "" : body.content, "plain", { given });
       break;
@@ -264,8 +264,8 @@ function textsOf(row) {
       return [row.text ? `${row.go}: ${row.text}` : row.go];
     case "sync task":
     case "async task": {
-      const uses = (task) => (task.uses.length ? ` (uses ${task.uses.join(", ")})` : "");
-      return [...(row.text ? [row.text] : []), ...row.given.map((one) => `${one.task_id} → ${one.assignee}: ${one.text}${uses(one)}`)];
+      const more = (task) => (task.uses.length ? ` (uses ${task.uses.join(", ")})` : "") + (task.team ? ` (by the team ${task.team})` : "");
+      return [...(row.text ? [row.text] : []), ...row.given.map((one) => `${one.task_id} → ${one.assignee}: ${one.text}${more(one)}`)];
     }
     case "progress": {
       const part = row.fraction == null ? "" : ` ${Math.round(row.fraction * 100)}%`;
@@ -412,7 +412,7 @@ const markOf = (entry, rows) => ({
 
 function noteTasks(room, entry) {
   for (const one of entry.body.tasks ?? []) {
-    room.tasks.set(one.task_id, { task_id: one.task_id, assignee: one.assignee, text: one.task_desc, uses: one.uses, history: [] });
+    room.tasks.set(one.task_id, { task_id: one.task_id, assignee: one.assignee, text: one.task_desc, uses: one.uses, team: one.team, history: [] });
   }
   const reported = entry.type === "INFORM_TASK_PROGRESS" ? entry.body : null;
   for (const now of entry.tasks) {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
 from ioa.client.client import Launched
 from ioa.client.documents import GoalDocument, GoalRow, ResultDocument, told
 from ioa.client.forking import Changes
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
+from ioa.ports.goal_client import PAGE_GOALS, PHASES_OF_GOALS, GoalPhase
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.goals import MAX_CHANGED_CHARS, MAX_REPLACED, GoalResult
@@ -28,13 +28,20 @@ MAX_SEQUENCE = 2**53
 _MAX_KEY_CHARS = 255
 
 
+def _check_phase(said: object) -> object:
+    """Name all that it may be in one error: a union has one for each of its parts."""
+    if said not in PHASES_OF_GOALS:
+        raise ValueError(f"Input should be {', '.join(PHASES_OF_GOALS[:-1])} or {PHASES_OF_GOALS[-1]}")
+    return said
+
+
 class GoalsQuery(Instruction):
     """Which goals are listed, newest first."""
 
     limit: Annotated[int, Field(ge=1, le=200, description="how many at the most")] = PAGE_GOALS
     cursor: Annotated[int, Field(ge=1, le=MAX_SEQUENCE, description="`next` of the page before")] | None = None
     open: Annotated[bool, Field(description="leave out those that have ended; a page may then be short")] = False
-    phase: Annotated[GoalPhase, Field(description="only those that stand there")] | None = None
+    phase: Annotated[GoalPhase, BeforeValidator(_check_phase), Field(description="only those that stand there")] | None = None
     label: Annotated[str, Field(max_length=300, description="only those that bear this label, such as `team=x`")] | None = None
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ioa.cli.groups import find_group
 from ioa.client.history import conversation
 from ioa.client.watching import News, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
@@ -100,6 +101,13 @@ async def test_ids_are_completed(plane: Plane, members: Members) -> None:
     assert [(await client.find_goal(start)).goal_id for start in ("li", "sum-1")] == ["list-1", "sum-1"]
     room = comm_id_of_goal(GoalId("list-1"))
     assert [await client.find_group(room), await client.find_group(room[:12])] == [room, room]
+    assert [await find_group(client, one) for one in (room[:12], "list-1", "li")] == [room] * 3
+    await client.launch(order("waits"))
+    await eventually(client.goals, lambda page: len(page.goals) == 4)
+    with pytest.raises(NotFoundError, match="The goal waits has no group yet"):
+        await find_group(client, "waits")
+    with pytest.raises(NotFoundError, match="no group nothing-like-it"):
+        await find_group(client, "nothing-like-it")
     with pytest.raises(InvalidInputError, match="2 goals begin with sum"):
         await client.find_goal("sum")
     for find in (client.find_goal, client.find_group):

@@ -2,8 +2,8 @@
 
     python write_folder.py FOLDER
 
-FOLDER then holds `nats`, the streams; `fleet`, the agents' memories and their notes; and `left.json`: the results of goals that had
-ended, the goals that were open, and one that waits for a pool of which no agent runs.
+FOLDER then holds `nats`, the streams; `fleet`, the agents' memories and their notes; and `left.json`: when that was, the results of
+goals that had ended, the goals that were open, and one that waits for a pool of which no agent runs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import nats.js.errors
@@ -108,6 +108,7 @@ async def write(folder: Path) -> None:
         standing = await phases(fleet, left)
         results = [result for goal_id in ended if (result := await System(fleet.client).result(goal_id)) is not None]
         report = {
+            "at": datetime.now(UTC).isoformat(),
             "ended": [result.model_dump(mode="json") for result in results],
             "open": [goal_id for goal_id in left if standing.get(goal_id) in (*WANTED, "concluding", None)],
             "all": [*ended, *left, waits],

@@ -26,13 +26,10 @@ def way_to_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
         yield way
 
 
-async def test_every_example_joins_by_python_alone(way_to_nobody: dict[str, str], tmp_path: Path) -> None:
-    """`python FILE.py` with nothing but where NATS is makes an agent of each example; SIGTERM ends it cleanly."""
+async def test_every_example_joins_by_the_command_alone(way_to_nobody: dict[str, str], tmp_path: Path) -> None:
+    """`ioa agent run FILE:agent` with nothing but where NATS is makes an agent of each example; SIGTERM ends it cleanly."""
     unconfined = {"IOA_SANDBOX": "none"}  # so that all of them join on any machine
-    files = [
-        Path(agent.target.rpartition(":")[0])
-        for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any", **unconfined}, allow_code=True).agents
-    ]
+    targets = [agent.target for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any", **unconfined}, allow_code=True).agents]
     env = {
         **os.environ,
         **unconfined,
@@ -40,12 +37,13 @@ async def test_every_example_joins_by_python_alone(way_to_nobody: dict[str, str]
         "IOA_AGENT_DATA": str(tmp_path / "memory"),
         "IOA_LOG_LEVEL": "error",
     }
-    processes = [await asyncio.create_subprocess_exec(sys.executable, str(file), env=env, cwd=tmp_path) for file in files]
+    command = (sys.executable, "-m", "ioa.cli", "agent", "run")
+    processes = [await asyncio.create_subprocess_exec(*command, target, env=env, cwd=tmp_path) for target in targets]
     try:
         async with open_system(connection_by(way_to_nobody), patience=timedelta(seconds=10)) as system:
             online = await eventually(
                 lambda: system.agents(online_only=True),
-                until=lambda agents: len(agents) >= len(files),
+                until=lambda agents: len(agents) >= len(targets),
                 within=timedelta(seconds=60),
             )
     finally:
@@ -55,4 +53,4 @@ async def test_every_example_joins_by_python_alone(way_to_nobody: dict[str, str]
             codes = [await process.wait() for process in processes]
 
     names = {status.card.agent_id.replace("-", "_") for status in online}
-    assert (names, set(codes)) == ({file.stem for file in files}, {0})
+    assert (names, set(codes)) == ({Path(target.rpartition(":")[0]).stem for target in targets}, {0})

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -48,10 +48,11 @@ async def run(task: str) -> str:
 
 @dataclass(frozen=True)
 class Left:
-    """What the older version left: its code, its folder, the results it had, the goals that were open, and all goals."""
+    """What the older version left: its code, its folder, when, the results it had, the goals that were open, and all goals."""
 
     code: Path
     folder: Path
+    at: datetime
     ended: tuple[GoalResult, ...]
     still_open: tuple[GoalId, ...]
     goals: tuple[GoalId, ...]
@@ -75,6 +76,7 @@ def _write(version: str, folder: Path) -> Left:
     return Left(
         code,
         folder / "data",
+        datetime.fromisoformat(left["at"]),
         tuple(GoalResult.model_validate(result) for result in left["ended"]),
         tuple(GoalId(goal_id) for goal_id in left["open"]),
         tuple(GoalId(goal_id) for goal_id in left["all"]),
@@ -107,6 +109,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         open_nats_server(left.folder / "nats", None) as server,
         open_fleet(server.url, left.folder / "fleet", env) as fleet,
     ):
+        fleet.take_over(left.at)
         await fleet.start(*CONTROL_PLANE, *WORKERS)
         fleet.goals += left.goals
         await fleet.until_online()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
@@ -97,6 +98,39 @@ async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None
         assert ((await asking_until_heard(ask)).data, asked) == (b"here", 2)
         with pytest.raises(NoRespondersError):
             await client.request("nobody", b"")
+
+
+_INFO = {"server_id": "fickle", "version": "2.15.0", "max_payload": 2**20, "headers": True, "client_id": 1, "proto": 1}
+
+
+async def test_who_leaves_a_server_that_drops_all_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However a connection ends and comes back while its client is closed: no task runs on, and leaving does not fail."""
+    monkeypatch.setattr(nats_connection, "_RECONNECT_EVERY", timedelta(milliseconds=5))
+    chance = random.Random(11)
+
+    async def let_in_and_drop(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            writer.write(f"INFO {json.dumps(_INFO)}\r\n".encode())
+            while line := await reader.readline():
+                if line.startswith(b"PING"):
+                    writer.write(b"PONG\r\n")
+                    if chance.random() < 0.9:
+                        await asyncio.sleep(chance.choice([0, 0.001, 0.01, 0.05]))
+                        writer.transport.abort() if chance.random() < 0.5 else writer.close()
+                        break
+        writer.close()
+
+    async def come_and_leave(url: str) -> bool:
+        with suppress(UnavailableError):
+            async with open_connection(NatsSettings(url, "dropped"), patience=timedelta(seconds=3)):
+                await asyncio.sleep(chance.uniform(0, 1.5))
+        return True
+
+    server = await asyncio.start_server(let_in_and_drop, "127.0.0.1")
+    url = f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        assert await asyncio.gather(*(come_and_leave(url) for _ in range(200)), return_exceptions=True) == [True] * 200
+    await eventually(lambda: [one for one in asyncio.all_tasks() if "let_in_and_drop" in repr(one)], lambda left: not left)
 
 
 class Silence:

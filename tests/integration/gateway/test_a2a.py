@@ -37,7 +37,9 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.struct_pb2 import Value
 from structlog.testing import capture_logs
 
+from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
+from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, Scope
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
@@ -298,6 +300,23 @@ async def test_a_person_answers_by_a2a(plane: Plane, http: httpx.AsyncClient, do
         with pytest.raises(UnsupportedOperationError):
             await sent(client, yes)
     assert await said(plane, room) == ["Yes.", "No.", "", "Three it is."]
+
+
+async def test_an_answer_is_the_same_by_whichever_way(plane: Plane, http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """Who answered by A2A and says the same to the same turn by HTTP is told where it stands; other words come too late."""
+    room = await open_desk(plane, members)
+    await door.keys.put(key("anna", Scope.GOALS_READ, Scope.AGENTS_READ, "seats:anna"))
+    http.headers["authorization"] = bearer("anna")["Authorization"]
+    async with speaking(http, NETWORK, streams=False) as client:
+        await sent(client, answering("m1", "Yes.", fields={"agrees": True, "amount": 3}, choose="ask"))
+    order = {"text": "Yes.", "fields": {"agrees": "yes", "amount": "3"}, "choose": "ask"}
+    told = [
+        await http.post(f"/groups/{room}/messages", json={"seat": "anna", "turn": 2, "payload": {**order, "text": words}})
+        for words in ("Yes.", "Yes.", "No.")
+    ]
+    events = [(stored.seq, stored.entry.event) for stored in await conversation(plane.client, room)]
+    [seq] = [seq for seq, one in events if isinstance(one, Said) and one.message.header.sender == "human-anna"]
+    assert [(one.status_code, one.json().get("seq")) for one in told] == [(201, seq), (201, seq), (409, None)]
 
 
 async def test_who_follows_a_task_is_told_what_it_asks(plane: Plane, http: httpx.AsyncClient, members: Members) -> None:

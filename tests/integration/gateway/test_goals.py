@@ -86,6 +86,7 @@ async def test_goals_are_found_by_label_and_phase(http: httpx.AsyncClient, membe
     told = [await http.get(f"/goals?{one}") for one in asked]
     assert [[row["goal_id"] for row in one.json()["goals"]] for one in told[:3]] == [[launched], [], []]
     assert [one.status_code for one in told[3:]] == [422, 422]
+    assert "phase: Input should be waiting, discussing, " in told[4].json()["detail"]
 
 
 async def test_a_goal_is_followed_to_its_end_and_resumed(http: httpx.AsyncClient, members: Members, plane: Plane) -> None:

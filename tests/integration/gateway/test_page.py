@@ -10,13 +10,15 @@ from ioa_gateway.page_files import FOLDER, read_page
 from tests.integration.gateway.serving import Door
 
 VENDORED = {
-    "LICENSE": "2b66f9390afde29edfe4314daff93f01fb182e1178053e228120178987e5db75",
-    "directive-helpers.js": "f7fb1154b8f72ed2cc08b05eaeed71c99270e9ad2d48620ed24688a1af4c2b62",
-    "directive.js": "3344c4f41c69cd0701d3937e8f9ef90bd845614bf6456d0b8314b7c51d415b9d",
-    "directives/repeat.js": "083140026ecd8665fedd15b17769f9d516252a9f1502f1e91e6967686ee82626",
-    "lit-html.js": "b878e7f95dec8a9b6e9b217faca6b6a11bad82ebc44c0caa77419ed83edd81f2",
+    "lit-html/LICENSE": "2b66f9390afde29edfe4314daff93f01fb182e1178053e228120178987e5db75",
+    "lit-html/directive-helpers.js": "f7fb1154b8f72ed2cc08b05eaeed71c99270e9ad2d48620ed24688a1af4c2b62",
+    "lit-html/directive.js": "3344c4f41c69cd0701d3937e8f9ef90bd845614bf6456d0b8314b7c51d415b9d",
+    "lit-html/directives/repeat.js": "083140026ecd8665fedd15b17769f9d516252a9f1502f1e91e6967686ee82626",
+    "lit-html/lit-html.js": "b878e7f95dec8a9b6e9b217faca6b6a11bad82ebc44c0caa77419ed83edd81f2",
+    "marked/LICENSE": "8e3a3f82f59a60958f56ca08f445647c32a4733dc7ca6c2c46f6eb898471ab9c",
+    "marked/marked.esm.js": "5371fea86fd0656b4fc7bea7c94c663109d82789b69433eeee78d42895aa44de",
 }
-"""What npm's lit-html-3.3.3.tgz holds (sha512-FHfa+lmNjQZfJ…)."""
+"""What npm's lit-html-3.3.3.tgz (sha512-FHfa+lmNjQZfJ…) and marked-18.2.1.tgz (sha512-ii4bxCTCqqwp…) hold."""
 
 _OF_A_ROOM = ("api.js", "app.js", "goal.js", "icons.svg", "icon.svg", "index.html", "ioa.css", "room.js", "views/room.js")
 _MAX_BYTES = 40_000
@@ -53,14 +55,15 @@ async def test_a_browser_learns_whether_it_is_signed_in(http: httpx.AsyncClient,
 
 
 def test_what_is_vendored_is_as_it_was_published() -> None:
-    """Nobody has changed lit-html, which is used as npm's package has it."""
-    folder = FOLDER / "vendor" / "lit-html"
+    """Nobody has changed lit-html or marked, which are used as npm's packages have them."""
+    folder = FOLDER / "vendor"
     found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     assert {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in found.items()} == VENDORED
 
 
 def test_the_page_is_small() -> None:
-    """All that a first look at a room loads is below 40 kB, so that it is there at once on a slow line."""
+    """All that a first look at a room loads is below 40 kB, so that it is there at once on a slow line; Markdown comes behind."""
     files = read_page()
-    of_a_room = [name for name in files if name in _OF_A_ROOM or name.startswith(("parts/", "vendor/", "views/timeline"))]
+    of_a_room = {name for name in files if name in _OF_A_ROOM or name.startswith(("parts/", "vendor/lit-html/", "views/timeline"))}
+    of_a_room.remove("parts/markdown.js")
     assert sum(len(files[name].packed) for name in of_a_room) < _MAX_BYTES

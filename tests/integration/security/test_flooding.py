@@ -60,7 +60,7 @@ async def test_a_flood_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
         found = quotas_finding(await inspection.slowed())
     slow = {flood: seconds for flood, seconds in zip(floods, took, strict=True) if seconds > 3 * usual + SLACK_SECONDS}
     assert slow == {}, f"undisturbed they take {usual:.3f} s"
-    assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False)
+    assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False), found.message
 
 
 async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town) -> None:

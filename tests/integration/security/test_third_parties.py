@@ -283,5 +283,5 @@ def test_who_is_asked_stays_when_keys_change(tmp_path: Path) -> None:
     assert callout is not None and callout.user not in known
     fewer = authorization(dict(list(known.items())[1:]), callout)
     assert (read_callout(fewer), json.loads(fewer)["authorization"]) == (callout, json.loads(rendered)["authorization"])
-    assert names_in(rendered) == {"writer-0", "writer-1", "anna"}
+    assert names_in(rendered) == {"writer", "writer-0", "writer-1", "anna"}
     assert read_callout(authorization(known)) is None

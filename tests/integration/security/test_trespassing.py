@@ -322,7 +322,7 @@ async def test_nobody_reads_in_the_name_of_another(secured: Secured) -> None:
             for header in ("Nats-Request-Info", "nats-request-info"):
                 await client.publish(f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":9}', headers={header: told})
             own = public_key_of(read_key(str(secured.folder / "user" / "seed")).seed)
-            await eventually(lambda: heard.reads == [(own, 9)] * 2)
+            await eventually(lambda: list(heard.reads), lambda reads: reads == [(own, 9)] * 2)
 
 
 class _Readers:

@@ -77,8 +77,8 @@ def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
 
 
 def test_names_are_told_apart_by_their_tenants() -> None:
-    """The same name of two tenants is that of two people."""
-    assert names_in(authorization(KEYS)) == {"acme/ada", "acme/anna", "umbra-2/ada", "anna"}
+    """The same name of two tenants is that of two people; what a pool is called is taken too, since goals are addressed to it."""
+    assert names_in(authorization(KEYS)) == {"acme/ada", "acme/sums", "acme/anna", "umbra-2/ada", "umbra-2/sums", "anna"}
 
 
 @pytest.mark.parametrize("name", ["agents", "users", "callout", "a", "clients", "acme-agents"])

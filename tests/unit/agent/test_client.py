@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.agent.session import MAX_INVITES
-from ioa.errors import ForbiddenError, UnavailableError
+from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import Invite, Mission, NobodyFits, TeamLaunch, TeamTools
 from ioa.protocol.cards import ModelReport
@@ -583,6 +583,27 @@ async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
 
     told = "“a horoscope”; “a poem”. Nearest is ada. If that would do, say it in such words; else start an agent that can,"
     assert (result.reason, told in result.content) == (Reason.NO_AGENT, True)
+
+
+async def test_who_was_registered_anew_looks_again(company: Company) -> None:
+    """However long an agent has been there: when the registry has forgotten it, discovery may not find it yet, nor its like."""
+    renew, renewals = company.network.renew, list[Renew]()
+
+    async def forgets_once(request: Renew) -> Lease:
+        renewals.append(request)
+        if len(renewals) == 1:
+            company.network.clock.advance(timedelta(minutes=1))
+            raise NotFoundError("The registry knows no lead.")
+        return await renew(request)
+
+    company.network.renew = forgets_once  # type: ignore[method-assign]
+    brain = ScriptedBrain(teams=[NobodyFits(needs=("a poem",))] * 3)
+    await company.start(idle("lead"), brain)
+    await eventually(lambda: len(renewals) > 1)
+
+    result = await company.has_done()
+
+    assert (result.reason, len(brain.missions)) == (Reason.NO_AGENT, 3)
 
 
 @pytest.mark.parametrize("failure", [ForbiddenError("The searches are spent."), ValueError("no idea")])

@@ -11,18 +11,22 @@ import pytest
 from ioa import Agent, TurnView
 from ioa.cli.people import in_words_of, take_part, who_answers
 from ioa.client.documents import told
-from ioa.client.seat import Awaited, PersonReply, PersonSeat, people_in
+from ioa.client.seat import Awaited, PersonReply, PersonSeat, id_under, people_in
 from ioa.client.waiting import AwaitedDocument, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.group.events import Said
+from ioa.group.events import GroupLaunched, Said
+from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, Sync
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, GoalId, GoalName
-from ioa.protocol.messages import Decision, Discussion
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
+from ioa.protocol.levels import LEVEL
+from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
+from tests.unit.group.scenario import launched_under
 from tests.unit.protocol.policies import SHIPPED
+from tests.unit.runtime.plane import EVE, ROOM, Plane
 
 WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
 """What a person may well write, and no part of which is anybody's to take away."""
@@ -47,6 +51,25 @@ def agent(name: str) -> Agent:
         return view.say(f"{name} in turn {view.turn}", fields={one.name: True for one in view.offer.form if one.required})
 
     return this
+
+
+class OfPlane:
+    """What a seat asks of a network, answered by a plane in memory."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+
+    async def sync(self, request: Sync) -> Entries:
+        """Read a log as a member."""
+        return await self._plane.setup.sync(request)
+
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """List a member's groups."""
+        return await self._plane.setup.memberships(request)
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Say something."""
+        return await self._plane.send(message)
 
 
 async def next_of(seat: PersonSeat) -> Awaited:
@@ -256,3 +279,26 @@ async def test_who_sees_the_groups_sees_what_people_need(ioa_system: System) -> 
         assert await who_answers(running.client, judging.item) == "ed"
         assert await who_answers(running.client, writing.item) == "anna"
         goal.cancel()
+
+
+async def test_nobody_says_a_persons_answer_for_him() -> None:
+    """A member that speaks under the id that a person's answer will have has not answered for him: his own is taken."""
+    talk = {"name": "talk", "roles": ["player", "anna"], "max": 6, "then": "end"}
+    roles = {"player": "any", "anna": {"human": True}}
+    policy = team_of({"team": "t", "roles": roles, "nodes": [talk], "leader": "player"}).policy
+    plane, anna = Plane(), AgentId("human-anna")
+    await plane.join(EVE, level=LEVEL)
+    launch = plane.begin(ROOM, EVE, anna)
+    led = launched_under(policy, {"player": [EVE], "anna": [anna]}, EVE, anna).log[0]
+    assert isinstance(led, GroupLaunched)
+    charter = led.charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
+    network: Any = OfPlane(plane)
+    seat = PersonSeat(network, "anna", plane.clock)
+    said = await plane.message(EVE, Discussion(content="Do you veto?"))
+    taken = said.header.model_copy(update={"message_id": id_under(anna, ROOM, "msg-1")})
+    await plane.send(said.model_copy(update={"header": taken}))
+    assert not await seat.has_said(ROOM, "msg-1")
+    seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), key="msg-1")
+    last = (await plane.entries())[-1]
+    assert (seq, "VETO" in str(last.entry.event), await seat.has_said(ROOM, "msg-1")) == (last.seq, True, True)

@@ -192,3 +192,15 @@ async def test_what_may_not_be_reported_is_refused(story: Scenario, by: AgentId,
     with pytest.raises(error):
         await office.report(by=by, comm_id=comm_id)
     assert office.outcomes.kept == {}
+
+
+async def test_a_stranger_learns_of_no_group_by_reporting_it() -> None:
+    """Who was no member is told the same of a group that is there as of none."""
+    office = Office()
+    await office.file(ENDED)
+    told = list[str]()
+    for comm_id in (COMM, CommId("c-none")):
+        with pytest.raises(NotFoundError) as caught:
+            await office.report(by=AgentId("mallory"), comm_id=comm_id)
+        told.append(str(caught.value).replace(comm_id, "C"))
+    assert told[0] == told[1]

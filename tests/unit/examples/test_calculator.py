@@ -72,7 +72,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("5 US gallons in litres", "has several sizes"),
         ("how many gallons are 250 litres?", "'gallons' is no unit that is known, or has several sizes"),
         ("(0 - 8)^(1/3)", "cannot be computed"),
-        ("sqrt(0 - 1)", "cannot be computed"),
+        ("sqrt(0 - 1)", "The square root of -1 is no real number"),
         ("5 100 + 1", "cannot be computed"),
         ("2(3)", "cannot be computed"),
         ("12 miles in km and feet", "'km and feet' is no unit that is known"),

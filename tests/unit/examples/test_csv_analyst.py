@@ -740,7 +740,7 @@ Voss,village,18,,,old
         ("total people since January 2023 per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
         ("how many rows where note is missing", "note is missing: 2 (2 of 4 rows)."),
         ("which place has the highest average temperature", "- Bergen: 7.5"),
-        ("total people in Q1 2023", "opened is 2023Q1: 980"),
+        ("total people in Q1 2023", "opened is 2023-Q1: 980"),
         ("how many rows where opened is 11 February 2023", "opened is 2023-02-11: 1"),
     ],
 )
@@ -840,6 +840,8 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
 
 
 TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
+FIRST = "who,item,n\nAll,,15\nOf A,,6\nA,x,1\nA,y,5\nOf B,,9\nB,x,4\nB,y,5\n"
+MIXED = "who,sent\nA,2024-03-02\nB,Jul 05, 2024\n".replace("Jul 05, 2024", '"Jul 05, 2024"') + "C,22 Mar 2024\nŁódź,3.4.2024\n"
 SUBTOTALS = "who,item,n\nA,x,1\nA,y,2\nOf A,,3\nB,x,4\nB,y,5\nOf B,,9\n"
 DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,June,3\n2024-03-05,2024-03-06,June,4\n"
 
@@ -848,6 +850,10 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
     ("content", "question", "said"),
     [
         (TOTALS, "how many rows where spot is not missing", "number of rows where spot is not missing: 2 (2 of 4 rows)."),
+        (FIRST, "total n where item is not missing", "sum of n where item is not missing: 15 (4 of 7 rows)."),
+        (MIXED, "how many rows where sent in March 2024", "number of rows where sent is 2024-03: 2 (2 of 4 rows)."),
+        (MIXED, "how many rows where who is Lodz and sent in 2024-Q2", "who is Łódź and sent is 2024-Q2: 1 (1 of 4 rows)."),
+        ("who\tn\nA\t500\nB\t1500\n", "how many rows had n above 1,000", "number of rows where n > 1000: 1 (1 of 2 rows)."),
         (TOTALS.replace("9", "8"), "how many rows", "number of rows: 4 (4 of 4 rows)."),
         (
             DATED,
@@ -906,22 +912,53 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
         ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
         ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
-        ("who;n\nA;1\nB;2\nC;3\nTotal;6\n", "average n", "Row 4 of t.csv holds 6 of n, the sum of other rows."),
-        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6 of n, the sum of other rows."),
-        ("who,n\nA,($1)\nB,($2)\nC,($3)\nAll,($6)\n", "total n", "Row 4 of t.csv holds -6 of n, the sum of other rows."),
-        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "how many rows", "Row 4 of t.csv holds -6"),
-        ("who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n", "list who where at is missing", "Row 4 of t.csv holds"),
-        (SUBTOTALS, "total n", "Row 3 of t.csv holds 3 of n, the sum of other rows."),
+        (
+            "who;n\nA;1\nB;2\nC;3\nTotal;6\n",
+            "average n",
+            "Row 4 below the header of t.csv holds 6 of n, the sum of other rows.",
+        ),
+        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "holds 6 of n, the sum of"),
+        (
+            "who,n\nA,($1)\nB,($2)\nC,($3)\nAll,($6)\n",
+            "total n",
+            "Row 4 below the header of t.csv holds -6 of n, the sum of other rows.",
+        ),
+        (
+            "who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n",
+            "how many rows",
+            "Row 4 below the header of t.csv holds -6",
+        ),
+        (
+            "who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n",
+            "list who where at is missing",
+            "Row 4 below the header of t.csv holds",
+        ),
+        (FIRST, "total n", "Row 1 below the header of t.csv holds 15 of n, the sum of other rows (so do rows 2, 5)."),
+        (
+            "at,n\n01/02/2024,1\n3 Mar 2024,2\n",
+            "how many rows where at in 2024",
+            "01/02/2024 may begin with the day or with",
+        ),
+        (
+            "who,n\nA,1\nB,2\n",
+            "total n per who and how many rows",
+            "after 'total n per who and'. If 'how many rows' is",
+        ),
+        (SUBTOTALS, "total n", "Row 3 below the header of t.csv holds 3 of n, the sum of other rows (so do rows 6)."),
         (SUBTOTALS, "how many rows", "such as 'where item is not missing'."),
-        (SUBTOTALS + "All,,12\n", "total n per who", "Row 3 of t.csv holds 3 of n"),
-        ("who,n\nAll,42\nA,10\nB,20\nC,12\n", "total n", "Row 1 of t.csv holds 42 of n, the sum of other rows."),
+        (SUBTOTALS + "All,,12\n", "total n per who", "Row 3 below the header of t.csv holds 3 of n"),
+        (
+            "who,n\nAll,42\nA,10\nB,20\nC,12\n",
+            "total n",
+            "Row 1 below the header of t.csv holds 42 of n, the sum of other rows.",
+        ),
         ("who,n\nA,1\nwho,n\nB,2\n", "how many rows", "t.csv has its header in it again, which is no row."),
-        ("n\n5\n6\n7\n8-\n", "total n", "n mixes numbers with '8-' and no unit; nothing is converted."),
-        ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n mixes numbers with '$' and 'CHF 4.95'; nothing is converted."),
-        ("n\n5\n6\n7\nabout 8\n", "total n", "n mixes numbers with 'about 8' and no unit; nothing is converted."),
+        ("n\n5\n6\n7\n8-\n", "total n", "n holds numbers, and '8-', which is not read as one."),
+        ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
+        ("n\n5\n6\n7\nabout 8\n", "total n", "n holds numbers, and 'about 8', which is not read as one."),
         ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
-        (TOTALS, "how many rows", "Row 4 of t.csv holds 9 of n, the sum of other rows."),
-        (TOTALS, "list who where spot is missing", "Row 4 of t.csv holds 9 of n, the sum of other rows."),
+        (TOTALS, "how many rows", "Row 4 below the header of t.csv holds 9 of n, the sum of"),
+        (TOTALS, "list who where spot is missing", "Row 4 below the header of t.csv holds 9 of n, the sum of"),
         (
             TOTALS,
             "number of distinct who",

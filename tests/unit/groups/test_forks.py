@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.client.documents import standing_of
-from ioa.errors import NotYetError, UnavailableError
-from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired
+from ioa.errors import NotFoundError, NotYetError, UnavailableError
+from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired, files_of
 from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import OpenTask
 from ioa.ports.goal_client import GoalStatus
@@ -33,6 +33,7 @@ from ioa.protocol.messages import (
 )
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import specs
+from tests.unit.groups.test_files import put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 AGAIN = GoalId("again")
@@ -371,3 +372,21 @@ async def test_a_fork_that_ended_just_now_is_not_noted_as_open() -> None:
     plane.open_groups.put = cancelled_meanwhile  # type: ignore[method-assign]
     await forked(plane, order(entries[-1].seq))
     assert await plane.reason(AGAIN) is Reason.CANCELLED and await plane.open_groups.find(COPY) is None
+
+
+async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> None:
+    """A file told before is told to stand-ins too; one told in the original later is not, even to who names it by its digest."""
+    plane = Plane()
+    await plane.open(ADA, BOB, level=LEVEL)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:bob"))))
+    told_early, told_late = await put(plane, BOB, b"early", "a"), await put(plane, BOB, b"late", "b")
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="One.", artifacts=(told_early,)))
+    place = (await plane.entries())[-1].seq
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Two.", artifacts=(told_late,)))
+    await plane.join(ADA, EVE, level=LEVEL)
+    await forked(plane, order(place, replace=[{"old": BOB, "new": EVE}]))
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-2"), task_conclusion="Mine.", artifacts=(told_late,)), comm_id=COPY)
+    copied, named = [one.seq for one in await plane.entries(COPY) if files_of(one.entry.event)]
+    assert await read(plane, EVE, copied, told_early, COPY) == b"early"
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, EVE, named, told_late, COPY)

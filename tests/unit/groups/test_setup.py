@@ -362,6 +362,22 @@ async def test_opening_a_nested_team_again_gives_the_same() -> None:
     assert (states, len(await plane.entries(NESTED))) == ([await plane.state(NESTED)] * 6, 1)
 
 
+async def test_who_leads_a_nested_team_is_not_told_to_others() -> None:
+    """A stranger learns of no group by launching a nested team, and a member only what it is told of the task."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    told = list[str]()
+    for task_id in ("t1", "t-none"):
+        parent = ParentTask(comm_id=ROOM, task_id=TaskId(task_id))
+        with pytest.raises(NotFoundError) as stranger:
+            await plane.setup.launch(LaunchGroup(owner=AgentId("zoe"), members=(EVE,), goal_id=GOAL, parent=parent, goal="Count."))
+        with pytest.raises(ForbiddenError) as member:
+            await plane.setup.launch(LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL, parent=parent, goal="Count."))
+        told += [str(stranger.value), str(member.value)]
+    assert told[0] == told[2]
+    assert not [one for one in told if "has launched it" in one]
+
+
 async def test_a_nested_conclusion_closes_the_task() -> None:
     """What the nested team concludes is the result of the task, and the floor returns to the assigner."""
     plane = await with_task()

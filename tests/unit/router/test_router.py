@@ -49,6 +49,22 @@ async def test_a_repeated_message_gets_the_first_answer() -> None:
     assert len(await plane.entries()) == 3
 
 
+async def test_a_message_under_the_id_of_anothers_is_not_that_one() -> None:
+    """Who guesses the id that another's message has learns nothing by it, and takes nothing from who has said that."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    first = await plane.send(message)
+    guessed = await plane.message(BOB, Conclusion(content="Mine."))
+    header = guessed.header.model_copy(update={"message_id": message.header.message_id, "after": 0})
+    assert isinstance(await plane.send(guessed.model_copy(update={"header": header})), Rejected)
+    assert await plane.send(message) == Accepted(seq=first.seq if isinstance(first, Accepted) else 0)
+    own = await plane.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
+    said = own.model_copy(update={"header": own.header.model_copy(update={"message_id": message.header.message_id, "after": 0})})
+    answers = [await plane.send(said, router) for router in (1, 0)]
+    assert [one.seq for one in answers if isinstance(one, Accepted)] == [3, 3]
+
+
 async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it() -> None:
     """The others are pushed what the speaker is answered with, each the same."""
     plane = Plane()

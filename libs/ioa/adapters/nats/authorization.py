@@ -52,6 +52,7 @@ _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
+_POOL = re.compile(r"ioa\.v1\.registry\.register\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
 _COOKIE = subject_of(API_KEYS, "cookie")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
@@ -233,11 +234,14 @@ def read_callout(rendered: str) -> Callout | None:
 
 
 def names_in(rendered: str) -> frozenset[str]:
-    """Return what the agents and users are called whose keys this version's authorization lets in, as `full_name` has it."""
+    """Return what agents, pools and users are called whose keys this version's authorization lets in, as `full_name` has it."""
     everybody = read_authorization(rendered, {}).values()
     publish = [(may.tenant, subject) for may in everybody for subject in may.publish]
     return frozenset(
-        full_name(tenant, match[1]) for tenant, one in publish for named in (_AGENT, _USER) if (match := named.fullmatch(one))
+        full_name(tenant, match[1])
+        for tenant, one in publish
+        for named in (_AGENT, _POOL, _USER)
+        if (match := named.fullmatch(one))
     )
 
 

@@ -217,6 +217,7 @@ class _LastingClient(Client):
     def __init__(self, seed: str | None) -> None:
         super().__init__()
         self._given_seed = seed
+        self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
 
@@ -241,9 +242,12 @@ class _LastingClient(Client):
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
     async def _attempt_reconnect(self) -> None:
-        # Where a connection is lost again while one attempt ends, two share one future of nats-py, and the second fails at the end.
-        with suppress(asyncio.InvalidStateError):
-            await super()._attempt_reconnect()
+        # Where a connection is lost again while one attempt ends, nats-py starts another. It cancels the first, which may miss
+        # that: both would connect, and leave the tasks of one connection running when the client is closed.
+        before, self._reconnecting = self._reconnecting, asyncio.current_task()
+        if before is not None:
+            await _end(before)
+        await super()._attempt_reconnect()
 
     def _connect_command(self) -> bytes:
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
@@ -392,7 +396,13 @@ def _newest(given: str | Path, otherwise: str) -> str:
 
 
 def _leave_attempt(client: Client) -> None:
-    """Close the socket of an attempt to connect that came to nothing, which nats-py forgets open: a frozen server takes such."""
+    """End what nats-py leaves of an attempt to connect that came to nothing.
+
+    Its socket, which a frozen server takes, and the tasks of a connection that broke while it was set up.
+    """
+    for task in (client._reading_task, client._ping_interval_task, client._flusher_task):
+        if task is not None:
+            task.cancel()
     if client._transport is not None:
         client._transport.close()  # type: ignore[no-untyped-call]
 
@@ -418,28 +428,32 @@ async def _close(client: Client) -> None:
     except (TimeoutError, nats.errors.Error, OSError, RuntimeError) as error:
         _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
     finally:
-        try:
-            await client.close()
-        except asyncio.CancelledError:
-            # nats-py waits for the socket's end in two tasks. It cancels the one that reconnects, and with it what both wait for.
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-        except (OSError, RuntimeError):
-            # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
-            # half-way then, with its tasks running; without the buffer, closing once more succeeds.
-            client._pending, client._pending_data_size = [], 0
-            client._status = Client.DISCONNECTED
-            await client.close()
-        await _end_reconnecting(client)
+        await _close_for_good(client)
 
 
-async def _end_reconnecting(client: Client) -> None:
-    """See to it that a closed client does not connect again: nats-py cancels what reconnects once, and that may be dropped."""
-    if client._reconnection_task is not None:
-        await _end(client._reconnection_task)
-    if not client.is_closed:
+async def _close_for_good(client: Client) -> None:
+    """Close a client, and again while it connects once more: nats-py cancels what reconnects once, and that may be dropped."""
+    ended: asyncio.Task[None] | None = None
+    while not client.is_closed or client._reconnection_task is not ended:
+        await _close_once(client)
+        if (reconnecting := client._reconnection_task) is not None:
+            await _end(reconnecting)
+        ended = reconnecting
+
+
+async def _close_once(client: Client) -> None:
+    try:
         await client.close()
+    except asyncio.CancelledError:
+        # nats-py waits for the socket's end in two tasks. It cancels the one that reconnects, and with it what both wait for.
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+    except (OSError, RuntimeError):
+        # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
+        # half-way then, with its tasks running; without the buffer, closing once more succeeds.
+        client._pending, client._pending_data_size = [], 0
+        client._status = Client.DISCONNECTED
 
 
 async def _end(task: asyncio.Future[None]) -> None:

@@ -16,7 +16,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Discussion, TaskOutcome
 
-_NOBODY = "Nobody here does this, as it is said; in other words one of these may, or an agent with a language model:"
+_NOBODY = "Nobody here does this as it is said; an agent with a language model might. What those say who were asked:"
 _END = re.compile(r"(?<=[.!?])\s")
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",

@@ -50,7 +50,7 @@ function given(one, act, { tasks }) {
   const task = tasks.get(one.task_id);
   return html`<div class="given ${act === "async task" ? "async" : ""}"><span class="mono muted">${one.task_id}</span><span class="who-to">${one.assignee}</span>
     ${task ? (task.status === "done" ? pill("done", `done in ${span(task.at - task.since)}`, true) : taskPill(task)) : nothing}
-    <p>${one.text}${one.uses.length ? html` <span class="muted">(uses ${one.uses.join(", ")})</span>` : nothing}</p></div>`;
+    <p>${one.text}${one.uses.length ? html` <span class="muted">(uses ${one.uses.join(", ")})</span>` : nothing}${one.team ? html` <span class="muted">(by the team ${one.team})</span>` : nothing}</p></div>`;
 }
 
 function waiting(id, { tasks, now }) {

@@ -22,5 +22,5 @@ function card(task, now) {
       ${task.uses.length ? html`<span>uses ${task.uses.join(", ")}</span>` : nothing}
       ${isOpen && task.lease ? html`<span class="num">${task.suspect ? `fails in ${span(left)}` : `lease ${span(left)}`}</span>` : nothing}
       ${isClosed(task.status) ? html`<span class="num">${span(task.at - task.since)}</span>` : nothing}
-      ${task.nested ? html`<span>team of its own</span>` : nothing}</footer></li>`;
+      ${task.team || task.nested ? html`<span>team ${task.team ?? "of its own"}</span>` : nothing}</footer></li>`;
 }

@@ -1,5 +1,5 @@
 // Small marks that several views show: icons, pills, avatars, meters, times and numbers in words.
-import { html, svg, nothing } from "../vendor/lit-html/lit-html.js";
+import { html, svg, nothing, render } from "../vendor/lit-html/lit-html.js";
 
 export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="/page/icons.svg#${name}"></use></svg>`;
 
@@ -128,18 +128,47 @@ const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-di
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 export const timeOfDay = (at) => (Date.now() - at > 20 * 3_600_000 ? `${DAY.format(at)} ` : "") + TIME.format(at);
 
-/** Prose of agents: paragraphs, and lists and code as they wrote them. Nothing of it is taken for markup. */
-export const prose = (text) => text.split(/\n{2,}/).map((part) => html`<p>${part}</p>`);
+/** What has a meaning in Markdown, in a line or at its beginning. */
+const MARKS = /[*_`[<\\|~]|:\/\/|^ *(?:[#>+=-]|\d+[.)] )/m;
+let marked = null; // draws Markdown, once a text bears a mark
+
+/** Prose of agents: paragraphs as they wrote them, until Markdown can be read. */
+customElements.define("ioa-prose", class extends HTMLElement {
+  set text(text) {
+    this.told = text;
+    render((marked && MARKS.test(text) && marked(text)) || text.split(/\n{2,}/).map((part) => html`<p>${part}</p>`), this);
+    if (!marked && MARKS.test(text)) {
+      import("./markdown.js").then((found) => {
+        ({ marked } = found);
+        this.text = this.told;
+      });
+    }
+  }
+});
+export const prose = (text) => html`<ioa-prose .text=${text}></ioa-prose>`;
+
+/** Have a style sheet there before what needs it is drawn. */
+export function sheet(name) {
+  const href = `/page/${name}.css`;
+  if (document.querySelector(`link[href="${href}"]`)) return null;
+  return new Promise((done) => {
+    const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href, onload: done, onerror: done });
+    document.head.append(link);
+  });
+}
 
 export const several = (number, one, many = `${one}s`) => `${number} ${number === 1 ? one : many}`;
 
 /** Something that went wrong, and what to do. */
-export const trouble = (problem, again) => html`<div class="empty" role="alert">${icon("bad")}<h2>${problem.message}</h2>
-  ${problem.hint ? html`<p class="muted">${problem.hint}</p>` : nothing}
+export const trouble = (problem, again) => html`<div class="empty" role="alert">${icon("bad")}<h2>${coded(problem.message)}</h2>
+  ${problem.hint ? html`<p class="muted">${coded(problem.hint)}</p>` : nothing}
   ${again ? html`<p><button class="btn" type="button" @click=${again}>Try again</button></p>` : nothing}</div>`;
 
-/** The same above what is known from before. */
-export const banner = (problem) => html`<p class="bad banner" role="alert">${icon("bad")}<span>${problem.message} ${problem.hint}</span></p>`;
+/** The same beside what is known. */
+export const banner = (problem, kind = "banner") => html`<p class="bad ${kind}" role="alert">${icon("bad")}<span>${coded(`${problem.message} ${problem.hint ?? ""}`)}</span></p>`;
+
+/** Show what stands between backticks as code. */
+const coded = (text) => text.split("`").map((part, place) => (place % 2 ? html`<code>${part}</code>` : part));
 
 export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><p class="muted">${text}</p></div>`;
 

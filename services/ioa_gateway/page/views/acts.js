@@ -1,7 +1,7 @@
 // What is done to a goal from its room, loaded by the first who does it: cancelling it, and going on from an entry in a new goal, with
 // other words, with another agent, or just once more.
 import { ask, query, token } from "../api.js";
-import { html, icon, nothing, pill } from "../parts/words.js";
+import { banner, html, icon, nothing, pill } from "../parts/words.js";
 import { NOBODY } from "../room.js";
 
 let draft = null;
@@ -61,7 +61,7 @@ export function forkForm(app, team) {
     <div class="row"><label class="blank">Replace <select .value=${draft.old} @change=${set("old")}><option value="">nobody</option>${team.map((one) => html`<option value=${one.agent_id}>${one.agent_id}</option>`)}</select></label>
       ${draft.old ? html`<label class="blank">by <input .value=${draft.other} @input=${set("other")} placeholder="whoever is found" list="fork-agents" autocomplete="off"></label>
         <datalist id="fork-agents">${[...(app.agents?.keys() ?? [])].filter((id) => !team.some((one) => one.agent_id === id)).map((id) => html`<option value=${id}></option>`)}</datalist>` : nothing}</div>
-    ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+    ${draft.problem ? banner(draft.problem, "") : nothing}
     <div class="row send"><button class="btn quiet" type="button" @click=${() => end(app)}>Not now</button><span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> forks</span>
       <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${icon("branch")}${draft.isSending ? "Forking …" : isChanged ? "Fork with these words" : "Fork from here"}</button></span></div></form>`;
 }

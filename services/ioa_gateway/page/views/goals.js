@@ -167,7 +167,7 @@ function launchBox(app) {
       draft.files = draft.files.filter((one) => one !== file);
       app.changed();
     }}>${icon("bad")}</button></li>`)}</ul>` : nothing}
-  ${draft.problem ? html`<p class="bad wide" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+  ${draft.problem ? banner(draft.problem, "wide") : nothing}
   <div class="opts"><label class="btn pick">${icon("clip")}Add files<input class="sr" type="file" multiple @change=${(event) => {
     draft.files = [...draft.files, ...event.target.files];
     event.target.value = "";

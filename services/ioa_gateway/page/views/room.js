@@ -7,7 +7,7 @@ import { fileLink, files } from "../parts/files.js";
 import { message } from "../parts/message.js";
 import { tasks as taskList } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
-import { bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, several, span, timeOfDay, trouble } from "../parts/words.js";
+import { banner, bar, clock, cost, count, empty, html, icon, loading, nothing, phasePill, pill, prose, several, span, timeOfDay, trouble } from "../parts/words.js";
 import { noChange } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
 import { timeline } from "./timeline.js";
@@ -26,6 +26,7 @@ let phoneTab = "talk";
 let problem = null;
 let isCancelling = false;
 let acts = null; // what is done to goals, once somebody does something
+let figures = null; // how a group stands in figures, once somebody wants to see them
 let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
 let isAtEnd = true;
 let player = 0;
@@ -165,11 +166,12 @@ function draw(app) {
         <h2 class="h">Members of this room</h2>${members(team, app.agents, mark, now, at === Infinity && !goal.hasEnded)}</nav>
       ${conversation(app, shown, mark, list, now)}
       <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${[["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]].map(([name, word, number]) => html`<button
-          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => {
+          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${async () => {
+            if (name === "state") figures ??= (await import("./state.js")).state;
             tab = name;
             app.changed();
           }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
-        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? files(made, fileHref) : state(shown, mark)}</div></aside></main>
+        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? files(made, fileHref) : figures(goal, shown, mark)}</div></aside></main>
     ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => {
       stop();
       lookAt(app, seq);
@@ -204,7 +206,6 @@ function head(app, now) {
   const spent = budget?.spent;
   const tokens = spent ? spent.tokens_in + spent.tokens_out : 0;
   const end = at === Infinity && doc.result ? Date.parse(doc.result.finished_at) : now;
-  const whole = (budget ? Date.parse(budget.deadline) : began + 3_600_000) - began;
   const used = budget ? budget.turns_taken + budget.nested_turns : 0;
   return html`<section class="head ${app.turns?.isMine(doc) ? "mine" : ""}" aria-label="Goal"><div><h1>${doc.goal}</h1>
     <p class="meta">${at === Infinity && app.turns?.isMine(doc) ? pill("wait", "waits for you") : phasePill(phase)}${root?.charter || goal.launch ? html`<span>led by <b>${(root?.charter ?? goal.launch.body.charter).owner}</b></span>` : nothing}
@@ -219,12 +220,12 @@ function head(app, now) {
       isCancelling = true;
       app.changed();
     }}>${icon("stop")}Cancel</button>`}</div>
-    ${problem ? html`<p class="bad wide" role="alert">${icon("bad")}${problem.message} ${problem.hint ?? ""}</p>` : nothing}
-    <div class="budget">${budget ? html`${meter("Turns", used, budget.max_turns, String(used), `of ${budget.max_turns}${budget.turns_lent ? `, ${budget.turns_lent} lent` : ""}`, "", budget.turns_lent / budget.max_turns)}
-      ${meter("Tokens", tokens, budget.max_tokens, count(tokens), budget.max_tokens ? `of ${count(budget.max_tokens)}` : "")}
-      ${meter("Cost", spent.cost_micros, budget.max_cost_micros, cost(spent.cost_micros), budget.max_cost_micros ? `of ${cost(budget.max_cost_micros)}` : "", "opt")}
-      ${meter("Time", end - began, whole, clock(end - began), `of ${span(whole)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
-    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary><p>${doc.result.content}</p></details>` : nothing}</section>`;
+    ${problem ? banner(problem, "wide") : nothing}
+    <div class="budget">${budget ? html`${meter("Turns", used, doc.max_turns, String(used), `of ${doc.max_turns}${budget.turns_lent ? `, ${budget.turns_lent} lent` : ""}`, "", budget.turns_lent / doc.max_turns)}
+      ${meter("Tokens", tokens, doc.max_tokens, count(tokens), doc.max_tokens ? `of ${count(doc.max_tokens)}` : "")}
+      ${meter("Cost", spent.cost_micros, doc.max_cost_micros, cost(spent.cost_micros), doc.max_cost_micros ? `of ${cost(doc.max_cost_micros)}` : "", "opt")}
+      ${meter("Time", end - began, doc.timeout * 1000, clock(end - began), `of ${span(doc.timeout * 1000)}`, "opt")}` : html`<span class="muted">${doc.status === "waiting" ? "It waits for an agent that takes it." : ""}</span>`}</div>
+    ${doc.result && at === Infinity ? html`<details class="answer ${doc.result.succeeded ? "" : "not"}" open><summary>${doc.result.succeeded ? "The answer" : `It ended: ${doc.result.reason.replaceAll("_", " ")}`}</summary>${prose(doc.result.content)}</details>` : nothing}</section>`;
 }
 
 function givenAt(root, file) {
@@ -329,18 +330,6 @@ function thread(nested) {
     if (row.act !== "progress" && row.act !== "thinking" && row.act !== "team") said.unshift(row);
   }
   return { rows: said, hidden: place, phase: standing(inner, at)?.phase ?? null, members: inner.charter?.members.length ?? 0, depth: inner.depth, href: hrefOf(inner) };
-}
-
-function state(shown, mark) {
-  if (!mark) return empty("Nothing yet", "");
-  const spent = mark.budget.spent;
-  return html`<section class="lane"><h3>As of entry ${mark.seq}</h3><dl class="facts"><dt>phase</dt><dd>${phasePill(mark.phase)}</dd><dt>turn</dt><dd>${mark.turn}</dd>
-    <dt>may speak</dt><dd>${mark.floor.join(", ") || "nobody"}</dd>${mark.waits.length ? html`<dt>waits for</dt><dd>${mark.waits.join(", ")}</dd>` : nothing}
-    <dt>turns</dt><dd>${mark.budget.turns_taken} here, ${mark.budget.nested_turns} in nested teams, ${mark.budget.turns_lent} lent</dd>
-    <dt>tokens</dt><dd>${count(spent.tokens_in)} read, ${count(spent.tokens_out)} written${spent.tokens_cached ? `, ${count(spent.tokens_cached)} cached` : ""}</dd>
-    <dt>cost</dt><dd>${cost(spent.cost_micros)}</dd>${spent.fallbacks ? html`<dt>rules decided</dt><dd>${spent.fallbacks} times in a model's place</dd>` : nothing}
-    <dt>ends by</dt><dd>${timeOfDay(Date.parse(mark.budget.deadline))}</dd><dt>group</dt><dd class="mono">${shown.comm}</dd>
-    ${shown.charter?.policy ? html`<dt>policy</dt><dd><a href=${`/policies/${encodeURIComponent(goal.id)}${query({ user: goal.user })}`}>${several(shown.charter.policy.nodes.length, "node")}</a></dd>` : nothing}</dl></section>`;
 }
 
 // ---------------------------------------------------------------- scrolling

@@ -2,7 +2,7 @@
 // decides it. An answer is sent until it is known to be taken: sent twice it is one.
 import { ask } from "../api.js";
 import { keyOf } from "../turns.js";
-import { html, icon, nothing, span } from "../parts/words.js";
+import { banner, html, icon, nothing, span } from "../parts/words.js";
 
 const AGAIN_MS = 1500;
 const SIGNS = { say: "talk", decide: "branch", conclude: "end", pass: "back" };
@@ -48,7 +48,7 @@ export function turn(app, waits) {
     ${draft.act === "say" && waits.guards.length ? html`<p class="hint">Your words: ${waits.guards.join("; ")}.</p>` : nothing}
     <textarea aria-label=${labelOf(waits, draft)} placeholder=${placeOf(waits, draft)} rows="3" ?required=${waits.kind === "conclude"} .value=${draft.text} @input=${set("text")}></textarea>
     ${draft.act === "say" || draft.act === "conclude" ? html`${waits.kind === "say" && waits.form.length ? html`<div class="row">${waits.form.map((blank) => field(blank, draft, app))}</div>` : nothing}` : nothing}`}
-    ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+    ${draft.problem ? banner(draft.problem, "") : nothing}
     <div class="row send">${waits.again ? nothing : onward(waits, draft, set, app)}<span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
       <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : waits.again ? "Say it again" : "Send"}</button></span></div></form>`;
 }
@@ -72,7 +72,7 @@ function question(app, waits) {
     ${waits.options.length ? html`<div class="row"><div class="seg" role="radiogroup" aria-label="Your answer">${waits.options.map((one) => html`<label><input type="radio" name="answer" value=${one} required
       .checked=${draft.text === one} @change=${set}>${one}</label>`)}</div></div>`
       : html`<textarea aria-label="Your answer" rows="3" required maxlength="2000" .value=${draft.text} @input=${set}></textarea>`}
-    ${draft.problem ? html`<p class="bad" role="alert">${icon("bad")}${draft.problem.message} ${draft.problem.hint ?? ""}</p>` : nothing}
+    ${draft.problem ? banner(draft.problem, "") : nothing}
     <div class="row send"><span class="hint kb end"><kbd>Ctrl</kbd> <kbd>Enter</kbd> sends</span>
       <span class="end2"><button class="btn main" ?disabled=${draft.isSending}>${draft.isAway ? "Sending again …" : draft.isSending ? "Sending …" : "Answer"}</button></span></div></form>`;
 }

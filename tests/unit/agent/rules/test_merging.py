@@ -12,7 +12,7 @@ from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charte
 SUM = planned("t1", "a", "compute the total in sales.csv")
 CHART = planned("t2", "b", "chart the total in sales.csv", uses=("t1",))
 NOBODY = (
-    " Nobody here does this, as it is said; in other words one of these may, or an agent with a language model:"
+    " Nobody here does this as it is said; an agent with a language model might. What those say who were asked:"
     "\n  - a: No text. Send one.\n  - b: No such month."
 )
 REPORT = planned("t3", "c", "write a report of both results", uses=("t1", "t2"))

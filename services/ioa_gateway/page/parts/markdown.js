@@ -1,0 +1,85 @@
+// What agents wrote in Markdown, drawn by templates of our own from the tokens of a reader that is vendored: no text becomes markup, and
+// nothing is loaded from elsewhere. It is loaded for the first text that bears a mark.
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { lexer } from "../vendor/marked/marked.esm.js";
+import { sheet } from "./words.js";
+
+const MOST = 10_000; // characters of a text that is read at once; a longer one stands as it was written
+const DEEPEST = 12; // lists and quotations in each other
+
+await sheet("markdown");
+
+/** Draw a text; null if it is to stand as it was written. */
+export function marked(text) {
+  if (text.length > MOST) return null;
+  try {
+    return blocks(lexer(text), 0);
+  } catch (error) {
+    if (error instanceof RangeError) return null; // nested deeper than can be read
+    throw error;
+  }
+}
+
+const blocks = (tokens, depth) => (depth > DEEPEST ? tokens.map((one) => html`<p>${one.raw}</p>`) : tokens.map((one) => block(one, depth)));
+
+function block(one, depth) {
+  switch (one.type) {
+    case "space":
+    case "checkbox":
+      return nothing;
+    case "heading":
+      return one.depth < 3 ? html`<h3>${line(one, depth)}</h3>` : html`<h4>${line(one, depth)}</h4>`;
+    case "code":
+      return html`<pre tabindex="0"><code>${one.text}</code></pre>`;
+    case "blockquote":
+      return html`<blockquote>${blocks(one.tokens, depth + 1)}</blockquote>`;
+    case "hr":
+      return html`<hr>`;
+    case "list":
+      return one.ordered ? html`<ol start=${one.start}>${items(one, depth)}</ol>` : html`<ul>${items(one, depth)}</ul>`;
+    case "table":
+      return html`<div class="wide-table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${one.header.map((cell) => html`<th scope="col" class=${cell.align ?? ""}>${line(cell, depth)}</th>`)}</tr></thead>
+        <tbody>${one.rows.map((row) => html`<tr>${row.map((cell) => html`<td class=${cell.align ?? ""}>${line(cell, depth)}</td>`)}</tr>`)}</tbody></table></div>`;
+    case "text":
+      return line(one, depth);
+    case "paragraph":
+      return html`<p>${line(one, depth)}</p>`;
+    default:
+      return html`<p>${one.raw.trimEnd()}</p>`; // markup and references stand as they were written
+  }
+}
+
+const items = (list, depth) => list.items.map((one) => html`<li>${one.task ? (one.checked ? "☑ " : "☐ ") : nothing}${blocks(one.tokens, depth + 1)}</li>`);
+
+const line = (one, depth) => (one.tokens && depth <= DEEPEST ? one.tokens.map((part) => inline(part, depth + 1)) : one.raw);
+
+function inline(one, depth) {
+  switch (one.type) {
+    case "strong":
+      return html`<strong>${line(one, depth)}</strong>`;
+    case "em":
+      return html`<em>${line(one, depth)}</em>`;
+    case "del":
+      return html`<del>${line(one, depth)}</del>`;
+    case "codespan":
+      return html`<code>${one.text}</code>`;
+    case "br":
+      return html`<br>`;
+    case "link":
+    case "image":
+      return link(one, depth);
+    case "checkbox":
+      return nothing;
+    case "escape":
+      return one.text;
+    default:
+      return one.raw;
+  }
+}
+
+/** A link tells where it leads, whatever its words say. Pictures of elsewhere are links too: to load one would tell who reads this. */
+function link(one, depth) {
+  const words = one.type === "image" ? one.text : line(one, depth);
+  if (!/^https?:\/\//i.test(one.href)) return one.raw;
+  return html`<a href=${one.href} target="_blank" rel="noopener noreferrer nofollow">${words}</a>${one.autolink || one.text === one.href ? nothing : html` <small>(${one.href})</small>`}`;
+}

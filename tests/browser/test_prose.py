@@ -1,0 +1,114 @@
+"""What agents wrote in Markdown, and what is said of goals that nobody took."""
+
+from __future__ import annotations
+
+from playwright.async_api import expect
+
+from ioa.protocol.ids import CommId, GoalId, TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from tests.browser.looking import LOOKS, PHONE, Looking
+from tests.browser.staging import ANALYST, DESK, Stage
+
+REPORT = """# How units sell
+
+Notebooks **sell best**, at `7.57` units; see [the figures](https://example.com/figures).
+
+- [x] read 500 rows
+- [ ] ask *why* pens sell least
+  1. by region
+  2. by month
+
+| product | units |
+|:--|--:|
+| Notebook | 7.57 |
+| Pen | 5.95 |
+
+```python
+units = {"Notebook": 7.57}
+```
+
+> Averages are safe.
+"""
+_HOSTILE = """<script>window.hurt = 1</script> <img src="https://elsewhere.example/a.png" onerror="window.hurt = 1">
+
+[harmless](javascript:window.hurt=1) ![seen](https://elsewhere.example/b.png) [https://bank.example](https://evil.example)
+
+3 * 4 is 12, and so is snake_case_words.
+"""
+_DEEP = "> " * 4_000 + "deep"
+
+
+async def test_answers_are_drawn_as_they_were_meant(looking: Looking, stage: Stage, url: str) -> None:
+    """Headings, lists, tables and code of an answer are drawn as such, wide and narrow, by day and by night."""
+    goal_id, room = await _opened(stage)
+    await stage.say(room, DESK, Discussion(content=REPORT, next_speaker=ANALYST))
+    await stage.say(room, ANALYST, Discussion(content="Line by line:\n one\n two", next_speaker=DESK))
+    await stage.say(room, DESK, ConcludeGroupDiscussion(content="All of it is there."))
+    await stage.say(room, DESK, Conclusion(content=REPORT))
+    for size, scheme in LOOKS:
+        page = await looking.signed_in(url, size, scheme)
+        await page.goto(f"{url}/goals/{goal_id}")
+        for drawn in (page.locator(".answer"), page.locator("#log .msg", has=page.locator(".t-talk")).first):
+            await expect(drawn.get_by_role("heading", name="How units sell", include_hidden=True)).to_have_count(1)
+            await expect(drawn.locator("td.right", has_text="7.57")).to_have_count(1)
+            await expect(drawn.locator("pre code")).to_have_text('units = {"Notebook": 7.57}')
+            await expect(drawn.locator("ol li")).to_have_text(["by region", "by month"])
+        assert "#" not in await page.locator("#log").inner_text()
+        name = f"{'phone' if size == PHONE else 'desk'}-{scheme}"
+        await looking.keep(page, f"markdown-{name}")
+        assert (await looking.findings(page), await looking.wide(page)) == ([], False), name
+        await page.context.close()
+    assert looking.complaints == []
+
+
+async def test_what_agents_write_is_no_markup(looking: Looking, stage: Stage, url: str) -> None:
+    """Markup stands as it was written, nothing is loaded from elsewhere, and a link tells where it leads."""
+    goal_id, room = await _opened(stage)
+    await stage.say(room, DESK, Discussion(content=_HOSTILE, next_speaker=ANALYST))
+    await stage.say(room, ANALYST, Discussion(content=_DEEP, next_speaker=DESK))
+    page = await looking.signed_in(url)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(f"{url}/goals/{goal_id}")
+    said = page.locator("#log .msg .body")
+    await expect(said.nth(1)).to_contain_text("<script>window.hurt = 1</script>")
+    await expect(said.nth(1)).to_contain_text("[harmless](javascript:window.hurt=1)")
+    await expect(said.nth(1)).to_contain_text("https://bank.example (https://evil.example)")
+    await expect(said.nth(1)).to_contain_text("3 * 4 is 12, and so is snake_case_words.")
+    await expect(said.nth(1).get_by_role("link")).to_have_count(2)
+    await expect(said.nth(2)).to_contain_text("deep")
+    assert await page.evaluate("[window.hurt ?? 0, document.querySelectorAll('#log img, #log script').length]") == [0, 0]
+    assert [one for one in asked if not one.startswith(url)] == []
+    assert looking.complaints == []
+
+
+async def test_a_task_names_its_team(looking: Looking, stage: Stage, url: str) -> None:
+    """Who looks at a task sees the stored team that serves it, in the conversation and in the list."""
+    goal_id, room = await _opened(stage)
+    task = TaskSpec(task_id=TaskId("t1-1"), assignee=ANALYST, task_desc="Which one?", team="debate@2")
+    await stage.say(room, DESK, SyncTaskAssignment(tasks=(task,)))
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    await expect(page.locator(".given")).to_contain_text("by the team debate@2")
+    await expect(page.locator("#panel .task footer")).to_contain_text("team debate@2")
+    await looking.keep(page, "task-team")
+    assert looking.complaints == []
+
+
+async def test_a_goal_that_nobody_takes_keeps_its_terms(looking: Looking, stage: Stage, url: str) -> None:
+    """Its room tells how many turns it had, and hints show commands as such."""
+    goal_id = await stage.launched("Fly to the moon")
+    await stage.abandoned(goal_id, "No agent says that it can fly.")
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    await expect(page.locator(".budget")).to_contain_text("0 of 40")
+    await expect(page.locator(".budget")).to_contain_text("of 1 h")
+    await looking.keep(page, "no-agent")
+    await page.goto(f"{url}/goals/nowhere")
+    await expect(page.get_by_role("alert").locator("code")).to_have_text("ioa goals")
+    await looking.keep(page, "hint")
+
+
+async def _opened(stage: Stage) -> tuple[GoalId, CommId]:
+    goal_id = await stage.launched()
+    return goal_id, await stage.opened(goal_id, ANALYST)
