@@ -50,7 +50,7 @@ class CalloutEntrance:
         """Say who the holder of a token is, as `TokenJudge` does, and note it."""
         try:
             guest = await self._judge(token)
-            if guest.name in self._kept_out():
+            if guest.holder in self._kept_out():
                 raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.name)
         except IoaError as error:
             self._refused[error.message] += 1

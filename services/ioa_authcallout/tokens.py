@@ -154,7 +154,8 @@ class TokenJudge:
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
-        return Guest(name, may, inbox_owner(str(claims["iss"]), subject), until)
+        known_by = full_name(holder.tenant, f"{holder.role}:{holder.called}")
+        return Guest(name, known_by, may, inbox_owner(str(claims["iss"]), subject), until)
 
     async def _check_name(self, holder: _AgentClaim | _OtherClaim, name: str, subject: str) -> None:
         taken = await self._taken()

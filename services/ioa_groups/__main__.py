@@ -105,6 +105,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             pause_timeout=settings.pause_timeout,
             conclusion_timeout=settings.conclusion_timeout,
             model_patience=settings.model_patience,
+            patience=settings.patience,
         )
         teams = Teams(NatsTeams(client), clock)
         finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)

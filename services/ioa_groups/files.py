@@ -211,7 +211,7 @@ class FileService:
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         head = await self._ledger.head(comm_id)
-        if head is None or not head.entry.state.is_member(agent_id):
+        if head is None or agent_id not in head.entry.state.hearing:
             raise NotFoundError(f"{agent_id} is in no group {comm_id}.")
         if head.entry.state.phase.is_terminal:
             raise ConflictError(f"The group {comm_id} has ended; it takes no more files.")

@@ -57,7 +57,7 @@ from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.policy_check import MAX_STATE_BYTES, state_bytes
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.search import Need, Search, SearchResult
-from ioa.protocol.team import TeamSpec
+from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -91,6 +91,8 @@ class GroupTimeouts:
     pause_timeout: timedelta
     conclusion_timeout: timedelta
     model_patience: timedelta
+    patience: timedelta
+    """How long one agent may have others wait for a word of it, whatever its card says. People are waited for as they say."""
 
 
 @dataclass(frozen=True)
@@ -226,9 +228,10 @@ class GroupSetup:
         comm_id, agent_id = request.comm_id, request.agent_id
         head = await self._existing(comm_id)
         charter = await self._charter(comm_id)
-        if charter is None or not head.entry.state.is_member(request.by):
+        if charter is None or request.by not in head.entry.state.hearing:
             raise no_group(comm_id)
-        if agent_id in head.entry.state.hearing and agent_id not in [card.agent_id for card in charter.team_members]:
+        is_open = not head.entry.state.phase.is_terminal
+        if is_open and agent_id in head.entry.state.hearing and agent_id not in [card.agent_id for card in charter.team_members]:
             await self._ports.memberships.add([agent_id], comm_id)  # it has joined; whoever put it into the group may have died
             return SayReply(answer=Accepted(seq=head.seq))
         card = self._cards_of((request.by, agent_id), frozenset())[-1]  # who invites itself is there once
@@ -393,12 +396,21 @@ class GroupSetup:
             raise await self._no_group_of(request)
         if head.entry.state.copying:  # as long as the log is no whole, there is nothing yet
             return Entries(entries=(), complete=True)
+        if agent_id not in head.entry.state.hearing and not await self._is_behind(request, head.seq):
+            await self._ports.memberships.remove(agent_id, comm_id)  # who was removed learns by no cursor how much came after
+            return Entries(entries=(), complete=True, head=request.after, up_to=request.after if head.entry.chain else 0)
         if request.after >= head.seq:
-            is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
-            if is_over and request.after == head.seq:
+            if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         return await (self._page_of_views(request, head) if head.entry.chain else self._page(request, head.seq))
+
+    async def _is_behind(self, request: Sync, head: int) -> bool:
+        """Whether there may be something behind a cursor, which is an entry of the log."""
+        if not 0 < request.after < head:
+            return request.after == 0
+        found = await self._ports.log.read(request.comm_id, after=request.after - 1, limit=1)
+        return bool(found) and found[0].seq == request.after
 
     async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
@@ -581,13 +593,16 @@ class GroupSetup:
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
             if agent_id not in people and not self._ports.registry.is_online(agent_id):
                 raise absence(self._ports.registry, agent_id)
-            cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
+            patience = record.card.patience
+            if patience is not None and agent_id not in people and not is_seat(agent_id):
+                patience = min(patience, self._timeouts.patience)
+            cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN], "patience": patience}))
         return tuple(abridged(card, CARDS_BYTES // len(cards)) for card in cards)
 
     async def _check_in_parent(self, request: LaunchGroup) -> None:
         """See that who opens a nested team is in the group that it works for, so that nobody else learns whether there is one."""
         parent = request.parent
-        if parent is not None and not (await self._existing(parent.comm_id)).entry.state.is_member(request.owner):
+        if parent is not None and request.owner not in (await self._existing(parent.comm_id)).entry.state.hearing:
             raise no_group(parent.comm_id)
 
     async def _launched_before(self, comm_id: CommId, request: LaunchGroup) -> GroupSnapshot:

@@ -60,7 +60,7 @@ class Teams:
         for _ in range(_TRIES):
             newest = await self._store.newest(name)
             if newest is None:
-                await self._check_room(user)
+                await self._check_name(user, name)
             elif newest.user != user:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
@@ -104,8 +104,12 @@ class Teams:
                 newest[row.name] = row
         return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
 
-    async def _check_room(self, user: UserId) -> None:
-        names = {row.name for row in await self._store.rows() if row.user == user}
+    async def _check_name(self, user: UserId, name: TeamName) -> None:
+        rows = await self._store.rows()
+        if alike := next((row for row in rows if row.name.casefold() == name.casefold() and row.user != user), None):
+            why = f"The team {name} would be taken for {alike.name}, which is {alike.user}'s."
+            raise ForbiddenError(why, hint="Put yours under a name of its own.")
+        names = {row.name for row in rows if row.user == user}
         if len(names) >= MAX_NAMES:
             raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")
 

@@ -112,7 +112,8 @@ async def _flood_watch(settings: ControlPlaneSettings, audit: AuditLog, client: 
     roster = await asyncio.to_thread(WatchedFile, settings.authorization, roster_of, hint)
     sent_bytes = Rate(settings.quota_sent_bytes, 4 * settings.quota_sent_bytes)
     sent = Rate(settings.quota_sent, settings.quota_sent_burst)
-    limits = FloodLimits(sent, sent_bytes, settings.quota_sent_pause.total_seconds())
+    pause = settings.quota_sent_pause.total_seconds()
+    limits = FloodLimits(sent, sent_bytes, pause, settings.quota_connections, settings.quota_subscriptions)
     return FloodWatch(NatsConnections(client), limits, roster.said, audit, time.monotonic)
 
 

@@ -9,17 +9,18 @@ and auth callouts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import structlog
-from prometheus_client import Counter
+from prometheus_client import Counter as Metric
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, SlowedCaller
+from ioa.ports.inspection import FLOOD, HELD, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Acknowledged
@@ -45,20 +46,25 @@ the server more than a short flood does, and who is ended at once may come back 
 
 _log = structlog.get_logger(__name__)
 
-floods = Counter("ioa_floods_total", "How often a key was put off, since its holder sent more than anybody honest does")
-ended = Counter("ioa_flood_connections_ended_total", "Connections of keys that were put off, which were ended")
+floods = Metric(
+    "ioa_floods_total", "How often a key was put off, since its holder sent more, or had more connections, than anybody honest does"
+)
+ended = Metric("ioa_flood_connections_ended_total", "Connections of keys that were put off, which were ended")
 
 
 @dataclass(frozen=True)
 class FloodLimits:
     """What the connections of one holder may send together, and for how many seconds who sends more is put off the first time.
 
-    Each time after it is twice as long, up to an hour.
+    Each time after it is twice as long, up to an hour. So is who has more than `connections` at one server, or more than
+    `subscriptions` on them: all agents share what the server has room for, and so do all users.
     """
 
     messages: Rate
     bytes: Rate
     pause: float
+    connections: int
+    subscriptions: int
 
     @property
     def read(self) -> Rate:
@@ -78,9 +84,17 @@ class _Level:
 
 
 @dataclass(frozen=True)
+class Excess:
+    """What somebody is put off for: `FLOOD` and how many messages, or one of `HELD` and how many of them."""
+
+    family: str
+    number: int
+
+
+@dataclass(frozen=True)
 class _PutOff:
     until: float
-    messages: int
+    why: Excess
     times: int
 
     def is_remembered(self, now: float) -> bool:
@@ -115,12 +129,25 @@ class FloodJudge:
         """Take in what a server's connections have sent, and return the keys that are put off from now on."""
         flooding = {one.key for one in connections if self._take(one, now)}
         before = self._seen.get(server)
+        for held in self._held_too_many(connections):
+            flooding |= {key for key, why in held.items() if self._put_off_for(key, why, now)}
         newest = max((one.connection.number for one in connections), default=0)
         self._seen[server] = _Seen(
             {one.connection.number: one for one in connections}, max(newest, 0 if before is None else before.newest)
         )
         self._make_room(now)
         return frozenset(flooding)
+
+    def drowning(self, connections: Sequence[SentTotals]) -> Collection[ConnectionId]:
+        """Return which connections of agents are sent more than they can have asked for since they were counted, by somebody else.
+
+        They may come back at once. What the server still had to send there is forgotten by then.
+        """
+        return [
+            one.connection
+            for one in connections
+            if one.is_agent and not one.is_answerable and self._newly(one).received > self._limits.read.burst
+        ]
 
     def closed(self, sent: SentTotals, now: float) -> frozenset[str]:
         """Take in what a connection had sent at its end, and return the keys that are put off from now on."""
@@ -153,24 +180,27 @@ class FloodJudge:
         """Return who is put off now, those last who were put off first."""
         return [key for key, one in reversed(self._put_off.items()) if now < one.until]
 
-    def put_off(self, now: float) -> Mapping[str, int]:
-        """Return who is put off, or was a minute ago, and how many messages of theirs were too many."""
-        return {key: one.messages for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
+    def put_off(self, now: float) -> Mapping[str, Excess]:
+        """Return who is put off, or was a minute ago, and for what."""
+        return {key: one.why for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
 
     def _take(self, sent: SentTotals, now: float) -> bool:
-        seen = self._seen.get(sent.connection.server)
-        if seen is None:
+        new = self._newly(sent)
+        received = new.received if sent.is_answerable else 0
+        if new.messages <= 0 and new.bytes <= 0 and received <= 0:
             return False
-        number = sent.connection.number
-        before = seen.totals.get(number)
-        if before is None and number <= seen.newest:
-            return False
-        messages = sent.messages - (before.messages if before else 0)
-        size = sent.bytes - (before.bytes if before else 0)
-        received = sent.received - (before.received if before else 0) if sent.is_answerable else 0
-        if messages <= 0 and size <= 0 and received <= 0:
-            return False
-        return self._fill(sent.key, _Level(now, messages, size, received=received), now)
+        return self._fill(sent.key, _Level(now, new.messages, new.bytes, received=received), now)
+
+    def _newly(self, sent: SentTotals) -> SentTotals:
+        """Return what a connection has sent, and was sent, since it was seen last."""
+        seen, number = self._seen.get(sent.connection.server), sent.connection.number
+        before = None if seen is None else seen.totals.get(number)
+        if seen is None or (before is None and number <= seen.newest):
+            before = sent
+        if before is None:
+            return sent
+        messages, size = sent.messages - before.messages, sent.bytes - before.bytes
+        return replace(sent, messages=messages, bytes=size, received=sent.received - before.received)
 
     def _fill(self, key: str, more: _Level, now: float) -> bool:
         """Put into the buckets of a key what was sent; whether it is put off from now on, and was not before."""
@@ -185,12 +215,27 @@ class FloodJudge:
         most_read = max(level.read, level.received)
         if level.messages <= limits.messages.burst and level.bytes <= limits.bytes.burst and most_read <= limits.read.burst:
             return False
+        del self._levels[key]
+        return self._put_off_for(key, Excess(FLOOD, int(max(level.messages, most_read))), now)
+
+    def _held_too_many(self, connections: Sequence[SentTotals]) -> Iterator[Mapping[str, Excess]]:
+        """Tell who has too many connections at a server, and who has too many subscriptions."""
+        open_now, subscriptions = Counter[str](), Counter[str]()
+        for one in connections:
+            open_now[one.key] += 1
+            subscriptions[one.key] += one.subscriptions
+        for family, held, most in zip(
+            HELD, (open_now, subscriptions), (self._limits.connections, self._limits.subscriptions), strict=True
+        ):
+            yield {key: Excess(family, number) for key, number in held.items() if number > most}
+
+    def _put_off_for(self, key: str, why: Excess, now: float) -> bool:
+        """Put a key off, for longer than the last time; whether it was not already."""
         is_new = not self.is_put_off(key, now)
         known = self._put_off.pop(key, None)
         times = known.times + is_new if known is not None and known.is_remembered(now) else 1
         pause = max(self._limits.pause, min(_LONGEST_SECONDS, self._limits.pause * 2.0 ** min(times - 1, _MOST_DOUBLINGS)))
-        self._put_off[key] = _PutOff(now + pause, int(max(level.messages, most_read)), times)
-        del self._levels[key]
+        self._put_off[key] = _PutOff(now + pause, why, times)
         return is_new
 
     def _make_room(self, now: float) -> None:
@@ -264,7 +309,7 @@ class FloodWatch:
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Tell who is put off, or was a minute ago."""
-        return [SlowedCaller(holder, FLOOD, number) for holder, number in self._judge.put_off(self._now()).items()]
+        return [SlowedCaller(holder, why.family, why.number) for holder, why in self._judge.put_off(self._now()).items()]
 
     def opened(self, sent: SentTotals) -> None:
         """End it if its holder is put off and does not connect without end."""
@@ -279,10 +324,11 @@ class FloodWatch:
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
+        drowning = self._judge.drowning(connections)
         judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
         self._note(self._judge.counted(server, judged, now))
         for one in judged:
-            if self._judge.is_put_off(one.key, now):
+            if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
 
     def reading(self, key: str, messages: int) -> None:
@@ -292,9 +338,10 @@ class FloodWatch:
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:
+            why = self._judge.put_off(self._now())[holder]
             floods.inc()
-            _log.warning("flood_put_off", who=holder)
-            self._audit.note(Deed.SLOWED, who=holder, target=FLOOD)
+            _log.warning("flood_put_off", who=holder, why=why.family, number=why.number)
+            self._audit.note(Deed.SLOWED, who=holder, target=why.family)
             self._changed.set()
 
     def _put(self, connection: ConnectionId) -> None:

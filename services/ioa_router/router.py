@@ -243,6 +243,11 @@ class Router:
             if seq is not None:
                 return Accepted(seq=seq)
             await self._note_refusal(message, refusal)
+        if (
+            message.header.sender not in seen.entry.state.hearing
+        ):  # it learns no more of the turn, of who speaks and of what is legal
+            why = f"{message.header.sender} was removed from {message.header.comm_id}."
+            refusal = IllegalEventError(RejectionCode.NOT_A_MEMBER, why)
         return _rejected(refusal)
 
     def _tell_copies(self, key: tuple[CommId, AgentId, MessageId], answer: bytes | IoaError) -> None:

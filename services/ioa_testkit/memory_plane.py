@@ -173,7 +173,7 @@ class MemoryControlPlane:
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
-        timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience)
+        timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience, 60 * minute)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         self.teams = Teams(MemoryTeams(), clock)
         ports = GroupSetupPorts(

@@ -18,7 +18,7 @@
 {{ include "ioa.process.env" . }}
 - name: IOA_REPLICAS
   value: {{ .Values.controlPlane.streamReplicas | default (ternary .Values.nats.replicas 1 .Values.nats.enabled) | quote }}
-{{- range $variable, $key := dict "LEASE" "lease" "RENEW_EVERY" "renewEvery" "FLOOR_TIMEOUT" "floorTimeout" "TASK_LEASE" "taskLease" "PAUSE_TIMEOUT" "pauseTimeout" "CONCLUSION_TIMEOUT" "conclusionTimeout" }}
+{{- range $variable, $key := dict "LEASE" "lease" "RENEW_EVERY" "renewEvery" "FLOOR_TIMEOUT" "floorTimeout" "TASK_LEASE" "taskLease" "PAUSE_TIMEOUT" "pauseTimeout" "CONCLUSION_TIMEOUT" "conclusionTimeout" "PATIENCE" "patience" }}
 - name: IOA_{{ $variable }}
   value: {{ get $.Values.controlPlane (printf "%sSeconds" $key) | quote }}
 {{- end }}
@@ -50,6 +50,10 @@
   value: {{ .Values.quotas.sent.bytes | int64 | quote }}
 - name: IOA_QUOTA_SENT_PAUSE
   value: {{ .Values.quotas.sent.pauseSeconds | quote }}
+- name: IOA_QUOTA_CONNECTIONS
+  value: {{ .Values.quotas.connections.each | int64 | quote }}
+- name: IOA_QUOTA_SUBSCRIPTIONS
+  value: {{ .Values.quotas.subscriptions.each | int64 | quote }}
 - name: IOA_QUOTA_GOALS
   value: {{ .Values.quotas.goals.open | int64 | quote }}
 - name: IOA_QUOTA_GOALS_WAITING

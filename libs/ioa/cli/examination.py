@@ -24,7 +24,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtra
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
-from ioa.ports.inspection import FLOOD, DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import FLOOD, HELD, DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
@@ -486,8 +486,9 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     """Judge who asks more often than it may; others are served all the same."""
     if not slowed:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
-    flooding = [f"{one.caller} ({one.refused:,} messages)" for one in slowed if one.family == FLOOD][:_NAMED_AGENTS]
-    asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed if one.family != FLOOD][:_NAMED_AGENTS]
+    much = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
+    flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in slowed if one.family in much][:_NAMED_AGENTS]
+    asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed if one.family not in much][:_NAMED_AGENTS]
     said = [f"Flooding the server, and disconnected: {', '.join(flooding)}."] if flooding else []
     said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
     return Finding(

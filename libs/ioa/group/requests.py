@@ -24,6 +24,9 @@ from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
+Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""Where something stands in a stream, or how many there were before it."""
+
 
 class LaunchGroup(Instruction):
     """Open the group chat for a goal, or for an open task of another group.
@@ -194,7 +197,7 @@ class Sync(Model):
 
     comm_id: CommIdField
     agent_id: AgentIdField
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Place = 0
     ticket: ShownTicket = None
 
 
@@ -202,7 +205,7 @@ class ListMemberships(Model):
     """Ask which open groups an agent was put into, by the number of the membership, from behind `after` on."""
 
     agent_id: AgentIdField
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Place = 0
     limit: Annotated[int, Field(ge=1, le=1_000)] = 500
 
 

@@ -21,7 +21,7 @@ class SentTotals:
     """What a connection has sent since it began, and by which public key its holder was let in; of a guest by a token, his name.
 
     `received` is how many messages the server has sent to it, of which few that it sent may be the cause; unless it is answerable
-    for them, somebody else may be.
+    for them, somebody else may be. An agent's connection is ended if far too many come, and kept out only if it is answerable.
     """
 
     connection: ConnectionId
@@ -30,6 +30,8 @@ class SentTotals:
     bytes: int
     received: int = 0
     is_answerable: bool = True
+    is_agent: bool = False
+    subscriptions: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class ConnectionHearer(Protocol):
         """Hear which connections a server has, that was asked."""
 
     def reading(self, key: str, messages: int) -> None:
-        """Hear that somebody asks for as many messages of a stream by one request."""
+        """Hear that somebody asks for as many messages by one request, to be sent wherever he says."""
 
 
 class Connections(Protocol):

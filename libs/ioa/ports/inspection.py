@@ -71,13 +71,15 @@ class DeadLetterKind:
 
 FLOOD = "flood"
 """The family of all that somebody sends to the server, whatever it is."""
+HELD = ("connections", "subscriptions")
+"""The families of what somebody has of the server while others want it too."""
 
 
 @dataclass(frozen=True)
 class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
-    With the family `FLOOD` it has been disconnected, and `refused` is how many messages led to that.
+    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that.
     """
 
     caller: str

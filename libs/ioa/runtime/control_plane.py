@@ -48,6 +48,11 @@ class ControlPlaneSettings(ProcessSettings):
         gt=timedelta(0),
         description="how long the language models of all members may be away before their group ends",
     )
+    patience: timedelta = Field(
+        default=timedelta(hours=1),
+        gt=timedelta(0),
+        description="how long an agent may have its groups wait for a word of it at a time, whatever its card says",
+    )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
@@ -117,6 +122,10 @@ class ControlPlaneSettings(ProcessSettings):
         gt=timedelta(0),
         description="for how long somebody is kept out who has sent more, the first time",
     )
+    quota_connections: int = Field(
+        default=100, ge=1, description="connections of one holder at one server; who has more is kept out as who sends more is"
+    )
+    quota_subscriptions: int = Field(default=2_000, ge=100, description="subscriptions on the connections of one holder, likewise")
 
     @property
     def group_quota(self) -> GroupQuota:

@@ -6,9 +6,10 @@ are replayed by the machine's rules. Whoever is refused may still bring the grou
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ioa.group.events import Said, name_of
+from ioa.group.events import Kind, Said, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState
@@ -16,14 +17,17 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Discussion,
     InformTaskResult,
     Pass,
     SyncTaskAssignment,
 )
-from ioa.protocol.policy import Policy
+from ioa.protocol.policy import FormField, Policy
 
 _KEPT = 8
 """One part of so many of the log is kept for the results of tasks."""
+_FORM_BYTES = 6_000
+"""What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
 _CLOSES = (InformTaskResult, *_ENDS)
 
@@ -53,6 +57,9 @@ class GroupQuota:
             if given + len(payload.tasks) > self.tasks:
                 why = f"This group has given out {given} tasks, and a group may give out {self.tasks:,}"
                 raise self._refusal(RejectionCode.TOO_MANY_TASKS, f"{why}. Do without, or conclude.", said, state, policy)
+        if isinstance(payload, Discussion) and (size := _bytes_of(payload.question)) > _FORM_BYTES:
+            why = f"What the question is filled in with has {size:,} bytes, and {_FORM_BYTES:,} are the most. Ask in fewer words."
+            raise IllegalEventError(RejectionCode.BAD_FORM, why, legal=tuple(map(name_of, _legal(said, state, policy))))
         room = self.log_bytes if isinstance(payload, InformTaskResult) else self.log_bytes - self.log_bytes // _KEPT
         if log_bytes > room and not isinstance(payload, _ENDS):
             why = f"This group's log holds {log_bytes / 1e6:,.1f} MB, and may hold {self.log_bytes / 1e6:,.1f}. Conclude."
@@ -60,8 +67,16 @@ class GroupQuota:
 
     @staticmethod
     def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:
-        legal = [kind for kind in legal_kinds(state, said.message.header.sender, said.at, policy) if kind in _CLOSES]
+        legal = [kind for kind in _legal(said, state, policy) if kind in _CLOSES]
         return IllegalEventError(code, why, legal=tuple(map(name_of, legal)))
+
+
+def _legal(said: Said, state: GroupState, policy: Policy | None) -> Sequence[Kind]:
+    return legal_kinds(state, said.message.header.sender, said.at, policy)
+
+
+def _bytes_of(form: Iterable[FormField]) -> int:
+    return sum([len(word.encode()) for field in form for word in (field.name, *field.options)])
 
 
 DEFAULT_GROUP_QUOTA = GroupQuota()

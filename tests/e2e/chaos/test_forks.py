@@ -115,8 +115,9 @@ async def test_groups_under_a_policy_are_forked_in_each_stage_whoever_dies(fleet
     forks = [GoalId(f"fork-{number}") for number in range(len(FIRST_AND_LAST))]
     for number, (fork, (kind, is_there)) in enumerate(zip(forks, FIRST_AND_LAST, strict=True)):
         goal_id = GoalId(f"base-{kind}")
-        at = next(stored.seq for stored in before.logs[comm_id_of_goal(goal_id)] if is_there(stored.entry))
-        points = [point for point in POINTS if at >= int(point.partition(":")[2] or 0)]
+        log = before.logs[comm_id_of_goal(goal_id)]
+        copied, at = next((number, stored.seq) for number, stored in enumerate(log, 1) if is_there(stored.entry))
+        points = [point for point in POINTS if copied >= int(point.partition(":")[2] or 0)]
         await fleet.stop("groups-0", "groups-1")
         await fleet.start("groups-0", fault_point=points[number % len(points)])
         fleet.goals.append(fork)

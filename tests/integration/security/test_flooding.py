@@ -24,7 +24,7 @@ from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
-from ioa.ports.inspection import FLOOD
+from ioa.ports.inspection import FLOOD, HELD
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
@@ -121,6 +121,37 @@ async def test_who_has_the_server_send_without_end_is_kept_out(town: Town) -> No
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=inbox)
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [MALLORY]
+
+
+@pytest.mark.parametrize(("connections", "subscriptions"), [(101, 1), (4, 501)], ids=["connections", "subscriptions"])
+async def test_nobody_holds_what_all_need(town: Town, connections: int, subscriptions: int) -> None:
+    """A user who opens connections, or subscribes, without end and sends nothing leaves room for others, and is named."""
+    async with AsyncExitStack() as stack:
+        inspection = await stack.enter_async_context(open_inspection(town.secured.settings("observer"), patience=SOON))
+        for _ in range(connections):
+            eve = await stack.enter_async_context(open_intruder(town.secured, EVE))
+            for _ in range(subscriptions):
+                await eve.subscribe(subjects.log(GoalName(EVE, GoalId("mine")).comm_id), future=MessageSink(lambda _message: None))
+        slowed = await eventually(inspection.slowed, bool, within=SOON)
+        await eventually(lambda: eve.stats["reconnects"] > 0, within=SOON)
+    assert [(one.caller, one.family in HELD) for one in slowed] == [(EVE, True)]
+    found = quotas_finding(slowed)
+    assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
+
+
+async def test_who_has_an_agent_sent_things_without_end_is_kept_out_in_its_place(town: Town) -> None:
+    """He knows the nonce of its inbox, since he held its key before that was replaced. It goes on, and leads goals."""
+    bob, pull = town.agents[BOB], json.dumps({"batch": 1, "expires": 30_000_000_000, "idle_heartbeat": 1_000_000}).encode()
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        open_intruder(town.secured, MALLORY, MALLORY) as mallory,
+    ):
+        for _ in range(60):
+            await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=subjects.inbox(BOB, bob.nonce))
+        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
+        await eventually(lambda: _leads(town), within=SOON)
+        again = await inspection.slowed()
+    assert {one.caller for one in (*slowed, *again) if one.family == FLOOD} == {MALLORY}
 
 
 async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -> None:

@@ -143,8 +143,12 @@ async def test_a_guest_may_do_what_its_token_says(house: House) -> None:
 
 
 async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> None:
-    """He is known by his name, on whichever connection; other guests stay, and come in."""
+    """He is known by role and name, on whichever connection; other guests stay, and come in, whatever he is called."""
     bob, carol = house.provider.token(_BOB, sub="bob"), house.provider.token({"role": "user", "name": "carol"}, sub="carol")
+    others = [
+        house.provider.token(claim, sub="other")
+        for claim in ({"role": "observer", "name": "bob"}, {"role": "agent", "agent": "bob"})
+    ]
     async with (
         open_processes(house.secured, [house.secured.service("registry")]),
         open_intruder(house.secured, "observer") as observer,
@@ -160,8 +164,8 @@ async def test_a_guest_who_floods_is_kept_out_by_the_callout(house: House) -> No
                     await guest.flush()
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=_SOON)
         await eventually(lambda: is_let_in(house.by_token(bob)), lambda let_in: not let_in, within=_SOON)
-        assert [one.caller for one in slowed if one.family == FLOOD] == ["bob"]
-        assert await is_let_in(house.by_token(carol))
+        assert [one.caller for one in slowed if one.family == FLOOD] == ["user:bob"]
+        assert [await is_let_in(house.by_token(one)) for one in (carol, *others)] == [True] * 3
         assert not other.stats["reconnects"]
 
 

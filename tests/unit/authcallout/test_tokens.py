@@ -72,6 +72,8 @@ async def test_a_claim_gives_the_rights_of_its_role(
     """They are the very ones that a key of that role is given, until the token runs out."""
     guest = await judge.judge(provider.token(claim, lasts=600))
     assert (guest.name, guest.may) == (name, may)
+    tenant, role = f"{claim['tenant']}/" if "tenant" in claim else "", claim["role"]
+    assert guest.holder == f"{tenant}{role}:{name.removeprefix(tenant)}", "a key, and who is called so in another role, is another"
     assert timedelta(seconds=590) <= guest.until - _now() <= timedelta(seconds=610)
 
 

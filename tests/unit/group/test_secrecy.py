@@ -10,10 +10,12 @@ from typing import Any
 from ioa.group.events import Entry, Event, GroupLaunched, MemberLost, MemberReturned, TimerFired, encode_entry
 from ioa.group.machine import step
 from ioa.group.policy.audience import chain_of, seen_by, view_for
+from ioa.group.policy.hearing import as_known, is_scoped
 from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, GroupState
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Decision, Discussion, Pass, PassCause, Payload
 from ioa.protocol.policy import Casting, FieldValue, Policy
@@ -49,11 +51,21 @@ class World:
         seq = len(self.entries) + 1
         chain = chain_of(self.policy, after.state, (seq - 1, self.entries[-1]) if self.entries else None)
         self.entries.append(Entry.of(event, after.state, after.audience, after.noticed, chain))
+        if seq % 5 == 0:  # one after the other, as a router shows it to them
+            for member in after.state.members:
+                self.last_shown_to(member.agent_id)
 
     def last_shown_to(self, agent_id: AgentId) -> bytes | None:
-        """What a member is shown of the last entry."""
+        """What a member is shown of the last entry. Of what is kept for the next one it is never another's, or what was before."""
         last = self.entries[-1]
-        return encode_entry(view_for(self.policy, last, agent_id)).data if last.is_shown_to(agent_id) else None
+        if not last.is_shown_to(agent_id):
+            return None
+        view, me = view_for(self.policy, last, agent_id), last.state.members[last.state.number_of(agent_id)]
+        if is_scoped(self.policy, last.state):
+            assert view.state.members == tuple([as_known(self.policy, one, me) for one in last.state.members])
+        shown = encode_entry(view).data
+        assert shown == encode(view)
+        return shown
 
 
 def launch_of(policy: Policy, cast: Mapping[str, Sequence[AgentId]], patient: AgentId | None) -> GroupLaunched:

@@ -24,11 +24,12 @@ ANNA, EVE = UserId("anna"), UserId("eve")
 
 
 async def test_a_name_is_whose_first_version_it_bears() -> None:
-    """Nobody changes what others' goals name."""
+    """Nobody changes what others' goals name, or puts what is taken for it."""
     teams = Plane().teams
     await teams.put(ANNA, PutTeam(team=debate()))
-    with pytest.raises(ForbiddenError, match="is anna's"):
-        await teams.put(EVE, PutTeam(team=debate(most=3)))
+    for name in ("debate", "Debate", "DEBATE"):
+        with pytest.raises(ForbiddenError, match="is anna's"):
+            await teams.put(EVE, PutTeam(team=debate(most=3).model_copy(update={"team": name})))
     assert (await teams.get(GetTeam(name=TeamName("debate")))).team == debate()
 
 

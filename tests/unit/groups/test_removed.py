@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from ioa.group.requests import Sync
+import hashlib
+
+import pytest
+
+from ioa.errors import NotFoundError
+from ioa.group.events import GroupLaunched
+from ioa.group.requests import Accepted, InviteMember, Rejected, Sync
+from ioa.protocol.files import Announced, PutFile
+from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Discussion
 from ioa.protocol.team import team_of
 from tests.unit.group.scenario import launched_under
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
+ZOE = AgentId("zoe")
+
 
 async def test_who_was_removed_is_told_that_and_nothing_behind_it() -> None:
     """Neither by pushes nor by asking for the log, however often; the others are told all."""
-    vote = {
-        "name": "vote",
-        "roles": ["player"],
-        "turns": "together",
-        "form": {"vote": "player"},
-        "exits": [{"to": "end", "remove": {"field": "vote"}}],
-    }
-    policy = team_of({"team": "t", "roles": {"player": "any"}, "nodes": [vote]}).policy
-    story, plane = launched_under(policy, {"player": [ADA, BOB, EVE]}, ADA, BOB, EVE), Plane()
-    launch = plane.begin(ROOM, ADA, BOB, EVE)
-    led = story.log[0].charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})  # type: ignore[union-attr]
-    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))
-    for who in (ADA, BOB, EVE):
-        await plane.says(who, Discussion(content="Eve.", fields={"vote": EVE}))
+    plane, launch = await _without_eve("end")
     removing = (await plane.entries())[-1].seq
-    assert (await plane.state()).hearing == (ADA, BOB)
     plane.clock.advance(launch.charter.limits.conclusion_timeout)
     await plane.routers[0].fire_timer(ROOM)
     last = (await plane.entries())[-1].seq
@@ -35,3 +32,63 @@ async def test_who_was_removed_is_told_that_and_nothing_behind_it() -> None:
         assert ([entry.seq for entry in page.entries], page.complete, page.head) == (told, True, removing)
     page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB))
     assert (page.entries[-1].seq, page.head) == (last, last)
+
+
+async def test_who_was_removed_learns_nothing_by_what_it_asks() -> None:
+    """Whatever happens in the group meanwhile, whatever it says, asks and puts is answered alike: who asks as well may count."""
+    plane, _ = await _without_eve("talk")
+    removing = (await plane.entries())[-1].seq
+    told = [await _told(plane, removing)]
+    assert isinstance(await plane.says(ADA, Discussion(content="Let us ask Zoe.")), Accepted)
+    turn, [floor] = (await plane.state()).turn, (await plane.state()).floor
+    told.append(await _told(plane, removing))
+    asked = InviteMember(comm_id=ROOM, by=floor, turn=turn, agent_id=ZOE, role="player")
+    assert isinstance((await plane.setup.invite(asked)).answer, Accepted)
+    told.append(await _told(plane, removing))
+    assert told[0] == told[1] == told[2]
+    assert told[0][-1] == (f"eve was removed from {ROOM}.", ())
+
+
+async def _told(plane: Plane, removing: int) -> list[object]:
+    """All that Eve is told, who was removed by an entry, when she tries this and that."""
+    data = b"x" * 10
+    file = Announced(name="a.txt", media_type="text/plain", size_bytes=10, sha256=hashlib.sha256(data).hexdigest())
+    found: list[object] = []
+    for after in (removing, removing + 1, removing + 2, removing + 3, 10**15):
+        page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE, after=after))
+        found.append((page.entries, page.complete, page.head == after, page.up_to))
+    for asking in (
+        lambda: plane.setup.invite(InviteMember(comm_id=ROOM, by=EVE, turn=3, agent_id=ZOE, role="player")),
+        lambda: plane.files.put(PutFile(agent_id=EVE, comm_id=ROOM, place="p1", file=file, data=data)),
+    ):
+        with pytest.raises(NotFoundError) as refused:
+            await asking()
+        found.append(refused.value.message)
+    for turn in (1, 2, 3, 4):
+        said = await plane.send(await plane.message(EVE, Discussion(content="Still here."), turn=turn))
+        assert isinstance(said, Rejected)
+        found.append((said.message, said.legal))
+    return found
+
+
+async def _without_eve(then: str) -> tuple[Plane, GroupLaunched]:
+    """A group that has just removed Eve by its votes, and ends or talks then; Zoe may join it."""
+    vote = {
+        "name": "vote",
+        "roles": ["player"],
+        "turns": "together",
+        "form": {"vote": "player"},
+        "exits": [{"to": then, "remove": {"field": "vote"}}],
+    }
+    talk = {"name": "talk", "roles": ["player"], "invites": True, "max": 30}
+    policy = team_of({"team": "t", "roles": {"player": "any"}, "nodes": [vote, talk] if then == "talk" else [vote]}).policy
+    story, plane = launched_under(policy, {"player": [ADA, BOB, EVE]}, ADA, BOB, EVE), Plane()
+    for agent_id in (ADA, BOB, EVE, ZOE):
+        await plane.join(agent_id, level=LEVEL)
+    launch = plane.begin(ROOM, ADA, BOB, EVE)
+    led = story.log[0].charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})  # type: ignore[union-attr]
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": led}))
+    for who in (ADA, BOB, EVE):
+        await plane.says(who, Discussion(content="Eve.", fields={"vote": EVE}))
+    assert (await plane.state()).hearing == (ADA, BOB)
+    return plane, launch

@@ -7,6 +7,7 @@ import json
 from contextlib import nullcontext
 from datetime import timedelta
 
+import msgpack
 import pytest
 
 from ioa.errors import (
@@ -21,7 +22,17 @@ from ioa.errors import (
 )
 from ioa.group.events import SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.requests import AbandonGoal, CancelGroup, Entries, GetGroup, LaunchGroup, ListMemberships, Sync
+from ioa.group.requests import (
+    AbandonGoal,
+    Accepted,
+    CancelGroup,
+    Entries,
+    GetGroup,
+    InviteMember,
+    LaunchGroup,
+    ListMemberships,
+    Sync,
+)
 from ioa.group.state import MAX_MEMBERS, ClosedTask, ParentTask, PlannedTask
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
@@ -63,6 +74,20 @@ async def test_a_launch_opens_the_group() -> None:
         record.deadline,
     )
     assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
+
+
+@pytest.mark.parametrize(("said", "kept"), [(timedelta(days=30), timedelta(hours=1)), (timedelta(minutes=5), timedelta(minutes=5))])
+async def test_no_card_has_others_wait_for_longer_than_the_system_does(said: timedelta, kept: timedelta) -> None:
+    """Neither who is in the team nor who joins it, since both say so themselves."""
+    plane = Plane()
+    await plane.join(ADA, level=LEVEL)
+    for agent_id in (BOB, EVE):
+        await plane.registry.register(Register(card=card(agent_id, level=LEVEL).model_copy(update={"patience": said})))
+    await plane.accept()
+    await plane.setup.launch(LAUNCH)
+    invited = await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=1, agent_id=EVE))
+    assert isinstance(invited.answer, Accepted)
+    assert [member.patience for member in (await plane.state()).members] == [None, kept, kept]
 
 
 async def test_the_largest_team_of_the_largest_cards_fits() -> None:
@@ -654,3 +679,11 @@ async def test_a_nested_team_has_no_later_rules_than_its_parent() -> None:
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
     await plane.join(BOB, EVE, level=LEVEL)
     assert (await plane.nest("t1", BOB, EVE)).limits.level == 0
+
+
+@pytest.mark.parametrize("request_", [ListMemberships, Sync])
+def test_no_place_lies_beyond_what_a_stream_counts(request_: type[ListMemberships | Sync]) -> None:
+    """Who names one is told so at the edge, and not that the stream is out of reach."""
+    asked = {"agent_id": ADA, "after": 2**64 - 1} | ({"comm_id": ROOM} if request_ is Sync else {})
+    with pytest.raises(InvalidInputError, match="after"):
+        decode(request_, msgpack.packb(asked))

@@ -18,10 +18,10 @@ from ioa.quotas import Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import ManualClock
-from ioa_registry.floods import FloodJudge, FloodLimits, FloodWatch
+from ioa_registry.floods import Excess, FloodJudge, FloodLimits, FloodWatch
 from tests.rig.deadline import eventually
 
-LIMITS = FloodLimits(messages=Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0)
+LIMITS = FloodLimits(Rate(100, 1_000), bytes=Rate(1_000_000, 4_000_000), pause=60.0, connections=50, subscriptions=1_000)
 
 
 def sent(number: int, key: str, messages: int, size: int = 0) -> SentTotals:
@@ -44,7 +44,7 @@ def test_a_flood_is_put_off_at_once_and_for_a_while() -> None:
     assert judge.counted("S1", [sent(1, "eve", 5_000), sent(2, "bob", 50)], 1.0) == {"eve"}
     assert [judge.is_put_off("eve", at) for at in (1.0, 60.9, 61.1)] == [True, True, False]
     assert not judge.is_put_off("bob", 1.0)
-    assert judge.put_off(2.0) == {"eve": 5_000}
+    assert judge.put_off(2.0) == {"eve": Excess(FLOOD, 5_000)}
 
 
 def test_whoever_floods_again_is_kept_out_for_longer() -> None:
@@ -97,6 +97,20 @@ def test_the_connections_of_a_key_count_together_and_those_that_ended_too() -> N
     in_turn.counted("S1", [], 0.0)
     judged = [in_turn.closed(sent(number, "eve", 400), 0.1 * number) for number in (1, 2, 3)]
     assert judged == [frozenset(), frozenset(), {"eve"}]
+
+
+def test_nobody_holds_what_all_need() -> None:
+    """Who has more connections at a server, or subscriptions, than anybody honest is put off, though nothing is sent on them."""
+    for each, subscriptions, why in ((51, 0, Excess("connections", 51)), (5, 201, Excess("subscriptions", 1_005))):
+        judge = FloodJudge(LIMITS)
+        eves = [replace(sent(number, "eve", 0), subscriptions=subscriptions) for number in range(each)]
+        bobs = [replace(sent(100 + number, "bob", 0), subscriptions=20) for number in range(50)]
+        assert judge.counted("S1", [*eves, *bobs], 0.0) == {"eve"}
+        assert judge.put_off(0.0) == {"eve": why}
+        assert judge.counted("S1", [*eves, *bobs], 1.0) == frozenset(), "it is told once"
+        assert [judge.is_put_off("eve", at) for at in (60.9, 61.1)] == [True, False]
+        assert judge.counted("S1", eves, 70.0) == {"eve"}
+        assert [judge.is_put_off("eve", at) for at in (189.9, 190.1)] == [True, False], "it comes back with as many"
 
 
 def test_what_was_sent_before_anybody_looked_counts_for_nothing() -> None:
@@ -203,6 +217,24 @@ def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
     for received, answerable in ((0, False), (50_000, False), (50_010, True)):
         now = replace(bob, received=received, is_answerable=answerable)
         assert judge.counted("S1", [now], received / 10_000) == frozenset()
+
+
+async def test_an_agent_that_drowns_is_let_in_again_at_once() -> None:
+    """What another has sent to it ends its connection, so that the server forgets what there was to send; nobody is put off."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UBOB": "bob"}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    bob = SentTotals(ConnectionId("S1", 1), "UBOB", 1, 0, 0, is_answerable=False, is_agent=True)
+    anna = replace(bob, connection=ConnectionId("S1", 2), is_agent=False)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for received in (0, 1_000, 60_000):
+            watch.counted("S1", [replace(bob, received=received), replace(anna, received=received)])
+        await eventually(lambda: server.ended == [1])
+    assert (watch.slowed(), [one for one in server.kept_out if one]) == ([], [])
 
 
 async def test_whose_keys_are_replaced_is_one_holder_under_both() -> None:

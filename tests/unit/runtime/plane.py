@@ -61,6 +61,7 @@ TIMEOUTS = GroupTimeouts(
     pause_timeout=timedelta(seconds=600),
     conclusion_timeout=timedelta(seconds=50),
     model_patience=timedelta(seconds=300),
+    patience=timedelta(hours=1),
 )
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ioa.group.requests import Rejected
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.levels import TASKS_ARE_FOLDED
+from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskResult, SyncTaskAssignment
+from ioa.protocol.policy import FormField
+from ioa.protocol.policy_check import MAX_STATE_BYTES
 from ioa.runtime.group_quota import GroupQuota
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, Plane
 
 
 async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
@@ -47,6 +52,21 @@ async def test_a_group_that_has_filled_its_log_can_only_be_concluded() -> None:
     await plane.says(BOB, ConcludeGroupDiscussion())
     await plane.says(BOB, Conclusion(content="d" * 9_000))
     assert await plane.reason() is Reason.CONCLUDED
+
+
+@pytest.mark.parametrize(("letters", "is_taken"), [(22, True), (23, False)])
+async def test_a_question_carries_no_more_than_a_policy_would(letters: int, is_taken: bool) -> None:
+    """Four fields of sixteen options, four bytes a letter: what is more than a policy may add to each entry is refused."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    before = len(encode(await plane.state()))
+    fields = [
+        FormField(name=f"f{at}", kind="option", options=tuple(f"{at:02}" + "𐍈" * letters for at in range(16))) for at in range(4)
+    ]
+    asked = await plane.says(ADA, Discussion(content="Well?", question=tuple(fields), next_speakers=(BOB, EVE)))
+    assert (isinstance(asked, Rejected), len(encode(await plane.state())) - before < MAX_STATE_BYTES) == (not is_taken, True)
+    if isinstance(asked, Rejected):
+        assert (asked.code, "DISCUSSION" in asked.legal) == ("bad_form", True)
 
 
 async def _one_task(plane: Plane) -> SyncTaskAssignment:

@@ -17,6 +17,7 @@ from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
     LISTS_CONNECTIONS,
+    PULLS,
     READS,
     SYSTEM,
     Permissions,
@@ -345,7 +346,7 @@ def _written(account: Mapping[str, Any]) -> str:
 
 
 def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and subject.startswith(READS) else {}
+    shown = {"share": True} if kind == "service" and subject.startswith((READS, PULLS)) else {}
     return {kind: {"account": account, "subject": subject}} | shown
 
 

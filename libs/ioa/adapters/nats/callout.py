@@ -34,9 +34,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Guest:
-    """Somebody who is let in by a token: under which name, what he may do, where he reads answers, and until when."""
+    """Somebody who is let in by a token: under which name, what he may do, where he reads answers, and until when.
+
+    `holder` is what nats-server knows him by, and what is kept out if he floods: no key and nobody of another role is called so.
+    """
 
     name: str
+    holder: str
     may: Permissions
     inbox_owner: str
     until: datetime
@@ -105,7 +109,7 @@ def _user(issuer: str, user: str, guest: Guest, now: datetime) -> dict[str, obje
     if may.answering is not None:
         rights["resp"] = {"max": may.answering.times, "ttl": may.answering.seconds * _NANOSECONDS}
     times = {"iat": int(now.timestamp()), "exp": int(guest.until.timestamp())}
-    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.name, **times, "nats": rights}
+    return {"iss": issuer, "sub": user, "aud": account_of(may.account, may.tenant), "name": guest.holder, **times, "nats": rights}
 
 
 def _encoded(value: Mapping[str, object]) -> str:

@@ -1,17 +1,18 @@
 """Who is connected to nats-server from outside, read off its system account, as `Connections`.
 
 The control plane imports three things of that account (`ioa.adapters.nats.authorization`): a list of connections with what each has
-sent, the events of its connections, and the request that ends one. Direct gets, by which few requests read much, are heard as they
-come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody answers,
-and nothing is told.
+sent, the events of its connections, and the request that ends one. Direct gets and pulls, by which few requests have much sent, are
+heard as they come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody
+answers, and nothing is told.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
+from typing import Any
 
 import nats.errors
 from nats.aio.client import Client
@@ -21,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, READS, disconnecting, is_of_agents, is_outside
+from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, PULLS, READS, disconnecting, is_of_agents, is_outside, tenant_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
@@ -30,8 +31,8 @@ from ioa.protocol.kept_out import MOST_NAMED, KeptOut
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
-_MOST_READS = 2_000
-"""Of how many reads is heard between two counts; whoever asks for more is counted by what he sends."""
+_MOST_HEARD = 2_000
+"""Of how many reads, and of how many pulls, is heard between two counts; whoever asks for more is counted by what he sends."""
 _MOST_LAST = 1_024
 """How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
 _DEAREST = 20_000
@@ -65,8 +66,8 @@ class _Event(BaseModel):
 
     def totals(self) -> SentTotals:
         """Return what the connection had sent."""
-        at, own = ConnectionId(self.server.id, self.client.number), is_of_agents(self.client.account)
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, is_answerable=own)
+        at, own = ConnectionId(self.server.id, self.client.number), _is_unheard(self.client.account)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, own)
 
 
 class _Connection(BaseModel):
@@ -80,8 +81,9 @@ class _Connection(BaseModel):
 
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
-        at, own = ConnectionId(server, self.number), is_of_agents(self.account) or self.subscriptions > _WATCHES
-        return SentTotals(at, self.key, self.messages, self.bytes, self.received, is_answerable=own)
+        own, is_agent = _is_unheard(self.account) or self.subscriptions > _WATCHES, is_of_agents(self.account)
+        at = ConnectionId(server, self.number)
+        return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions)
 
 
 class _Listed(BaseModel):
@@ -98,29 +100,79 @@ class _Reader(BaseModel):
     key: str = Field(alias="user")
 
 
+def _is_unheard(account: str) -> bool:
+    """Whether an account's holders are agents of a tenant with a name, whose pulls cross over elsewhere.
+
+    They are judged by what is sent to them instead: nobody but an agent who knows the nonce of another's inbox has it sent there.
+    """
+    return is_of_agents(account) and tenant_of(account) is not None
+
+
 def messages_asked(request: bytes) -> int:
     """Return for how many messages a direct get asks at most: one, a batch, or the last one of each subject of many patterns.
 
     nats-server reads names of fields in whatever case, and of a field that comes twice the last one that is no null. What it cannot
     read it refuses, which costs it no more than one message. Nesting that is too deep for this reader is not for Go's.
     """
-    try:
-        read = json.loads(request.decode("utf-8", "replace"), object_pairs_hook=tuple, parse_int=_whole)
-    except ValueError:
-        return 1
-    except RecursionError:
+    fields = _fields_of(request)
+    if fields is None:
         return _DEAREST
-    if not isinstance(read, tuple):
-        return 1
-    fields = [(name.casefold(), value) for name, value in read]
     batches = [value for name, value in fields if name == "batch" and type(value) is int]
     last = _MOST_LAST if any(name == "multi_last" and value != [] for name, value in fields) else 1
     return min(max([last, *batches]), _DEAREST)
 
 
+def heartbeats_asked(request: bytes) -> int:
+    """Return how often a pull has the server say at most that there is nothing: once in each `idle_heartbeat` until it expires."""
+    fields = _fields_of(request)
+    if fields is None:
+        return _DEAREST
+    times = {
+        name: [value for said, value in fields if said == name and type(value) is int] for name in ("expires", "idle_heartbeat")
+    }
+    beats = [value for value in times["idle_heartbeat"] if value > 0]
+    return min(max([1, *(longest // min(beats) for longest in times["expires"] if beats)]), _DEAREST)
+
+
+def _fields_of(request: bytes) -> Sequence[tuple[str, Any]] | None:
+    """Read the fields of a request, none if it has none; None if it is nested too deep."""
+    try:
+        read = json.loads(request.decode("utf-8", "replace"), object_pairs_hook=tuple, parse_int=_whole)
+    except ValueError:
+        return ()
+    except RecursionError:
+        return None
+    return [(name.casefold(), value) for name, value in read] if isinstance(read, tuple) else ()
+
+
 def _whole(digits: str) -> int:
     """Read a number; of one that is longer than Go's, which it refuses where it means something, the beginning."""
     return int(digits[:20])
+
+
+class _Asked:
+    """Requests of one kind that others make of JetStream, of which so many are heard between two counts."""
+
+    def __init__(self, client: Client, subject: str, hear: Callable[[Msg, int], None], worth: Callable[[bytes], int]) -> None:
+        self._client = client
+        self._subject = subject
+        self._hear = hear
+        self._worth = worth
+        self._subscription: Subscription | None = None
+        self._left = 0
+
+    async def listen(self) -> None:
+        """Hear of more."""
+        if self._left <= _MOST_HEARD // 2:
+            self._left = _MOST_HEARD
+            if self._subscription is not None:  # else each would be heard, and counted, by both
+                await self._subscription.unsubscribe()
+            self._subscription = await self._client.subscribe(self._subject, future=MessageSink(self._take))
+            await self._subscription.unsubscribe(limit=_MOST_HEARD)
+
+    def _take(self, message: Msg) -> None:
+        self._left -= 1
+        self._hear(message, self._worth(message.data))
 
 
 class NatsConnections:
@@ -130,8 +182,10 @@ class NatsConnections:
         self._client = client
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
-        self._reads: Subscription | None = None
-        self._reads_left = 0
+        self._asked = (
+            _Asked(client, f"{READS}*", self._hear, messages_asked),
+            _Asked(client, f"{PULLS}*", self._hear, heartbeats_asked),
+        )
 
     @asynccontextmanager
     async def hearing(self, hearer: ConnectionHearer) -> AsyncIterator[None]:
@@ -172,12 +226,8 @@ class NatsConnections:
         """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
         self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
-            if self._reads_left <= _MOST_READS // 2:
-                self._reads_left = _MOST_READS
-                if self._reads is not None:  # else each read would be heard, and counted, by both
-                    await self._reads.unsubscribe()
-                self._reads = await self._client.subscribe(f"{READS}*", future=MessageSink(self._hear_read))
-                await self._reads.unsubscribe(limit=_MOST_READS)
+            for asked in self._asked:
+                await asked.listen()
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
@@ -188,12 +238,11 @@ class NatsConnections:
                 hint="Run `ioa credentials upgrade`, and restart nats-server.",
             )
 
-    def _hear_read(self, message: Msg) -> None:
-        self._reads_left -= 1
+    def _hear(self, message: Msg, messages: int) -> None:
         with suppress(ValidationError):
             reader = _Reader.model_validate_json((message.headers or {}).get(_READER, ""))
             if self._hearer is not None and is_outside(reader.account):
-                self._hearer.reading(reader.key, messages_asked(message.data))
+                self._hearer.reading(reader.key, messages)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

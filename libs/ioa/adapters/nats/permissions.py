@@ -74,6 +74,8 @@ CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 
 READS = "$JS.API.DIRECT.GET."
 """Where streams are read past all quotas. Whoever reads so is told to those who listen there: his import shows who he is."""
+PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
+"""Where agents ask for goals, heard in the same way: who asks says where answers go, and how often he is told of none."""
 
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
@@ -243,7 +245,7 @@ def is_outside(account: str) -> bool:
 
 
 def is_of_agents(account: str) -> bool:
-    """Whether an account is that of a tenant's agents, whom nobody else has anything sent to."""
+    """Whether an account is that of a tenant's agents."""
     return account == account_of(AGENTS, tenant_of(account))
 
 
@@ -416,6 +418,7 @@ _SERVED = {
         CONNECTED,
         DISCONNECTED,
         f"{READS}*",
+        f"{PULLS}*",
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,

@@ -36,7 +36,7 @@ function block(one, depth) {
     case "hr":
       return html`<hr>`;
     case "list":
-      return one.ordered ? html`<ol start=${one.start}>${items(one, depth)}</ol>` : html`<ul>${items(one, depth)}</ul>`;
+      return one.ordered ? html`<ol .style=${`counter-reset: item ${one.start - 1}`}>${items(one, depth)}</ol>` : html`<ul>${items(one, depth)}</ul>`;
     case "table":
       return html`<div class="wide-table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${one.header.map((cell) => html`<th scope="col" class=${cell.align ?? ""}>${line(cell, depth)}</th>`)}</tr></thead>
         <tbody>${one.rows.map((row) => html`<tr>${row.map((cell) => html`<td class=${cell.align ?? ""}>${line(cell, depth)}</td>`)}</tr>`)}</tbody></table></div>`;
