@@ -1,8 +1,8 @@
 """Goals that a capable model has played from its prompts alone, with the agents that they need.
 
-In one an agent is at fault, one is nobody's to reach, one wants a team within a team; four are there to be reached, and not for
-what they cost: in two turns, of long texts, by votes in the same words, in other languages. What the model answered lies in
-`benchmarks/data/prompts`, one file for each goal; `benchmarks.prompts` plays it again.
+In one an agent is at fault, one is nobody's to reach, one wants a team within a team; five are there to be reached, and not for
+what they cost: in two turns, of long texts, by votes in the same words, in other languages, under a policy that was planned. What
+the model answered lies in `benchmarks/data/prompts`, one file for each goal; `benchmarks.prompts` plays it again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class PlayedGoal:
         made: The files that go with it.
         is_measured: Whether it is one of those whose cost is compared with what it was.
         tape: Whose answers it is played by, if not its own.
+        is_planned: Whether who leads it plans the team, with a policy.
     """
 
     name: str
@@ -49,6 +50,7 @@ class PlayedGoal:
     made: Sequence[str] = ()
     is_measured: bool = True
     tape: str = ""
+    is_planned: bool = False
 
 
 def _example(name: str) -> AgentDefinition:
@@ -234,6 +236,12 @@ def _expenses() -> Agents:
     return [_clerk(), exchange, _example("calculator")]
 
 
+_DEBATE = (
+    "Should Tarn, a town of 30,000 with 20 million to spend, build a tram, a bus lane or a cycle path? Have the three "
+    "sides debate, each answering the others once, then vote. Tell the votes and the choice."
+)
+
+
 def _debate() -> Agents:
     sides = {"tram": "a tram", "bus": "a bus lane", "bike": "a cycle path"}
     facts = {
@@ -353,12 +361,17 @@ GOALS = (
     ),
     PlayedGoal(
         "debate",
-        GoalOrder(
-            goal="Should Tarn, a town of 30,000 with 20 million to spend, build a tram, a bus lane or a cycle path? Have the three "
-            "sides debate, each answering the others once, then vote. Tell the votes and the choice."
-        ),
+        GoalOrder(goal=_DEBATE),
         _debate,
         told=["bus", "2"],
+    ),
+    PlayedGoal(
+        "planned_debate",
+        GoalOrder(goal=_DEBATE),
+        _debate,
+        told=["bus", "2"],
+        is_measured=False,
+        is_planned=True,
     ),
     PlayedGoal("sums", GoalOrder(goal="What is 15 % of 240, and what is the square root of 144?"), _sums, told=["36", "12"]),
     PlayedGoal(

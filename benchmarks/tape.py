@@ -16,16 +16,17 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from ioa.agent.model.answers import Approach, Formation, Speech
+from ioa.agent.model.answers import Approach, Formation, Planning, Speech
 from ioa.errors import ModelError
 from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, Tool
 
-PURPOSES = ("form", "speak", "read", "repair", "approach", "task")
+PURPOSES = ("form", "plan", "speak", "read", "repair", "approach", "task")
 _CONTEXT = 200_000
 _FIRST_QUESTION = 2
 _PLAYERS_TIME = timedelta(minutes=10)
-_SHAPES: dict[type[BaseModel] | None, str] = {Formation: "form", Approach: "approach", Speech: "speak", None: "task"}
+_SHAPES: dict[type[BaseModel], str] = {Formation: "form", Planning: "plan", Approach: "approach", Speech: "speak"}
+"""Those of a speech under a policy are made of it."""
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,11 @@ class Tape:
 
 
 def _purpose(messages: Sequence[ChatMessage], shape: type[BaseModel] | None) -> str:
-    if shape is not None and len(messages) > _FIRST_QUESTION:
+    if shape is None:
+        return "task"
+    if len(messages) > _FIRST_QUESTION:
         return "repair" if messages[-1].content.startswith("That answer cannot be used") else "read"
-    return _SHAPES[shape]
+    return next(purpose for base, purpose in _SHAPES.items() if issubclass(shape, base))
 
 
 def read_tape(file: Path) -> list[Line]:

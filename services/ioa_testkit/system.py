@@ -114,10 +114,12 @@ class System:
 
     Attributes:
         within: How long anything that a test waits for may take.
+        plan_teams: Whether who leads a goal plans its team, with a policy, as `IOA_PLAN_TEAMS` has it.
     """
 
     def __init__(self, folder: Path, *, on_nats: bool = False) -> None:
         self.within = timedelta(seconds=10)
+        self.plan_teams = False
         self._folder = folder
         self._on_nats = on_nats
         self._opened = 0
@@ -253,6 +255,7 @@ class System:
             grace=_GRACE,
             takeover=timedelta(0),
             reform_after=_GRACE,
+            plans=self.plan_teams,
         )
         ports = AgentPorts(plane.network, MemoryStore(), clock, ids, mind.brain, mind.chat)
         return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
