@@ -390,7 +390,7 @@ class GroupSetup:
         if head is None:
             if await self._ports.open_groups.find(comm_id) is None:
                 await self._ports.memberships.remove(agent_id, comm_id)
-            elif comm_id in await self._ports.memberships.of(agent_id):  # to strangers a goal that waits is none
+            elif await self._ports.memberships.holds(agent_id, comm_id):  # to strangers a goal that waits is none
                 return Entries(entries=(), complete=True)
             raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):

@@ -140,6 +140,9 @@ class Memberships(Protocol):
     async def newest(self, agent_id: AgentId) -> int:
         """Read the number of the agent's newest membership; 0 if it has none."""
 
+    async def holds(self, agent_id: AgentId, comm_id: CommId) -> bool:
+        """Whether the agent is in a group, from the record's leader: what was added a moment ago counts."""
+
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
         """List memberships of an agent by their numbers, from behind `after` on. One that was added a moment ago may be missing."""
 

@@ -30,6 +30,10 @@ class MemoryMemberships:
         """Return the highest number of the agent."""
         return max((number for (of, _), number in self._numbers.items() if of == agent_id), default=0)
 
+    async def holds(self, agent_id: AgentId, comm_id: CommId) -> bool:
+        """Look it up."""
+        return (agent_id, comm_id) in self._numbers
+
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
         """Return a page, by number."""
         numbered = sorted((number, comm_id) for (of, comm_id), number in self._numbers.items() if of == agent_id and number > after)

@@ -78,6 +78,7 @@ async def test_a_membership_is_removed_for_good(memberships: Memberships) -> Non
     await memberships.remove(ADA, OTHER)
     await memberships.remove(BOB, OTHER)
     assert (list(await memberships.of(ADA)), list(await memberships.of(BOB))) == ([ROOM], [ROOM])
+    assert (await memberships.holds(ADA, ROOM), await memberships.holds(ADA, OTHER)) == (True, False)
     assert await memberships.newest(ADA) < await memberships.newest(BOB)
 
 

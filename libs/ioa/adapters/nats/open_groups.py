@@ -48,6 +48,12 @@ class NatsMemberships:
             message = await last_message(self._js, stream_of(MEMBERS), subject_of(MEMBERS, f"{agent_id}.*"))
         return 0 if message is None else message.seq or 0
 
+    async def holds(self, agent_id: AgentId, comm_id: CommId) -> bool:
+        """Ask the stream's leader for the key."""
+        with unavailable_unless_answered("The record of memberships"):
+            key = subject_of(MEMBERS, f"{agent_id}.{comm_id}")
+            return await last_message(self._js, stream_of(MEMBERS), key) is not None
+
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
         """Read a page by one request; more are made only where older versions have left nothing but markers."""
         pattern, found, complete = subject_of(MEMBERS, f"{agent_id}.*"), tuple[OpenMembership, ...](), False
