@@ -13,15 +13,15 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
-from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
-from ioa.group.requests import AbandonGoal, LaunchGroup
+from ioa.errors import ConflictError, ForbiddenError, NotFoundError, UnavailableError
+from ioa.group.requests import AbandonGoal, LaunchGroup, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.load import MAX_SLOTS, Load
-from ioa.protocol.registry import Lease, Register, Renew
+from ioa.protocol.registry import Acknowledged, Lease, Register, Renew
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town, card
 from tests.rig.deadline import eventually
 
@@ -31,7 +31,12 @@ _BRIEFLY = timedelta(milliseconds=300)
 async def test_a_stranger_achieves_nothing_beyond_its_own_part(town: Town) -> None:
     """With one ordinary key nobody takes, ends or answers another's goal, draws its work, or reaches it by a forged reply."""
     goals = await town.ask_for("Count to ten.", "Count to eleven.")
-    achieved = [*await _theft(town, goals), *await _foreign_pool(town), *await _forged_replies(town, goals)]
+    achieved = [
+        *await _waiting(town, goals),
+        *await _theft(town, goals),
+        *await _foreign_pool(town),
+        *await _forged_replies(town, goals),
+    ]
     for number, goal_id in enumerate(goals):
         await town.agents[BOB].lead(goal_id, f"{number}, says bob.")
     outcomes = [await town.outcome(goal_id) for goal_id in goals]
@@ -54,6 +59,29 @@ async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
             except NotFoundError:
                 pass
     return achieved
+
+
+async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
+    """T40: learn that goals wait, by their ids and by places of the queue."""
+    network, requester = town.agents[MALLORY].network, town.agents[MALLORY].requester
+
+    async def synced(goal_id: GoalId) -> str:
+        comm_id = GoalName(USER, goal_id).comm_id
+        try:
+            return repr(await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY)))
+        except NotFoundError as error:
+            return f"{error.message} {error.hint}".replace(comm_id, "ROOM")
+
+    async def set_aside(seq: int) -> str:
+        try:
+            request = SetAside(agent_id=MALLORY, seq=seq, why="no goal")
+            return repr(await requester.request(subjects.set_aside(MALLORY), request, Acknowledged))
+        except ConflictError as error:
+            return f"{error.message} {error.hint}".replace(str(seq), "SEQ")
+
+    nothing = (await synced(GoalId("nothing-here")), await set_aside(1_000_000))
+    told = [(await synced(goal_id), await set_aside(place)) for place, goal_id in enumerate(goals, start=1)]
+    return [f"told of a goal that waits: {answers}" for answers in told if answers != nothing]
 
 
 async def _foreign_pool(town: Town) -> list[str]:
