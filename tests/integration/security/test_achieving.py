@@ -13,15 +13,15 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
-from ioa.errors import ConflictError, ForbiddenError, NotFoundError, UnavailableError
-from ioa.group.requests import AbandonGoal, LaunchGroup, SetAside, Sync
+from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
+from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.load import MAX_SLOTS, Load
-from ioa.protocol.registry import Acknowledged, Lease, Register, Renew
+from ioa.protocol.registry import Lease, Register, Renew
 from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town, card
 from tests.rig.deadline import eventually
 
@@ -62,8 +62,8 @@ async def _theft(town: Town, goals: Sequence[GoalId]) -> list[str]:
 
 
 async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
-    """T40: learn that goals wait, by their ids and by places of the queue."""
-    network, requester = town.agents[MALLORY].network, town.agents[MALLORY].requester
+    """T40: learn that goals wait, by their ids."""
+    network = town.agents[MALLORY].network
 
     async def synced(goal_id: GoalId) -> str:
         comm_id = GoalName(USER, goal_id).comm_id
@@ -72,16 +72,9 @@ async def _waiting(town: Town, goals: Sequence[GoalId]) -> list[str]:
         except NotFoundError as error:
             return f"{error.message} {error.hint}".replace(comm_id, "ROOM")
 
-    async def set_aside(seq: int) -> str:
-        try:
-            request = SetAside(agent_id=MALLORY, seq=seq, why="no goal")
-            return repr(await requester.request(subjects.set_aside(MALLORY), request, Acknowledged))
-        except ConflictError as error:
-            return f"{error.message} {error.hint}".replace(str(seq), "SEQ")
-
-    nothing = (await synced(GoalId("nothing-here")), await set_aside(1_000_000))
-    told = [(await synced(goal_id), await set_aside(place)) for place, goal_id in enumerate(goals, start=1)]
-    return [f"told of a goal that waits: {answers}" for answers in told if answers != nothing]
+    nothing = await synced(GoalId("nothing-here"))
+    told = [await synced(goal_id) for goal_id in goals]
+    return [f"told of a goal that waits: {answer}" for answer in told if answer != nothing]
 
 
 async def _foreign_pool(town: Town) -> list[str]:
