@@ -252,7 +252,7 @@ class Table:
 def read_table(path: Path, question: str = "") -> Table:
     """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for later."""
     name, text = path.name, read_text(path)
-    text, delimiter = _records(name, text) if name.lower().endswith(".json") else (text, _delimiter(text[:65_536]))
+    text, delimiter = _records(name, text) if name.lower().endswith(".json") else (text, _delimiter(name, text[:65_536]))
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     places = range(len(titles))
@@ -346,12 +346,17 @@ def _records(name: str, text: str) -> tuple[str, str]:
     return pd.DataFrame(rows).to_csv(index=False), ","
 
 
-def _delimiter(head: str) -> str:
+def _delimiter(name: str, head: str) -> str:
     lines = [line for line in head.splitlines() if line.strip()][:20]
-    best, most = ",", 1
+    best, most, is_cut = ",", 1, False
     for candidate in (",", ";", "\t", "|"):
         counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
         # A real delimiter cuts the header and the rows alike; a decimal comma cuts only the rows.
         if counts[0] > most and counts.count(counts[0]) * 2 >= len(counts):
             best, most = candidate, counts[0]
+        usual = max(counts, key=counts.count, default=1)
+        is_cut |= candidate != "," and usual > 1 and counts.count(usual) * 2 >= len(counts)
+    if most == 1 and is_cut:
+        said = f"The first line of {name}, {lines[0][:80]!r}, does not name the columns of those below."
+        raise InvalidInputError(said, hint="Take away what stands above the line with the names of the columns.")
     return best

@@ -113,7 +113,8 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     if unknown := [word for word in rest if word.lower() not in _KNOWN]:
         refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
         raise refusal(are_not(unknown, "understood"), hint=_HINT)
-    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT)
+    colon = " A text itself stands behind a colon: 'how many words has this text: …'." * (_ANY in part)
+    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT + colon)
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:

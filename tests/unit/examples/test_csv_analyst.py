@@ -953,6 +953,11 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "Row 1 below the header of t.csv holds 42 of n, the sum of other rows.",
         ),
         ("who,n\nA,1\nwho,n\nB,2\n", "how many rows", "t.csv has its header in it again, which is no row."),
+        (
+            "# Depot, as of 2 April\nday|who|n\n2024-01-01|A|1\n2024-01-02|B|2\n",
+            "total n",
+            "The first line of t.csv, '# Depot, as of 2 April', does not name the columns of those below.",
+        ),
         ("n\n5\n6\n7\n8-\n", "total n", "n holds numbers, and '8-', which is not read as one."),
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
         ("n\n5\n6\n7\nabout 8\n", "total n", "n holds numbers, and 'about 8', which is not read as one."),
