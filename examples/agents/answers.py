@@ -67,6 +67,9 @@ def answer(question: Question, table: Table) -> Answer:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
         figures = ordered.head(question.limit)
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
+        if alike := _alike(cells["0"].drop_duplicates()):
+            hint = "Write each of them in one way in the file, or ask for all by 'per'."
+            raise InvalidInputError(f"A ranking would part what may belong together: {alike}.", hint=hint)
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         title += f", {rank}"
         have = "has" if equal == 1 else "have"
@@ -152,9 +155,9 @@ def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Se
             lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             hint = f"Take lines of totals out of the file, or choose rows by a condition that they do not meet{other}."
-            also = f" (so do rows {', '.join(str(at + 1) for at in double[1:6])}{', …' * (len(double) > 6)})" * (len(double) > 1)
-            said = f"Row {double[0] + 1} below the header of {table.name} holds {show(values[double[0]])} of {column}"
-            raise InvalidInputError(f"{said}, the sum of other rows{also}.", hint=hint)
+            rows = [[str(cell) for one in table.columns if not pd.isna(cell := one.cells[at])] for at in double[:3]]
+            named = "; ".join(repr(", ".join(row)[:80]) for row in rows) + f" and {len(double) - 3} more" * (len(double) > 3)
+            raise InvalidInputError(f"{table.name} has rows that hold sums of others of {column}: {named}.", hint=hint)
 
 
 def _sums_of_others(values: Any, gaps: Any) -> set[int]:

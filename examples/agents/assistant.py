@@ -3,11 +3,12 @@
 The model sees the task, earlier results and the texts that came with the goal. Its answer says who wrote it: nobody checks it.
 """
 
-from ioa import Agent, ChatMessage, InvalidInputError, TaskContext, TaskError
-from ioa.files import read_text, with_suffix
+from ioa import Agent, InvalidInputError, TaskContext, ask_model
+from ioa.files import with_suffix
+from request import TABLES
 
-MAX_CHARS = 60_000
-_TEXTS = (".txt", ".md", ".csv", ".html", ".json")
+MAX_BYTES = 60_000
+_TEXTS = (".txt", ".md", ".html", *TABLES)
 _ROLE = "You do one task of a team. Do not invent figures or sources; say what you cannot do."
 
 agent = Agent(
@@ -25,14 +26,10 @@ agent = Agent(
 
 
 @agent.task
-def run(task: str, ctx: TaskContext) -> str:
+async def run(task: str, ctx: TaskContext) -> str:
     """Ask the model, and say that it was one; what is too long for one question is refused, not cut, and so is a cut answer."""
-    texts = with_suffix(ctx.inputs, _TEXTS)
-    told = [f"Task: {task}", *(f"Earlier result ({one.task_desc}):\n{one.content}" for one in ctx.results)]
-    told += [f"File {file.name}:\n{read_text(file.path) if file in texts else '(you cannot see it)'}" for file in ctx.inputs]
-    if (size := sum(map(len, told))) > MAX_CHARS:
-        raise InvalidInputError(f"{size} characters are too long for the model; it takes {MAX_CHARS}.", hint="Send less text.")
-    answer = ctx.chat([ChatMessage("system", _ROLE), ChatMessage("user", "\n\n".join(told))]).result()
-    if not answer.complete or not answer.text.strip():
-        raise TaskError("The model gave no whole answer.", hint="Ask for less at once.")
-    return f"{answer.text.strip()}\n\n(Written by a language model; nobody has checked it.)"
+    sizes = [file.path.stat().st_size for file in with_suffix(ctx.inputs, _TEXTS)]
+    sizes += [len(one.content.encode()) for one in ctx.results]
+    if sum(sizes) > MAX_BYTES:
+        raise InvalidInputError(f"{sum(sizes)} bytes are too long for the model; it takes {MAX_BYTES}.", hint="Send less text.")
+    return f"{await ask_model(_ROLE, task, ctx)}\n\n(Written by a language model; nobody has checked it.)"

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from request import are_not
+from request import are_not, of_length
 
 agent = Agent(
     "calculator",
@@ -53,6 +53,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
     (rf"square root of (?P<a>{_OPERAND})", "sqrt({a})"),
 ]
+_KNOWN = {word for form, _ in _FORMS for word in re.findall("[a-z]{2,}", re.sub(r"\(\?P<\w+>", "(", form))}
 _CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
 _ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER} ?[^\d%]+)", re.IGNORECASE)
 _UNITS = dict.fromkeys(
@@ -72,7 +73,7 @@ _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b"
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Compute the expression the task holds and show it beside its value."""
-    text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split()))
+    text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(of_length(task, _MAX_CHARS), ctx)).split()))
     if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
         return f"{asked} = {convert(*match.groups())}"
     signs = _in_signs(text)
@@ -98,7 +99,9 @@ def _with_result(task: str, ctx: TaskContext) -> str:
 
 
 def _figure(line: str) -> list[str]:
-    """The figure that a line reports: what follows its last colon or equals sign, else its only number."""
+    """The figure that a line reports: what follows its last colon or equals sign, else its only number. A long line is prose."""
+    if len(line) > _MAX_CHARS:
+        return []
     if tail := re.search(rf"[:=]\s*(-?{_NUMBER})(?=[^\d:=]*(?:\(.*)?$)", line):
         return [tail[1]]
     numbers = re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)
@@ -113,6 +116,8 @@ def compute(text: str) -> Fraction:
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
     if rest := re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).split():
+        if _KNOWN.issuperset(word.lower() for word in rest):
+            raise InvalidInputError(f"Each word is known, but {text!r} is no one calculation.", hint=_HINT)
         raise DeclinedError(f"{text!r} is no calculation that is understood here: {are_not(rest[:3], 'part of one')}", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())

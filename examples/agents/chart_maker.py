@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from csv_analyst import TABLE_READER, the_table
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import of_results
-from request import CHART, CHART_KIND, DRAW, TABLES, slug
+from request import CHART, CHART_KIND, DRAW, TABLES, of_length, slug
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +44,12 @@ _MOST_BARS = 60
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
-    wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
+    wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))
     if wish is None:
+        if not re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE):
+            raise DeclinedError("Bar charts and line charts are drawn here, and none is asked for.")
         hint = "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'."
-        refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE) else DeclinedError
-        raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
+        raise InvalidInputError(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
     paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]

@@ -8,7 +8,7 @@ from pathlib import Path
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, pick
 from ioa.local.idle_child import IdleChild
-from request import TABLES, slug
+from request import TABLES, of_length, slug
 
 TABLE_READER = IdleChild()
 """Where pandas is loaded: nothing of it stays in an agent that has nothing to do."""
@@ -32,7 +32,8 @@ agent = Agent(
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer the question for the file it names, or for the only one."""
-    text, title, table = TABLE_READER.call("answers.answer_of_file", task, the_table(task, ctx), cancelled=lambda: ctx.cancelled)
+    asked = of_length(task), the_table(task, ctx)
+    text, title, table = TABLE_READER.call("answers.answer_of_file", *asked, cancelled=lambda: ctx.cancelled)
     if title:
         ctx.artifact(f"{slug(title)}.csv", table, "text/csv")
     return str(text)
@@ -41,7 +42,8 @@ def run(task: str, ctx: TaskContext) -> str:
 def the_table(task: str, ctx: TaskContext) -> Path:
     """The table that a task is about, an input, or what earlier tasks attached; declines if there is none, or several."""
     if not (files := pick(task, ctx, TABLES)):
-        raise DeclinedError("Questions about a table are answered here, and no table came.", hint=came(ctx))
+        unread = "".join(f": {file.name} is none of {', '.join(TABLES)}" for file in ctx.inputs[:1])
+        raise DeclinedError(f"Questions about a table are answered here, and no table came{unread}.", hint=came(ctx))
     if len(files) > 1:
         said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
         fitting = [

@@ -29,7 +29,7 @@ agent = Agent(
     ],
     tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
-_FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:python3?|py)?[ \t]*+\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
@@ -95,7 +95,7 @@ def _code(task: str, ctx: TaskContext) -> str:
     scripts = pick(task, ctx, (".py",))
     if not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
-    account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
+    account_for(re.sub(r"(?<!\S)\S+\.py\b", " ", task), _WORDS, _HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
     return read_text(scripts[0].path)

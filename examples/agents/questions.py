@@ -8,10 +8,10 @@ is refused with where it was understood last, and with all that could stand ther
 import calendar
 import re
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
@@ -19,7 +19,7 @@ import pandas as pd
 from ioa import InvalidInputError
 from ioa.files import missing
 from request import TABLES, fold
-from tables import Column, Table
+from tables import WRITTEN, Column, Table
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
 FILLER = r"the|an|a|all|please"
@@ -50,24 +50,18 @@ _WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "bef
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-_AMOUNTS, _OF_TIME = "above | below | at least | at most NUMBER", "in | since | before | after | until DATE"
-_BY_DATE = f"{_OF_TIME}, from DATE to DATE (where one COLUMN alone holds dates)"
-_RANKS = "the highest | lowest FIGURE", "the most | fewest rows"
-_LISTED = "list rows | COLUMN [and COLUMN] where CONDITION"
-_BEGINNINGS = ("FIGURE CLAUSE", "top | bottom N KEY by FIGURE", *(f"which KEY has {one}" for one in _RANKS), _LISTED)
-_TERMS = {
-    "FIGURE": "how many rows, number of distinct COLUMN, minimum | maximum COLUMN of numbers or dates, or "
-    "total | average | median | standard deviation COLUMN of numbers",
-    "CLAUSE": f"per KEY, where CONDITION, or {_BY_DATE}",
-    "KEY": "a COLUMN, or day | month | quarter | year of one",
-    "CONDITION": f"COLUMN is [not] VALUE, COLUMN is [not] missing, COLUMN {_AMOUNTS}, COLUMN {_OF_TIME}, or COLUMN between A and B",
-    "DATE": "2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024",
-}
-"""What each word in capitals stands for, those that need others first."""
-_DATES = f"Dates are written {_TERMS['DATE']}."
+_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024."
 _COUNTS = "Rows are counted, the different cells of a column are counted as distinct, and 'total COLUMN' adds a column up."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_VALUE_WORDS = 10
+_VALUE_WORDS, _WORDS_BEFORE, _ADVISED = 10, 30, 3
+_PIECES = (
+    "how many rows where {condition}", "average {figure} per {key}", "which {key} has the highest average {figure}",
+    "how many rows", "rows", "rows where {condition}", "distinct {key}", "{key} has the highest average {figure}",
+    "{key} where {condition}", "has the highest average {figure}", "the highest average {figure}", "the most rows",
+    "{key} by average {figure}", "by average {figure}", "average {figure}", "{figure}", "per {key}", "{key}",
+    "where {condition}", "{condition}", "since {time}", "above {number}", "{date}", "{time}", "{number}",
+)  # fmt: skip
+"""Parts of questions: those that can be read where one stops are advised."""
 
 T = TypeVar("T")
 
@@ -132,9 +126,9 @@ class Question:
 class Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
-    def __init__(self, text: str, table: Table) -> None:
-        self.said, self.table, self.at, self.far = " ".join(text.split()), table, 0, 0
-        self.text, self.could_stand = fold(self.said), defaultdict[int, list[str]](list)
+    def __init__(self, text: str, table: Table, *, advises: bool = True) -> None:
+        self.said, self.table, self.advises, self.at, self.far, self.beginning = " ".join(text.split()), table, advises, 0, 0, 0
+        self.text, self.told = fold(self.said), dict[int, str]()
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
@@ -143,12 +137,15 @@ class Reader:
         try:
             return self.read()
         except InvalidInputError as error:
-            for joint in re.finditer(r"[,;?.!]\s|\band\b", self.said):
+            for joint in islice(re.finditer(r"[,;?.!]\s|\band\b", self.said), _WORDS_BEFORE):
                 parts = [self.said[: joint.start()].strip(), self.said[joint.end() :].strip()]
                 if all(map(self.reads, parts)):
                     hint = f"If {parts[1]!r} is another question, make the questions the items of a list."
                     raise InvalidInputError(error.message, hint=f"{hint} {error.hint}") from None
-            raise
+            words = list(re.finditer(r"(?<=\s)\S+", self.said))[: _WORDS_BEFORE * (self.far <= self.beginning)]
+            later = filter(self.reads, (self.said[word.start() :] for word in words))
+            alone = "".join(f"{part!r} alone is read. " for part in islice(later, 1))
+            raise InvalidInputError(error.message, hint=f"{alone}{error.hint}") from None
 
     def read(self) -> Question:
         """Read the whole text as one question; refuse it with what could stand where it stops being one."""
@@ -156,19 +153,16 @@ class Reader:
         ranked = self._try(self._ranked)
         if not ranked and (found := self._try(self._rows)):
             return found
-        if not ranked and self._take(_LEAD) is not None:
-            self._may_stand(*_BEGINNINGS)
+        if not ranked:
+            self._take(_LEAD)
+            self.beginning = self.at
         found = self._clauses(ranked or self._try(self._ranked) or Question(self._figure()))
         return found if self._ended else self._fail()
-
-    def _may_stand(self, *forms: str) -> None:
-        """Note what could be read here, of which a refusal tells all."""
-        self.could_stand[self.at] += forms
 
     def reads(self, text: str) -> bool:
         """Whether a text is a question that can be read: nothing else is advised."""
         with suppress(InvalidInputError):
-            return bool(Reader(text, self.table).read())
+            return bool(Reader(text, self.table, advises=False).read())
         return False
 
     def _as_said(self, start: int, end: int | None = None) -> str:
@@ -184,8 +178,7 @@ class Reader:
         """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
         if not self._take(_LIST):
             return None
-        self._may_stand(_LISTED.removeprefix("list "))
-        columns = [] if self._take(_ROWS) else self._list(self._column, ",|and", "COLUMN") if self._named()[1] else None
+        columns = [] if self._take(_ROWS) else self._list(self._column, ",|and") if self._named()[1] else None
         if columns is None or self._take(_HAS):
             return None
         question = self._clauses(Question(Figure("rows", tuple(columns))))
@@ -194,27 +187,19 @@ class Reader:
     def _ranked(self) -> Question | None:
         """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
         if side := self._take("top|bottom"):
-            self._may_stand("N KEY by FIGURE")
             descending, count = side == "top", self._take(r"\d{1,6}")
-            self._may_stand(*["KEY by FIGURE"] * bool(count))
             key = self._key() if count else None
-            self._may_stand(*["by FIGURE"] * bool(key))
             if key is None or not self._take("by"):
                 return None
         else:
-            is_asked = self._take("which|what")
-            self._may_stand(*(f"KEY has {one}" for one in _RANKS if is_asked), *["is FIGURE CLAUSE"] * (is_asked == "what"))
-            key, count = self._key() if is_asked else None, "1"
-            self._may_stand(*(f"has {one}" for one in _RANKS if key))
+            key, count = self._key() if self._take("which|what") else None, "1"
             if key is None or not self._take(_HAVE):
                 return None
-            self._may_stand(*_RANKS)
             descending = bool(side := self._take(_MOST[True]))
             if not (side := side or self._take(_MOST[False])):
                 return None
         if (counts := side in ("most", "fewest", "least")) and not self._take(_ROWS):
-            self._fail(f"'Most' and 'fewest' are said of rows, of figures '{_RANKS[0]}'.")
-        self._may_stand("FIGURE")
+            self._fail("'Most' and 'fewest' are said of rows, 'the highest' and 'lowest' of figures, as in 'the highest total'.")
         figure = Figure("count") if counts else self._figure()
         return Question(figure, (key,), limit=int(count), descending=descending)
 
@@ -222,22 +207,17 @@ class Reader:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions = list(question.keys), list(question.conditions)
         may_group = not question.limit and question.figure.operation != "rows"
-        forms = [*["per KEY"] * may_group, "where CONDITION", _BY_DATE]
         while True:
             start = self.at
-            self._may_stand(*forms)
             self._take(",")
-            self._may_stand(*forms)
             if self._ended:
                 break
             if self._take(self._file):
                 continue
             if may_group and self._take(PER):
-                keys += self._list(self._key, ",|and|per|by", "KEY")
-                self._may_stand("and KEY")
+                keys += self._list(self._key, ",|and|per|by")
             elif self._take(_WHERE):
-                conditions += self._list(self._condition, "and", "CONDITION")
-                self._may_stand("and CONDITION", *["or VALUE"] * (conditions[-1].sign in ("=", "!=")))
+                conditions += self._list(self._condition, "and")
             elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
@@ -253,14 +233,11 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._no_figure()
-        if operation == "nunique":
-            self._may_stand("COLUMN")
         if operation in ("count", "nunique"):
             columns = (self._column() or self._fail(_COUNTS),) if operation == "nunique" else ()
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        self._may_stand(f"a COLUMN of numbers{' or dates' * (operation in ('min', 'max'))}")
         column = self._column() or self._fail()
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
@@ -273,18 +250,17 @@ class Reader:
         example = next(iter(column.cells.dropna().astype(str)), "")
         code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
         held = "numbers" if column.dates is not None else "numbers or dates that are read here"
-        hint = "Numbers are written 1234.5, with nothing or one unit beside them, as in 5 km or €5; dates as in 2024-03-31."
+        hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."
         raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.", hint=hint)
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with all figures; what else stands there is no column alone."""
-        if counts := _COUNTS * bool(self._take("how many|number of")):
-            self._may_stand("rows CLAUSE", "distinct COLUMN CLAUSE")
-        at = self.at
+        counts, at = _COUNTS * bool(self._take("how many|number of")), self.at
         column = self._column() or self._fail(counts)
         if not self._ended and not self._take(rf"{self._file}|{PER}|{_WHERE}|{'|'.join(_WHEN.values())}"):
             self._fail(counts, at)
-        self._fail(f"It is not said which FIGURE of {column} is meant. {counts}".strip(), at)
+        figures = "total, average, median, minimum, maximum or standard deviation"
+        self._fail(f"It is not said which figure of {column} is meant: {figures}. {counts}".strip(), at)
 
     def _key(self) -> Key | None:
         start, (end, _) = self.at, self._named()
@@ -317,7 +293,8 @@ class Reader:
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
         sign = self._one_of(_WHEN)
-        self._may_stand(*[self.table.name] * bool(sign))
+        if sign == "=":
+            self.told[self.at] = "'In' is said of a date with its year, or of the file; no unit is said, and nothing is converted."
         first = self._date() if sign else None
         if first is None:
             return None
@@ -356,9 +333,7 @@ class Reader:
         if not (values := self._value(column)):
             some = ", ".join(map(str, column.different[:8]))
             none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
-            self._fail(
-                f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none} A CONDITION is {_TERMS['CONDITION']}."
-            )
+            self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))
 
     def _others(self, column: Column, sign: str, read: Callable[[Column], T | None]) -> list[T]:
@@ -370,17 +345,17 @@ class Reader:
                 self.at = start
             return read(column)
 
-        return self._more(another, r", or|,|or", "VALUE")
+        return self._more(another, r", or|,|or")
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None or column.numbers is None:
             return self._date() if column.dates is not None else None
-        self._may_stand("a number, written 1000, 1,000 or 1000.5")
+        self.told[self.at] = "A number is written 1000, 1,000 or 1000.5."
         units = "|".join(re.escape(fold(one)) + "s?" * (len(one) > 2) for one in column.units) or "(?!)"
         said = re.search(_NUMBER, self._take(rf"(?:(?:{units}) ?)?{_NUMBER}(?: ?(?:{units}))?"))
         if said is None:
             return None
-        self._may_stand(f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}.")
+        self.told[self.at] = f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}."
         if column.has_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
             hint = f"Write {said[0].translate({44: None, 46: None})}, or {float(said[0].replace(',', '.'))}."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
@@ -388,7 +363,6 @@ class Reader:
         return Span(number, float(number), float(number))
 
     def _date(self) -> Span | None:
-        self._may_stand("DATE")
         start = self.at
         if not (text := self._take(DATE)):
             return None
@@ -405,7 +379,7 @@ class Reader:
         word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
         found = list(word.finditer(self.text, start))[:_VALUE_WORDS]
         for last, begin in product(reversed(found), dict.fromkeys((start, self.at))):
-            if values := column.values(" ".join(word.findall(self.text[begin : last.end()]))):
+            if values := column.values("".join(word.findall(self.text[begin : last.end()]))):
                 break
         else:  # a cell of signs, such as `?`
             signs = re.compile(r"[\s\"“”'`]*([^\w\s\"“”'’`]+)[\"“”'’`]*").match(self.text, self.at)
@@ -467,19 +441,12 @@ class Reader:
             raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 
-    def _list(self, read: Callable[[], T | None], joint: str, what: str) -> list[T]:
-        self._may_stand(what)
-        return [read() or self._fail(), *self._more(read, joint, what)]
+    def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:
+        return [read() or self._fail(), *self._more(read, joint)]
 
-    def _more(self, read: Callable[[], T | None], joint: str, what: str) -> list[T]:
-        def another() -> T | None:
-            if not self._take(joint):
-                return None
-            self._may_stand(what)
-            return read()
-
+    def _more(self, read: Callable[[], T | None], joint: str) -> list[T]:
         found = list[T]()
-        while more := self._try(another):
+        while more := self._try(lambda: read() if self._take(joint) else None):
             found.append(more)
         return found
 
@@ -491,40 +458,67 @@ class Reader:
         return found
 
     def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:
-        """Refuse the question where it was understood last, with what could stand there."""
+        """Refuse the question where it was understood last, with what may stand there."""
         at = self.far if at is None else at
         understood, rest = self._as_said(0, at).strip(), self._as_said(at).strip(" ?.!,;")
         if lost := missing(rest, TABLES, [self.table.name]):
             raise InvalidInputError(lost, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" * bool(understood)
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
-        forms = dict.fromkeys(self.could_stand[at])
-        told = [one for one in forms if one.endswith(".")]
-        here = "; ".join(one for one in forms if one not in told)
-        values = " or ".join(f"'{one}'" for one in self._values_in(at))
+        if not self.advises:
+            raise InvalidInputError(said)
+        values = ", ".join(f"'where {column} is {' or '.join(given)}'" for column, given in self._values_in(at).items())
         chosen = f"Rows are chosen as in {values}; 'is not' leaves them out." * bool(values)
-        hints = [hint, chosen, *told, *[f"Here may stand: {here}."] * bool(here)]
-        for term, meaning in _TERMS.items():
-            if any(re.search(rf"\b{term}\b", one) for one in hints) and meaning not in hint:
-                hints.append(f"{term}: {meaning}.")
+        pieces = (one for one in dict.fromkeys(self._pieces()) if self.reads(f"{understood} {one}"))
+        goes_on = ", ".join(map(repr, islice(pieces, _ADVISED)))
+        stands = f"{'Here may stand' if at > self.beginning else 'Questions are such as'} {goes_on}, …" * bool(goes_on)
         names = (f'"{one}"' if "," in one.name else one.name for one in self.table.columns)
-        hints.append(f"Columns of {self.table.name}: {', '.join(names)}.")
-        hints.append("All forms of a question: docs/questions.md.")
+        hints = [hint, chosen, self.told.get(at, ""), stands]
+        hints += [f"Columns of {self.table.name}: {', '.join(names)}.", "All forms of a question: docs/questions.md."]
         raise InvalidInputError(said, hint=" ".join(filter(None, hints)))
 
-    def _values_in(self, at: int) -> list[str]:
-        """How rows are chosen by the values that stand behind a place: of each column that holds one. A number may be of any."""
-        found, end = list[str](), at
+    def _pieces(self) -> Iterator[str]:
+        """Parts of questions of this table, whole ones first, and of the columns that are named: of figures, words and dates."""
+
+        def rank(column: Column) -> tuple[bool, bool, int]:
+            few = column.cells.duplicated().sum()
+            return not any(name.search(self.text) for name in column.patterns), bool(column.cells.isna().any()), -few
+
+        columns = sorted(self.table.columns, key=rank)
+        figures, dates = ([one for one in columns if one.holds(kind)] for kind in ("numbers", "dates"))
+        keys = [one for one in columns if one not in figures and one not in dates and 1 < len(one.different) < self.table.rows]
+        numbers = [f"{one.numbers.median():g}" for one in figures[:1] if one.numbers is not None]
+        times = [f"{one.dates.median():%Y-%m}" for one in dates[:1] if one.dates is not None]
+        conditions = [f'{one} is "{one.different[0]}"' for one in keys[:1]]
+        conditions += [f"{one} above {number}" for one, number in zip(figures, numbers, strict=False)]
+        conditions += [f"{one} since {time}" for one, time in zip(dates, times, strict=False)]
+        given: dict[str, list[Any]] = {"figure": figures, "key": keys, "condition": conditions}
+        given |= {"date": dates, "number": numbers, "time": times}
+        for at in range(_ADVISED):
+            filled = {name: some[at] for name, some in given.items() if at < len(some)}
+            for piece in _PIECES:
+                with suppress(KeyError):
+                    yield piece.format_map(filled)
+
+    def _values_in(self, at: int) -> dict[Column, list[str]]:
+        """The values that stand behind a place, of each column that holds one, in quotes. A number may be of any."""
+        found, end = defaultdict[Column, list[str]](list), at
         for word in re.finditer(r"\w+", self.text[at:]):
-            if at + word.start() < end or re.fullmatch(rf"(?!0\d){_NUMBER}|{FILLER}|{'|'.join(_FIGURES.values())}", word[0]):
+            if at + word.start() < end or re.fullmatch(rf"{FILLER}|{'|'.join(_FIGURES.values())}", word[0]):
                 continue
+            of_word = list[tuple[int, Column, str]]()
             for column in self.table.columns:
                 self.at = at + word.start()
                 with suppress(InvalidInputError):
-                    values = () if column.is_numeric or column.dates is not None else self._value(column)
-                    spelled = max(values, key=lambda one: str(one) in self.said, default="")
-                    condition = f'where {column} is "{spelled}"' if values else ""
-                    if condition and self.reads(f"how many rows {condition}"):
-                        found.append(condition)
-                        end = max(end, self.at)
+                    values = () if column.is_numeric else self._value(column)
+                    spelled = str(max(values, key=lambda one: str(one) in self.said, default=""))
+                    stands = self.text.startswith(fold(spelled), at + word.start())
+                    is_code = stands and not column.holds("numbers") and not re.fullmatch(rf"(?!0\d){_NUMBER}", spelled)
+                    is_fit = is_code if re.search(r"\d", spelled) else spelled
+                    if is_fit and self.reads(f'how many rows where {column} is "{spelled}"'):
+                        of_word.append((self.at, column, f'"{spelled}"'))
+            end = max((stop for stop, *_ in of_word), default=end)
+            for stop, column, spelled in of_word:
+                if stop == end and spelled not in found[column]:  # `No` is a part of `No. 3`
+                    found[column].append(spelled)
         return found

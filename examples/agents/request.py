@@ -8,7 +8,8 @@ from functools import cache
 from ioa import DeclinedError
 
 DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
-TABLES = (".csv", ".tsv", ".tab", ".json")
+RECORDS = (".json", ".jsonl", ".ndjson")
+TABLES = (".csv", ".tsv", ".tab", *RECORDS)
 
 
 def fold(text: str) -> str:
@@ -36,6 +37,13 @@ def slug(title: str) -> str:
 def format_number(value: float) -> str:
     """Write a number with at most four decimals, or, when it is below one, six digits."""
     return f"{value + 0.0:.6g}" if abs(value) < 1 else f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+def of_length(text: str, most_chars: int = 2_000, hint: str = "") -> str:
+    """Decline a request longer than any that is understood here: to search it might keep the whole agent busy for minutes."""
+    if len(text) > most_chars:
+        raise DeclinedError(f"The request has {len(text):,} characters; up to {most_chars:,} are read here.", hint=hint)
+    return text
 
 
 def account_for(text: str, known: Collection[str], hint: str = "") -> None:

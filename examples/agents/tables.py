@@ -22,7 +22,7 @@ import pandas as pd
 
 from ioa import InvalidInputError
 from ioa.files import read_text
-from request import fold
+from request import RECORDS, fold
 
 _SAMPLE_ROWS = 1_000
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
@@ -34,7 +34,8 @@ _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
-_ONE_WAY = "Write all its numbers in one way: as 1234.5, with nothing or one unit beside them."
+WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
+_ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
@@ -163,10 +164,10 @@ class Column:
 
     @cached_property
     def _by_words(self) -> dict[str, list[object]]:
-        """Its different cells by their folded words."""
+        """Its different cells by their folded words, joined: `LS-4` is `LS4`."""
         cells = defaultdict[str, list[object]](list)
         for cell in self.different:
-            cells[" ".join(_WORD.findall(fold(str(cell))))].append(cell)
+            cells["".join(_WORD.findall(fold(str(cell))))].append(cell)
         cells.pop("", None)
         return cells
 
@@ -250,9 +251,9 @@ class Table:
 
 
 def read_table(path: Path, question: str = "") -> Table:
-    """Read a delimited file with a header, or a list of records; what `question` does not name, only if it is asked for later."""
+    """Read a delimited file with a header, or JSON records; what `question` does not name, only if it is asked for later."""
     name, text = path.name, read_text(path)
-    text, delimiter = _records(name, text) if name.lower().endswith(".json") else (text, _delimiter(name, text[:65_536]))
+    text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     places = range(len(titles))
@@ -295,8 +296,20 @@ def read_table(path: Path, question: str = "") -> Table:
     lacking = sample[[at for at in places if sample[at].isna().mean() < 0.5]].isna().any(axis=1)
     summed |= {at for at in places if lacking.any() and sample[at][lacking].dropna().str.fullmatch(_AMOUNT).any()}
     rows = load(at for at in places if of_time[at] or at in summed or any(named.search(said) for named in columns[at].patterns))
+    _refuse_short_lines(name, text, delimiter, rows, titles)
     kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
     return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)))
+
+
+def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:
+    """Refuse a line that has fewer cells than the header, such as a remark below the table: pandas takes it for a row."""
+    bare = re.sub('"[^"]*"', "", text) if '"' in text else text
+    if bare.count(delimiter) == (rows + 1) * (len(titles) - 1):  # of a million rows each is not looked at
+        return
+    for cells in csv.reader(io.StringIO(text), delimiter=delimiter):
+        if 0 < len(cells) < len(titles):
+            said = f"{name} has a line of {len(cells)} instead of {len(titles)} cells: {delimiter.join(cells)[:80]!r}."
+            raise InvalidInputError(said, hint="Complete it, or take it out of the file: it would count as a row.")
 
 
 def _tidy(text: str, end: str) -> str:
@@ -335,11 +348,11 @@ def _type(sample: pd.Series, delimiter: str) -> str | None:
 
 
 def _records(name: str, text: str) -> tuple[str, str]:
-    """A list of records as a delimited text, and its delimiter."""
-    try:
-        records = json.loads(text)
-    except ValueError:
-        records = None
+    """A list of records, or one in each line, as a delimited text, and its delimiter."""
+    records: Any = None
+    for whole in (f"[{','.join(filter(str.strip, text.splitlines()))}]", text):
+        with suppress(ValueError):
+            records = json.loads(whole)
     rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
     if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
@@ -355,7 +368,7 @@ def _delimiter(name: str, head: str) -> str:
         if counts[0] > most and counts.count(counts[0]) * 2 >= len(counts):
             best, most = candidate, counts[0]
         usual = max(counts, key=counts.count, default=1)
-        is_cut |= candidate != "," and usual > 1 and counts.count(usual) * 2 >= len(counts)
+        is_cut |= usual > (2 if candidate == "," else 1) and counts.count(usual) * 2 >= len(counts)  # a comma may be a decimal one
     if most == 1 and is_cut:
         said = f"The first line of {name}, {lines[0][:80]!r}, does not name the columns of those below."
         raise InvalidInputError(said, hint="Take away what stands above the line with the names of the columns.")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sized
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
-from request import are_not
+from request import are_not, of_length
 from text_measures import frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
 
 agent = Agent(
@@ -27,7 +27,7 @@ agent = Agent(
 )  # fmt: skip
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
@@ -38,12 +38,14 @@ _COUNT_FOR_NOTHING = frozenset(
     "there these this those to was what where which".split()
 )
 _ANY = "“…”"  # stands for a quoted word
+_TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
     "characters), asked for their most frequent words, and searched, for what stands in quotes: how often does 'WORD' occur, which "
     "lines mention 'WORD'."
 )
+_COLON = " A text itself stands behind a colon: 'how many words has this text: …'."
 
 
 @agent.task
@@ -89,6 +91,7 @@ def _readable(page: str) -> str:
 def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | str]]:
     """Every measure that the task asks for, in its order, and of what or how much."""
     names = [file.name for file in (*ctx.inputs, *of_results(ctx, _SUFFIXES))]
+    of_length(task, hint=_HINT + _COLON)
     if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
         raise InvalidInputError(said, hint=came(ctx))
     for name in names:
@@ -102,7 +105,7 @@ def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | 
 
 def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     """The measure that a part of a task asks for, and how many of it; None if it says nothing. What is no request is refused."""
-    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part) if word.lower() not in _COUNT_FOR_NOTHING]
+    words = [word for word in _TOKEN.findall(part) if word.lower() not in _COUNT_FOR_NOTHING]
     numbers = [word for word in words if word.isdecimal() or word.lower() in _NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]
     if not words:
@@ -113,8 +116,8 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     if unknown := [word for word in rest if word.lower() not in _KNOWN]:
         refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
         raise refusal(are_not(unknown, "understood"), hint=_HINT)
-    colon = " A text itself stands behind a colon: 'how many words has this text: …'." * (_ANY in part)
-    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=_HINT + colon)
+    hint = _HINT + _COLON * (_ANY in part)
+    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=hint)
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:

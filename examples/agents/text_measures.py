@@ -14,7 +14,7 @@ _STOP_WORDS = set(
 )
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
-_EDGES = re.compile(r"^[^\w]+|[^\w]+$")
+_EDGES = re.compile(r"^\W+|(?<=\w)\W+$")
 
 
 def words_of(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
+from itertools import count
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
@@ -29,10 +30,12 @@ class IdleChild:
 
     Args:
         idle: How long it waits for the next call.
+        longest: How long one call may take, so that the others that wait for it have their turn.
     """
 
-    def __init__(self, idle: timedelta = timedelta(seconds=30)) -> None:
+    def __init__(self, idle: timedelta = timedelta(seconds=30), longest: timedelta = timedelta(minutes=2)) -> None:
         self._idle = idle
+        self._longest = longest
         self._one_call = threading.Lock()
         self._running: tuple[Connection, subprocess.Popen[bytes]] | None = None
         self._end: Callable[[], object] = lambda: None
@@ -48,7 +51,7 @@ class IdleChild:
             cancelled: Asked five times a second; if it says so, the process is killed.
 
         Raises:
-            TaskError: The process ended before it answered, or was killed since the call was cancelled.
+            TaskError: The process ended before it answered, or was killed since the call was cancelled or took too long.
             Exception: Whatever the function raises.
         """
         with self._one_call:
@@ -62,9 +65,12 @@ class IdleChild:
     def _answer(self, call: tuple[str, tuple[object, ...]], cancelled: Callable[[], bool]) -> tuple[bool, Any] | None:
         pipe, process = self._send(call)
         try:
+            looks = count(1)
             while not pipe.poll(_LOOK_SECONDS):
                 if cancelled():
                     raise TaskError("The task was cancelled.")
+                if next(looks) * _LOOK_SECONDS >= self._longest.total_seconds():
+                    raise TaskError(f"No answer was computed within {self._longest.total_seconds():g} s.")
             answer: tuple[bool, Any] = pipe.recv()
             return answer
         except (EOFError, OSError):

@@ -81,7 +81,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("square root of 2 to the power of 10", "'sqrt(144) + 2^3'"),
         ("square root of 16 plus 9", "cannot be computed"),
         ("square root of 2025 plus 3 cubed", "cannot be computed"),
-        ("(" * 5000 + "1" + ")" * 5000, "too large"),
+        ("(" * 5000 + "1" + ")" * 5000, "up to 1,000 are read here"),
     ],
 )
 def test_refusals(task: str, said: str, run: Run) -> None:
@@ -108,10 +108,7 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
         "open('/etc/passwd').read()",
         "3 feet 4 inches in cm",
         "5!",
-        "15 % of 240 plus 5",
-        "What is 19 % of 240 + 12?",
         "half of 50",
-        "divide 10 by 2 * 5",
         "sum of 3, 4 and 5",
         "$5 + €3",
         "days from 4 March 2025",
@@ -129,8 +126,16 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
 )
 def test_what_is_no_calculation(task: str, run: Run) -> None:
     """Other words, two readings and two calculations at once are refused with what can be written."""
-    with pytest.raises(InvalidInputError, match=r"is no calculation that is understood here.*brackets"):
+    with pytest.raises(DeclinedError, match=r"is no calculation that is understood here.*brackets"):
         run(agent, task)
+
+
+@pytest.mark.parametrize("task", ["15 % of 240 plus 5", "What is 19 % of 240 + 12?", "divide 10 by 2 * 5"])
+def test_what_has_no_brackets(task: str, run: Run) -> None:
+    """Of known words alone no word is at fault: the task is no other agent's, and is told to have brackets."""
+    with pytest.raises(InvalidInputError, match=r"Each word is known, but .* is no one calculation.*brackets") as error:
+        run(agent, task)
+    assert not isinstance(error.value, DeclinedError)
 
 
 @pytest.mark.parametrize(

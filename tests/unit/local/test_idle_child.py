@@ -51,6 +51,14 @@ def test_it_answers_in_another_process_which_stays_for_the_next_call() -> None:
     assert child.call("childs_work.add", 2, 3) == 5
 
 
+def test_what_takes_too_long_is_killed_and_the_next_call_is_answered(tmp_path: Path) -> None:
+    """A file that takes for ever to read keeps nobody waiting who comes behind it."""
+    child = IdleChild(longest=timedelta(seconds=3))
+    with pytest.raises(TaskError, match="within 3 s"):
+        child.call("childs_work.for_ever", str(tmp_path / "begun"))
+    assert child.call("childs_work.add", 2, 3) == 5
+
+
 def test_what_it_raises_the_caller_raises() -> None:
     """With its hint, and it answers on."""
     child = IdleChild()

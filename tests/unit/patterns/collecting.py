@@ -1,4 +1,4 @@
-"""Every regular expression of the libraries and services: those that stand in modules, and where in the source others stand."""
+"""Every regular expression of libraries, services and example agents: those of modules, and where in the source others stand."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).parents[3]
-_SOURCES = (_ROOT / "libs", _ROOT / "services")
+_SOURCES = tuple(_ROOT / folder for folder in ("libs", "services", "examples/agents", "examples/react"))
 _MAY_IMPORT = re.compile(r"\b(?:import|from)\b[^\n]*\bre\b")
 _METHODS = frozenset({"search", "match", "fullmatch", "sub", "subn", "split", "finditer", "findall"})
 
@@ -35,7 +35,7 @@ class Found:
 
 
 def sources(*without: str) -> list[Source]:
-    """The modules of libraries and services that have anything to do with `re`, but for packages `without`."""
+    """The modules of libraries, services and example agents that have anything to do with `re`, but for packages `without`."""
     found: list[Source] = []
     for root in _SOURCES:
         for path in sorted(root.rglob("*.py")):

@@ -26,7 +26,10 @@ NEAR = 0.10
 """By how much less similar than one that fits an agent may be that stands by where too few fit. Similarity misses who reads such
 data by that much, and who is asked in vain refuses; whether a goal is anybody's at all is told by who fits."""
 _FILE_NAME = re.compile(r"(?<![\w/.:@-])[\w-]+\.(?P<kind>[A-Za-z][A-Za-z0-9]{1,4})(?![\w/@])")
-_COMMON_NAMES = {"csv": "the CSV file", "tsv": "the CSV file", "html": "the page", "htm": "the page", "py": "the script"}
+_COMMON_NAMES = {
+    **dict.fromkeys(("csv", "tsv", "tab"), "the CSV file"), **dict.fromkeys(("json", "jsonl", "ndjson"), "the JSON file"),
+    "html": "the page", "htm": "the page", "py": "the script",
+}  # fmt: skip
 _QUOTED_WORD = re.compile(r"[\"“‘'«](?<!\w['’])[\w-]+[\"”’'»](?!\w)")
 _NUMBER = re.compile(r"(?<![\w.,/:@-])\d+(?:[.,]\d+)*(?![\w/@-])")
 _ANY_NUMBER = "12"
