@@ -2,11 +2,13 @@
 
 It is a list of what is refused, so that a program meets no refusal that this list does not explain:
 
-- sockets, since Landlock lets a process connect to a UNIX socket anywhere; with ports allowed, all but TCP;
+- sockets, since Landlock lets a process connect to a UNIX socket anywhere; with ports allowed, all but TCP; of pairs all but
+  streams, since one of datagrams can be sent from to any address;
 - whatever outlives the process group or its limits: sessions and groups of one's own, System V and POSIX queues, memory without a
   mapping, the kernel's key rings;
 - ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
-- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits;
+- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits, and
+  to be told of what happens in folders (inotify);
 - on older kernels, signals to others and the truncation of files, which their Landlock does not know.
 """
 
@@ -30,7 +32,7 @@ _X86_64 = {
     "chroot": 161, "mount": 165, "umount2": 166, "tkill": 200, "tgkill": 234, "mq_open": 240, "add_key": 248, "request_key": 249,
     "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "open_by_handle_at": 304,
     "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "bpf": 321,
-    "userfaultfd": 323,
+    "userfaultfd": 323, "socketpair": 53, "inotify_init": 253, "inotify_init1": 294, "fanotify_init": 300,
     "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "utimes": 235, "fchownat": 260,
     "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
     "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
@@ -42,6 +44,7 @@ _AARCH64 = {
     "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211, "add_key": 217, "request_key": 218,
     "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
     "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
+    "inotify_init1": 26, "socketpair": 199, "fanotify_init": 262,
     "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
     "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
     "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
@@ -64,6 +67,7 @@ _PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes fu
 """They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
 _ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
 _NEWER = "fchmodat2 setxattrat removexattrat file_setattr".split()
+_WATCHES = "inotify_init inotify_init1 fanotify_init".split()
 _OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
                  "setpriority": 1, "ioprio_set": 1}  # fmt: skip
 """What may be changed of another process of the same user, and which argument names it."""
@@ -100,7 +104,7 @@ def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iter
     if owned:
         yield from (Refusal(name, 0) for name in _PRETENDED)
         yield from (Refusal(name) for name in _ATTRIBUTES)
-        yield from (Refusal(name, ENOSYS) for name in _NEWER)
+        yield from (Refusal(name, ENOSYS) for name in (*_NEWER, *_WATCHES))
     if not tcp:
         yield Refusal("socket")
     if signals:
@@ -112,6 +116,7 @@ def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iter
         yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
         yield Refusal("ioprio_set", allowed=(1,))
     yield Refusal("clone", mask=_CLONE_NEWUSER, allowed=(0,))
+    yield Refusal("socketpair", argument=1, mask=0xF, allowed=_STREAM)
     if tcp:
         yield Refusal("socket", argument=0, allowed=_INET)
         yield Refusal("socket", argument=1, mask=0xF, allowed=_STREAM)

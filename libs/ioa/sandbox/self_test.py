@@ -43,8 +43,10 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
             path.chmod(0o666)
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-        listener.bind(str(folder / "socket"))
-        (folder / "socket").chmod(0o777)
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        for one, name in ((listener, "socket"), (datagrams, "socket-of-datagrams")):
+            one.bind(str(folder / name))
+            (folder / name).chmod(0o777)
         listener.listen()
         victim = stack.enter_context(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
         arguments = map(str, (os.getpid(), victim.pid, server.getsockname()[1], folder / "socket", secret, shared))

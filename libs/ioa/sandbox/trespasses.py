@@ -6,6 +6,7 @@ says that all were tried, so that silence is no success.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -17,6 +18,9 @@ from pathlib import Path
 ALL_TRIED = "all tried"
 STOP, SLOW_DOWN = SEEN_FROM_OUTSIDE = "stop a process outside", "change the priority of a process outside"
 """In namespaces of its own a number is another process's, so what came of these is seen at the right one."""
+
+
+_IN_ACCESS = 1
 
 
 def _read(path: str) -> None:
@@ -47,6 +51,18 @@ def _connect(family: int, address: str | tuple[str, int]) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as client:
         client.settimeout(1)
         client.connect(address)
+
+
+def _send_from_a_pair(address: str) -> None:
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with one, other:
+        one.sendto(b"x", address)
+
+
+def _watch(path: str) -> None:
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.inotify_add_watch(library.inotify_init1(0), os.fsencode(path), _IN_ACCESS) < 0:
+        raise OSError(ctypes.get_errno(), "cannot be watched")
 
 
 def _send(address: tuple[str, int]) -> None:
@@ -83,6 +99,8 @@ def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, 
         "connect to a server on this machine": lambda: _connect(socket.AF_INET, here),
         "send a datagram": lambda: _send(here),
         "connect to a UNIX socket": lambda: _connect(socket.AF_UNIX, listener),
+        "send a datagram from a pair of sockets": lambda: _send_from_a_pair(f"{listener}-of-datagrams"),
+        "watch a file outside": lambda: _watch(secret),
         "leave its process group": _leave,
         "become root": lambda: os.setuid(0),
         STOP: lambda: os.kill(int(victim), signal.SIGTERM),

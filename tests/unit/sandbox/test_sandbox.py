@@ -147,7 +147,7 @@ signal.pause()
 
 
 def test_ports(runs: Runs) -> None:
-    """With a port allowed, TCP to it works; to another one, datagrams, UNIX sockets and listening are refused still."""
+    """With a port allowed, TCP to it works; to another one, datagrams, UNIX sockets, pairs and listening are refused still."""
     if not this_kernel().confines_tcp:
         pytest.skip("this kernel's Landlock does not confine TCP")
     with socket.create_server(("127.0.0.1", 0)) as wanted, socket.create_server(("127.0.0.1", 0)) as other:
@@ -159,9 +159,12 @@ for port in {ports}:
         print(socket.create_connection(("127.0.0.1", port), 1).fileno() > 0)
     except PermissionError:
         print(False)
-for kind in (socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM):
+for opens, *kind in (
+    (socket.socket, socket.AF_INET, socket.SOCK_DGRAM), (socket.socket, socket.AF_UNIX, socket.SOCK_STREAM),
+    (socket.socketpair, socket.AF_UNIX, socket.SOCK_DGRAM), (socket.socketpair, socket.AF_UNIX, socket.SOCK_SEQPACKET),
+):
     try:
-        print(socket.socket(*kind))
+        print(opens(*kind))
     except PermissionError:
         print(False)
 try:
@@ -169,7 +172,7 @@ try:
 except PermissionError:
     print(False)
 """
-        assert runs(code, network=ports[:1]) == ("", "True\nFalse\nFalse\nFalse\nFalse\n")
+        assert runs(code, network=ports[:1]) == ("", "True\nFalse\nFalse\nFalse\nFalse\nFalse\nFalse\n")
 
 
 def test_ports_on_an_older_kernel(tmp_path: Path) -> None:
