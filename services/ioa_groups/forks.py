@@ -37,7 +37,8 @@ from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
 from ioa.protocol.cards import AgentCard, abridged, may_draft
 from ioa.protocol.goals import Fork, Goal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
+from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 from ioa.repetition import sketches_of
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.telemetry.fault_points import reach
@@ -49,6 +50,10 @@ _PAGE = 256
 _BREATH = 4
 """After so many steps others have their turn."""
 _AGAIN = timedelta(milliseconds=100)
+_WAITS = timedelta(seconds=1)
+"""For so long who was put off is waited for: he comes again sooner."""
+_COPIES = Rate(RATES[Family.SAY].per_second, 1_024, unit_bytes=SAY_UNIT_BYTES)
+"""What one user's forks write: as fast as an agent speaks, 17 MB at once."""
 _KEPT = ("goal", "inputs", "agent", "team", "repetition")
 """What a fork has in common with the goal that it comes from."""
 
@@ -109,7 +114,10 @@ class Forks:
 
     def __init__(self, ports: ForkPorts) -> None:
         self._ports = ports
-        self._is_reading = False
+        self._buckets = Buckets({Family.SAY: _COPIES})
+        self._reader: UserId | None = None
+        self._read_last: UserId | None = None
+        self._put_off = dict[UserId, datetime]()
 
     async def check(self, goal: Goal) -> None:
         """Refuse a fork that cannot be.
@@ -124,8 +132,9 @@ class Forks:
         fork = _fork_of(goal)
         if fork.at > await self._ports.log.newest():  # a copy is the same whenever it is made
             raise NotFoundError(f"There is no entry {fork.at} yet.", hint="Give the sequence of one.")
-        with self._reading():
+        with self._reading(goal.name.owner):
             original = await self._original(goal, fork)
+            self._judge(goal.name.owner, original)
             cards = await self._known_cards(original, fork)
             await self._rehearse(original, goal, charter_of(original.charter, goal, cards, self._ports.clock.now() + goal.timeout))
 
@@ -144,7 +153,7 @@ class Forks:
             await self._take_back(head)
             return
         fork = _fork_of(goal)
-        with self._reading():
+        with self._reading(goal.name.owner):
             original = await self._original(goal, fork)
             charter = await self._charter(goal.comm_id) if head is not None else await self._chartered(original, record)
             state, counts = await self._rehearse(original, goal, charter)
@@ -164,19 +173,38 @@ class Forks:
         return True
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _reading(self, user: UserId) -> Iterator[None]:
         """Hold the log of one original at a time, since it may be large, and keep no place in a queue while another one is held.
 
+        Who has forked last lets those go first who were put off a moment ago.
+
         Raises:
-            NotYetError: Another one is held.
+            NotYetError: Another one is held, or another user comes first.
         """
-        if self._is_reading:
+        now = self._ports.clock.now()
+        waiting = {one for one, at in self._put_off.items() if now - at < _WAITS and one != user}
+        if self._reader is not None or (waiting and user == self._read_last):
+            self._put_off = {one: at for one, at in self._put_off.items() if one in waiting} | {user: now}
             raise NotYetError("Another fork is under way here.", retry_after=_AGAIN)
-        self._is_reading = True
+        self._put_off.pop(user, None)
+        self._reader = self._read_last = user
         try:
             yield
         finally:
-            self._is_reading = False
+            self._reader = None
+
+    def _judge(self, user: UserId, original: Original) -> None:
+        """Have a user's forks write no more than who speaks may.
+
+        Raises:
+            NotYetError: They have to wait.
+        """
+        judged = self._buckets.judge(user, Family.SAY, self._ports.clock.now().timestamp(), original.size_bytes)
+        if isinstance(judged, QuotaRefusal):
+            after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
+            raise NotYetError(
+                f"The forks of {user} copy more than {_COPIES.per_second * SAY_UNIT_BYTES / 1e6:.1f} MB/s.", retry_after=after
+            )
 
     async def _original(self, goal: Goal, fork: Fork) -> Original:
         """Read what is forked, of the same user's."""
@@ -190,7 +218,7 @@ class Forks:
         while due:
             comm_id = due.pop()
             # Without the states, which are the most of a log.
-            past = [Past(comm_id, one.seq, one.entry.event) async for one in self._stored(comm_id, fork.at)]
+            past = [Past(comm_id, one.seq, one.entry.event, one.size_bytes) async for one in self._stored(comm_id, fork.at)]
             logs[comm_id] = past
             due += [one.event.subgroup for one in past if isinstance(one.event, SubgroupClosed)]
         if not logs[root]:
@@ -254,7 +282,7 @@ class Forks:
                 raise absence(registry, agent_id)
             if record.card.level < state.level_of_members:
                 raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
-            if agent_id in stand_ins and not may_draft(pool, record.card):
+            if agent_id != charter.owner and not may_draft(pool, record.card):
                 raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
         if charter.policy is not None:
             check_levels(charter.policy, charter.team_members)

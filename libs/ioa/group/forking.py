@@ -53,6 +53,7 @@ class Past(NamedTuple):
     comm_id: CommId
     seq: int
     event: Event
+    size_bytes: int = 0
 
 
 class Copied(NamedTuple):
@@ -92,6 +93,11 @@ class Original:
         if not isinstance(first, GroupLaunched):
             raise ConflictError("No group was opened for the goal: there is nothing to fork.")
         return first.charter
+
+    @property
+    def size_bytes(self) -> int:
+        """How much the logs hold of what is copied."""
+        return sum(one.size_bytes for one in self.past)
 
     @property
     def cards(self) -> Mapping[AgentId, AgentCard]:
@@ -160,6 +166,7 @@ class Forking:
             event = self._moved(one)
             if is_changed:
                 assert self.fork.say is not None
+                self._check_whose(event)
                 event, changed = reworded(event, self.fork.say, self._sketch_in(event)), True
             if (copied := self._step(one, event, is_changed=is_changed)) is not None:
                 yield copied
@@ -167,10 +174,27 @@ class Forking:
             raise InvalidInputError(
                 f"{self.fork.goal_id} has no entry {self.fork.at} in its own group, whose words could be others."
             )
-        if (state := self._states.get(self.goal.comm_id)) is None or state.phase.is_terminal:
+        state = self._states.get(self.goal.comm_id)
+        if state is not None and (people := self._people() & set(self._agents.values())):
+            replaced = ", ".join(sorted(old for old, new in self._agents.items() if new in people))
+            raise InvalidInputError(f"{replaced}: nobody stands in for a person.", hint="Fork it with the same people.")
+        if state is None or state.phase.is_terminal:
             raise ConflictError(
                 f"{self.fork.goal_id} has ended with entry {self.fork.at}: nothing goes on from there.",
                 hint="Fork it at an earlier entry.",
+            )
+
+    def _people(self) -> set[str]:
+        """Return the people of the copy's group so far; who stands in for one counts as one."""
+        state = self._states.get(self.goal.comm_id)
+        return set() if state is None else {member.agent_id for member in state.members if member.human}
+
+    def _check_whose(self, event: Event) -> None:
+        """Refuse to put into other words what a person said in the group: what is asked out of it the goal's own user answers."""
+        if isinstance(event, Said) and event.message.header.sender in self._people():
+            raise InvalidInputError(
+                f"Entry {self.fork.at} is what a person said, whose words nobody else puts.",
+                hint="Fork it at the entry before, so that the person is asked again.",
             )
 
     def _step(self, one: Past, event: Event, *, is_changed: bool) -> Copied | None:

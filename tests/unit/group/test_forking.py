@@ -22,6 +22,7 @@ from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
 from tests.unit.group import golden
 from tests.unit.group.scenario import COMM, START, card, launched, launched_under, said
+from tests.unit.group.test_policy import Told, group
 from tests.unit.group.test_visibility import played
 
 LATER = START + timedelta(days=3)
@@ -225,6 +226,19 @@ def test_another_agent_stands_in_ones_place_from_the_beginning() -> None:
     task = state.task(TaskId("t1-1"))
     assert isinstance(task, OpenTask) and task.assignee == "zoe" and state.floor_holder == "zoe"
     assert not any('"bob"' in one.event.model_dump_json() for one in steps)
+
+
+def test_nobody_speaks_for_a_person_or_stands_in_for_one() -> None:
+    """Neither are a person's words put by who forks, nor is an agent seated in a person's place; those of agents may be."""
+    node = {"name": "x", "roles": ["a", "b"], "max": 9, "exits": [{"to": "end"}]}
+    told = Told(group(node, roles={"b": {"human": True}})).word("says").word("says").word("says")
+    log = told.story.log
+    with pytest.raises(InvalidInputError, match="is what a person said, whose words nobody else puts"):
+        fork_of(log, 3, say="Yes, publish.")
+    with pytest.raises(InvalidInputError, match="bob: nobody stands in for a person"):
+        fork_of(log, 2, replace=[{"old": "bob", "new": "zoe"}])
+    steps, _ = fork_of(log, 2, say="What else?")
+    assert "What else?" in steps[-1].event.model_dump_json()
 
 
 def test_who_is_replaced_is_a_member_and_who_stands_in_is_none() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ioa.client.documents import standing_of
 from ioa.errors import NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired, files_of
+from ioa.group.forking import Original, Past
 from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import OpenTask
 from ioa.ports.goal_client import GoalStatus
@@ -19,7 +20,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -31,8 +32,9 @@ from ioa.protocol.messages import (
     Phase,
     TaskOutcome,
 )
+from ioa.protocol.registry import Register
 from ioa.testing.memory_log import Mishap
-from tests.unit.group.scenario import specs
+from tests.unit.group.scenario import card, specs
 from tests.unit.groups.test_files import put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
@@ -390,3 +392,40 @@ async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> 
     assert await read(plane, EVE, copied, told_early, COPY) == b"early"
     with pytest.raises(NotFoundError, match="has told"):
         await read(plane, EVE, named, told_late, COPY)
+
+
+async def test_a_fork_drafts_nobody_who_does_not_accept_its_owner_any_more() -> None:
+    """Who has changed its card since is no more put into the copy than into a new group."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    await plane.registry.register(Register(card=card(BOB, accepts=[], level=LEVEL)))
+    await forked(plane, order(entries[-1].seq))
+    result = await plane.results.get(GoalName(LOCAL, AGAIN))
+    assert result is not None and result.reason is Reason.NO_AGENT and "accepts no teams of the pool" in result.content
+
+
+async def test_users_take_turns_at_forking() -> None:
+    """Who was put off while another's fork was under way comes before the next one of that other."""
+    forks = Plane().intake_ports.forks
+    eve, user = UserId("eve"), UserId("user")
+    with forks._reading(eve), pytest.raises(NotYetError), forks._reading(user):
+        pass
+    with pytest.raises(NotYetError), forks._reading(eve):
+        pass
+    with forks._reading(user):
+        pass
+    with forks._reading(eve):
+        pass
+
+
+async def test_forks_copy_no_faster_than_an_agent_speaks() -> None:
+    """A log that was forked again and again filled the store by orders of 300 bytes; each user has a share of his own."""
+    plane = Plane()
+    forks = plane.intake_ports.forks
+    large = Original(CommId("c"), [Past(CommId("c"), 1, TimerFired(at=plane.clock.now()), 12_000_000)])
+    forks._judge(UserId("eve"), large)
+    with pytest.raises(NotYetError, match=r"copy more than 0\.8 MB/s"):
+        forks._judge(UserId("eve"), large)
+    forks._judge(UserId("user"), large)
+    plane.clock.advance(timedelta(seconds=15))
+    forks._judge(UserId("eve"), large)
