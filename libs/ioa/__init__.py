@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
     from ioa.agent.hooks import TurnView
+    from ioa.agent.model.task import ask_model
     from ioa.client.client import Client, Launched
     from ioa.errors import (
         BudgetSpentError,
@@ -71,6 +72,7 @@ __all__ = [
     "UnavailableError",
     "UpstreamResult",
     "Votes",
+    "ask_model",
     "connect",
     "serving",
 ]
@@ -97,6 +99,7 @@ _HOMES = {
     "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
     "Votes": "ioa.group.state",
+    "ask_model": "ioa.agent.model.task",
     "connect": "ioa.hosting.connecting",
     "serving": "ioa.hosting.serving",
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ioa.agent.conversation import assignment_of
+from ioa.agent.conversation import assignment_of, attributed
 from ioa.group.state import MAX_BRIEF_CHARS
 from ioa.ports.brain import TaskRecord, TaskView
 from ioa.protocol.goals import Artifact
@@ -51,7 +51,7 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
         told.append(f"Why the task was given:\n{_cut(why, _WHY_CHARS)}")
     said = [message for message in messages if message is not given and _words(message)][-LAST_MESSAGES:]
     if said:
-        lines = [f"{message.header.sender}: {_cut(_words(message), _MESSAGE_CHARS)}" for message in said]
+        lines = [_cut(attributed(message.header.sender, _words(message)), _MESSAGE_CHARS) for message in said]
         told.append("\n".join(["Said last in that group:", *lines]))
     return "\n\n".join([*told, *_results(task.used, MAX_BRIEF_CHARS - len("\n\n".join(told)))])
 

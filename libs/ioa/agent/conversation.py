@@ -172,9 +172,15 @@ def board_lines(view: GroupView) -> list[str]:
     }
     lines = []
     for one in view.board:
-        where = f"as {one.by} says in turn {one.turn}" if (one.message_id, one.text) in in_sight else f"by {one.by}:\n{one.text}"
-        lines.append(f"{one.name}, version {one.version}, {where}")
+        told = f"{one.name}, version {one.version}"
+        is_shown = (one.message_id, one.text) in in_sight
+        lines.append(f"{told}, as {one.by} says in turn {one.turn}" if is_shown else attributed(f"{told}, by {one.by}", one.text))
     return lines
+
+
+def attributed(name: str, text: str) -> str:
+    """Write what somebody said below each other's: its first line alone begins at the margin, so that no text begins another's."""
+    return f"{name}: " + "\n  ".join(text.splitlines())
 
 
 def told_of_part(view: GroupView) -> str:
@@ -182,7 +188,7 @@ def told_of_part(view: GroupView) -> str:
     part = view.part
     prompts = () if part is None else part.prompts
     remembered = [view.memory] if view.memory else []
-    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
+    lines = [attributed(one.sender, one.content) for one in heard(view) if one.kind in ("message", "question", "answer", "result")]
     said = ["What was said so far:", *lines] if lines else []
     board = ["On the board:", *board_lines(view)] if view.board else []
     return "\n".join([*prompts, view.charter.goal, *remembered, *board, *said])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from ioa.agent.chatting import ChatQuestion, Left
-from ioa.agent.conversation import Heard, heard_in, name_of_entry, without
+from ioa.agent.conversation import Heard, attributed, heard_in, name_of_entry, without
 from ioa.errors import IoaError, ModelError, reason_of
 from ioa.group.budget import cost_left, tokens_left
 from ioa.ports.agent_store import AgentStore, Passage, StoredSummary
@@ -155,7 +155,7 @@ def _floor(view: GroupView) -> timedelta:
 
 
 def _lines(said: Iterable[Heard]) -> str:
-    text = "\n".join(f"{one.sender}: {one.content}" for one in said)
+    text = "\n".join(attributed(one.sender, one.content) for one in said)
     data = text.encode("utf-8", "replace")
     return text if len(data) <= _MAX_SAID_BYTES else _LEFT_OUT + data[-_MAX_SAID_BYTES:].decode("utf-8", "ignore")
 

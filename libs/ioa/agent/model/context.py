@@ -256,7 +256,7 @@ def _gives_tasks(view: GroupView) -> bool:
 
 def _fields(offered: Offer) -> str:
     """Tell what is to be filled in."""
-    told = [f"`{one.name}`: {in_words(one)}{'' if one.required else ' (it may lack)'}" for one in offered.form]
+    told = [f"`{one.name}`: {in_one_line(in_words(one))}{'' if one.required else ' (it may lack)'}" for one in offered.form]
     return f"`fields` holds {'; '.join(told)}." if told else ""
 
 
@@ -272,7 +272,7 @@ def _seat(prompts: Prompts, view: GroupView) -> str:
     if not isinstance(view.state.stage, Gathering):
         return ""
     asked = view.offer if view.part is None else None
-    return prompts.fill("seat", fields=_fields(asked) if asked is not None else "")
+    return prompts.fill("seat", fields=fenced("answer", _fields(asked)) if asked is not None else "")
 
 
 def _votes(view: GroupView) -> str:

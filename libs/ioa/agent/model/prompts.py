@@ -10,32 +10,16 @@ from __future__ import annotations
 import re
 from importlib.resources import files
 from string import Template
+from typing import Literal, get_args
 
 VERSION = "v2"
-TAGS = (
-    "agent",
-    "brief",
-    "closed",
-    "contacts",
-    "found",
-    "goal",
-    "inputs",
-    "instructions",
-    "memory",
-    "message",
-    "need",
-    "observation",
-    "open_tasks",
-    "part",
-    "read",
-    "refusals",
-    "rejected",
-    "result",
-    "said",
-    "task",
-    "team",
-    "thought",
-)
+Tag = Literal[
+    "agent", "answer", "board", "brief", "call", "closed", "contacts", "found", "goal", "inputs", "instructions", "memory",
+    "message", "need", "observation", "open_tasks", "part", "read", "refusals", "rejected", "result", "said", "task", "team",
+    "thought", "votes",
+]  # fmt: skip
+TAGS: tuple[Tag, ...] = get_args(Tag)
+"""All tags that data is fenced by, so that data cannot write one."""
 _TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
 
 _UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
@@ -55,7 +39,7 @@ class Prompts:
         return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
 
-def fenced(tag: str, text: str, attributes: str = "") -> str:
+def fenced(tag: Tag, text: str, attributes: str = "") -> str:
     """Put data between tags it cannot close; nothing at all for no text."""
     return f"<{tag}{f' {attributes}' if attributes else ''}>\n{text}\n</{tag}>" if text else ""
 

@@ -26,8 +26,10 @@ class InputText:
     text: str | None
 
 
-async def do_task(instructions: str, task: str, ctx: TaskContext) -> str:
+async def ask_model(instructions: str, task: str, ctx: TaskContext) -> str:
     """Ask the agent's model to do a task; again with twice the room if its answer was cut.
+
+    What others wrote is fenced; a text that is too long has a mark where it is cut.
 
     Raises:
         TaskError: There is no whole answer.
@@ -55,10 +57,11 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
     built_on = {result.task_id for result in ctx.results}
     said = [one for one in ctx.conversation if one.task_id not in built_on and one.task_id != ctx.task_id and one.content]
     for one in said[-_LATEST:]:
-        tag, about = (
-            ("rejected", one.task_id) if one.kind == "rejection" else ("message", f"{one.kind} {one.task_id or ''}".strip())
-        )
-        yield fenced(tag, cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
+        shown = cut(defused(one.content), _MAX_SAID_BYTES)
+        if one.kind == "rejection":
+            yield fenced("rejected", shown, f"{one.task_id} from {one.sender}")
+        else:
+            yield fenced("message", shown, " ".join(filter(None, (one.kind, one.task_id, "from", one.sender))))
     for result in ctx.results:
         of = f"{in_one_line(result.task_desc)[:_MAX_TASK_CHARS]}:"
         named = f"{result.task_id} from {result.agent_id}"

@@ -11,7 +11,7 @@ from ioa.agent.chatting import Left, question
 from ioa.agent.conversation import GivenOut, Heard, given_out, heard
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
-from ioa.agent.model.task import do_task
+from ioa.agent.model.task import ask_model
 from ioa.agent.rules import RuleBrain
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import open_minds
@@ -190,7 +190,7 @@ async def test_a_model_that_does_a_task_again_is_told_why(tmp_path: Path) -> Non
     """What was wrong stands with the task, and with the result that was not taken."""
     earlier = upstream("sum up", "12", rejected="the year is wrong")
     ctx = RecordingContext(tmp_path, results=[earlier], rejected="the year is wrong", model=(model := ScriptedModel(["13"])))
-    assert await do_task("", "sum up again", ctx) == "13"
+    assert await ask_model("", "sum up again", ctx) == "13"
     assert "What was done before was not taken:\n<rejected>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
     assert "sum up:\n12\n</result>\n\n<rejected t0>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
 
@@ -208,7 +208,7 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         model=(model := ScriptedModel([ModelAnswer("Cut", "length", answer_tokens=50), "Dear Ada, kindly."])),
     )
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
-    assert await do_task(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
+    assert await ask_model(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
     assert model.asked[1].limits.max_tokens == 100
     told = model.asked[0].prompt
     for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):
@@ -217,7 +217,7 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         assert f"<rejected {name}>\n{why}\n</rejected>" in told
     assert agent.may_team_up and agent.needs_model
     with pytest.raises(TaskError, match="no whole answer"):
-        await do_task("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
+        await ask_model("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
 
 
 def test_an_agent_that_needs_a_model_does_not_start_without() -> None:
