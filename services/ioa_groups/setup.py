@@ -539,18 +539,22 @@ class GroupSetup:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
 
         Raises:
-            NotFoundError: No team is called so.
-            ForbiddenError: It is not the user's whose goal it is, who alone says who works at it.
+            NotFoundError: No team of the user whose goal it is, who alone says who works at it, is called so. Nothing is told of
+                others, nor what may have been meant: agents list no teams, and would by guessing.
         """
         head = await self._ports.ledger.head(parent.comm_id)
         task = None if head is None else head.entry.state.task_told_to(assignee, parent.task_id)
         if head is None or not isinstance(task, OpenTask) or task.assignee != assignee or not task.team:
             return None
-        named = await self._ports.teams.find(TeamReference.parse(task.team))
-        state = head.entry.state
-        if named.user != (user := GoalName(state.user, state.goal_id).owner):
-            raise ForbiddenError(f"The team {named.name} is {named.user}'s, and tasks of a goal of {user} name teams of {user}.")
-        return named.team
+        named, state = TeamReference.parse(task.team), head.entry.state
+        user = GoalName(state.user, state.goal_id).owner
+        try:
+            found = await self._ports.teams.find(named)
+        except NotFoundError:
+            found = None
+        if found is None or found.user != user:
+            raise NotFoundError(f"No team of {user} is called {named}.", hint="Tasks name teams of the user whose goal it is.")
+        return found.team
 
     async def _found_for(self, team: TeamSpec, owner: AgentId, parent: ParentTask) -> tuple[Casting, ...]:
         """Find who fits the roles of a task's team that name a need, as the owner would, who is not shown the team."""

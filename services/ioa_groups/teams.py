@@ -60,7 +60,8 @@ class Teams:
         for _ in range(_TRIES):
             newest = await self._store.newest(name)
             if newest is None:
-                await self._check_name(user, name)
+                self._check_name(user, name, rows := await self._store.rows())
+                self._check_room(user, rows)
             elif newest.user != user:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
@@ -72,6 +73,8 @@ class Teams:
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
+                if newest is None:
+                    await self._check_again(put)
                 await self._forget_old(put)
                 return put
         raise UnavailableError(f"The team {name} is being put by others.")
@@ -104,11 +107,22 @@ class Teams:
                 newest[row.name] = row
         return TeamList(teams=tuple([newest[name] for name in sorted(newest)]))
 
-    async def _check_name(self, user: UserId, name: TeamName) -> None:
-        rows = await self._store.rows()
+    async def _check_again(self, put: NamedTeam) -> None:
+        """Take a new name back that another user's came beside meanwhile, since each looked before the other had put it."""
+        try:
+            self._check_name(put.user, put.name, await self._store.rows())
+        except ForbiddenError:
+            await self._store.forget(TeamRow(name=put.name, version=put.version, user=put.user))
+            raise
+
+    @staticmethod
+    def _check_name(user: UserId, name: TeamName, rows: Sequence[TeamRow]) -> None:
         if alike := next((row for row in rows if row.name.casefold() == name.casefold() and row.user != user), None):
             why = f"The team {name} would be taken for {alike.name}, which is {alike.user}'s."
             raise ForbiddenError(why, hint="Put yours under a name of its own.")
+
+    @staticmethod
+    def _check_room(user: UserId, rows: Sequence[TeamRow]) -> None:
         names = {row.name for row in rows if row.user == user}
         if len(names) >= MAX_NAMES:
             raise OverQuotaError(f"{user} has {len(names)} teams, which is the most.", hint="Put a version of one of them.")

@@ -33,6 +33,30 @@ async def test_a_name_is_whose_first_version_it_bears() -> None:
     assert (await teams.get(GetTeam(name=TeamName("debate")))).team == debate()
 
 
+class OthersAtOnce(MemoryTeams):
+    """A store that is put something by another process between the look at its names and what follows."""
+
+    def __init__(self, other: NamedTeam) -> None:
+        super().__init__()
+        self._other: NamedTeam | None = other
+
+    async def put(self, put: NamedTeam) -> bool:
+        other, self._other = self._other, None
+        if other is not None:
+            await super().put(other)
+        return await super().put(put)
+
+
+async def test_names_that_differ_by_case_alone_do_not_stand_side_by_side_whoever_was_first() -> None:
+    """Two who put theirs at once saw nothing of each other before."""
+    plane = Plane()
+    first = await plane.teams.put(ANNA, PutTeam(team=debate()))
+    store = OthersAtOnce(first)
+    with pytest.raises(ForbiddenError, match="would be taken for debate, which is anna's"):
+        await Teams(store, plane.clock).put(EVE, PutTeam(team=debate("Debate")))
+    assert [(row.name, row.user) for row in await store.rows()] == [("debate", ANNA)]
+
+
 async def test_the_newest_versions_are_kept() -> None:
     """Old ones go, so that no user fills the store; what goes is told by what there is."""
     store = MemoryTeams()

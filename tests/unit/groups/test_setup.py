@@ -45,6 +45,7 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
+    InformTaskProgress,
     InformTaskResult,
     Phase,
     SyncTaskAssignment,
@@ -378,6 +379,23 @@ async def test_a_task_is_served_by_a_nested_team() -> None:
     assert (nested.comm_id, nested.depth, nested.floor_holder) == (NESTED, 1, BOB)
     assert (nested.limits.max_turns, parent.limits.deadline - nested.limits.deadline) == (4, timedelta(minutes=6))
     assert open_task(parent, "t1").subgroup == NESTED
+
+
+async def test_nested_teams_leave_their_group_turns_of_its_own() -> None:
+    """Who was given several tasks and opens a team for each has neither the group ended nor others' tasks cancelled."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE, max_turns=40)
+    tasks = [f"t{number}" for number in range(6)]
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs((*(f"{task}:bob" for task in tasks), "t6:eve"))))
+    for task in tasks[:3]:
+        await plane.nest(task, BOB)
+    with pytest.raises(ForbiddenError, match="a group keeps 4 of its turns"):
+        await plane.nest(tasks[3], BOB)
+    for agent, task in ((BOB, "t3"), (BOB, "t4"), (BOB, "t5"), (EVE, "t6")):
+        await plane.says(agent, InformTaskProgress(task_id=TaskId(task), number=1))
+    await plane.says(ADA, Discussion(content="And then?", next_speaker=EVE))
+    state = await plane.state()
+    assert (state.phase, open_task(state, "t6").assignee) == (Phase.DISCUSSING, EVE)
 
 
 async def test_opening_a_nested_team_again_gives_the_same() -> None:

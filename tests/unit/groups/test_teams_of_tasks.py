@@ -86,14 +86,8 @@ async def test_roles_that_name_a_need_are_filled_by_discovery() -> None:
 
 MISSING = panel(critic="nobody")
 CASES: list[tuple[str, TeamSpec | None, UserId, type[IoaError], str]] = [
-    ("unknown", None, LOCAL, NotFoundError, "No team is called panel"),
-    (
-        "another user's",
-        panel(),
-        UserId("mallory"),
-        ForbiddenError,
-        "is mallory's, and tasks of a goal of local name teams of local",
-    ),
+    ("unknown", None, LOCAL, NotFoundError, "No team of local is called panel"),
+    ("another user's", panel(), UserId("mallory"), NotFoundError, "No team of local is called panel"),
     ("incomplete", panel(critic="nobody"), LOCAL, NoAgentError, "The role critic finds nobody"),
     ("not found", panel(critic={"need": "finds faults"}), LOCAL, NoAgentError, "discovery knows nobody for “finds faults”"),
 ]
@@ -106,6 +100,16 @@ async def test_without_the_team_there_is_no_group(team: TeamSpec | None, user: U
     with pytest.raises(error, match=why):
         await plane.nest(T1, BOB)
     assert ((await plane.state()).loans, await plane.entries(NESTED)) == ((), [])
+
+
+@pytest.mark.parametrize("user", [LOCAL, UserId("mallory")])
+@pytest.mark.parametrize("guessed", ["pane", "panel@7", "Panel"])
+async def test_a_guess_tells_of_no_team(user: UserId, guessed: str) -> None:
+    """Who gives itself tasks learns neither the names that are near, nor versions, nor whose they are."""
+    plane = await given(panel(), name=guessed, user=user)
+    with pytest.raises(NotFoundError) as refused:
+        await plane.nest(T1, BOB)
+    assert str(refused.value).startswith(f"No team of local is called {guessed}. ") and "mallory" not in str(refused.value)
 
 
 async def test_who_opens_no_teams_opens_none_that_is_named() -> None:
