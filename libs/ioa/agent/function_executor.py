@@ -13,7 +13,7 @@ import contextvars
 import inspect
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,7 +58,7 @@ class OutOfTimeError(TaskError):
 
 
 class Functions:
-    """The runs of one agent's function: so many at once, first come first served.
+    """The runs of one agent's function: so many at once. Goals take turns, so that none waits for all tasks of another one.
 
     Args:
         owner: The agent, as errors and logs name it.
@@ -70,7 +70,7 @@ class Functions:
         self._owner = owner
         self._slots = slots
         self._free = slots
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: dict[Hashable, deque[asyncio.Future[None]]] = {}
         self._returning: deque[asyncio.Future[None]] = deque()
         self._freed_at = 0.0
         self._longest: float | None = None
@@ -88,13 +88,17 @@ class Functions:
         return sum(run.waits > 0 for run in self._runs)
 
     @asynccontextmanager
-    async def slot(self, patience: Patience) -> AsyncIterator[Slot]:
+    async def slot(self, patience: Patience, goal: Hashable = None) -> AsyncIterator[Slot]:
         """Wait for a slot, in which one function may be called.
+
+        Args:
+            patience: How long to wait.
+            goal: What it is for: of one goal first come first served.
 
         Raises:
             TaskError: None was freed within the patience.
         """
-        await self._take_slot(patience)
+        await self._take_slot(patience, goal)
         slot = Slot(self)
         try:
             yield slot
@@ -163,13 +167,13 @@ class Functions:
             run.has_slot = False
             self._free_slot()
 
-    async def _take_slot(self, patience: Patience) -> None:
+    async def _take_slot(self, patience: Patience, goal: Hashable) -> None:
         if self._free > 0:
             self._free -= 1
             return
         loop = asyncio.get_running_loop()
         slot: asyncio.Future[None] = loop.create_future()
-        self._waiting.append(slot)
+        self._waiting.setdefault(goal, deque()).append(slot)
         began = loop.time()
         try:
             while not slot.done():
@@ -201,13 +205,25 @@ class Functions:
 
     def _free_slot(self) -> None:
         self._freed_at = asyncio.get_running_loop().time()
-        for waiting in (self._returning, self._waiting) if self._free >= 0 else ():
-            while waiting:
-                slot = waiting.popleft()
-                if not slot.done():
-                    slot.set_result(None)
-                    return
-        self._free += 1
+        slot = next(self._in_turn(), None) if self._free >= 0 else None
+        if slot is None:
+            self._free += 1
+        else:
+            slot.set_result(None)
+
+    def _in_turn(self) -> Iterator[asyncio.Future[None]]:
+        """Take out who waits, one after the other: who comes back first, then one of each goal. Who has given up is passed over."""
+        while self._returning:
+            if not (slot := self._returning.popleft()).done():
+                yield slot
+        while self._waiting:
+            goal, waiting = next(iter(self._waiting.items()))
+            slot = waiting.popleft()
+            del self._waiting[goal]
+            if waiting:
+                self._waiting[goal] = waiting  # behind the others
+            if not slot.done():
+                yield slot
 
     def _stop(self, run: _Run) -> None:
         run.stop()

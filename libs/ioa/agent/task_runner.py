@@ -118,7 +118,8 @@ class TaskRunner:
         )
         patience = view.state.limits.floor_timeout
         try:
-            async with self.functions.slot(Patience(patience, lambda: patience)) as slot:
+            goal = view.charter.user, view.charter.goal_id
+            async with self.functions.slot(Patience(patience, lambda: patience), goal) as slot:
                 outcome, said, _ = await self._call(slot, words, running)
         finally:
             running.cancel()
@@ -322,8 +323,11 @@ class TaskRunner:
         return hear
 
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
+        charter = history.charter
+        assert charter is not None
         try:
-            async with self.functions.slot(self._patience(history, running.task_id)) as slot:
+            goal = charter.user, charter.goal_id
+            async with self.functions.slot(self._patience(history, running.task_id), goal) as slot:
                 _log.info("task_begun", attempt=running.attempt, content=words)
                 running.tell(TaskStarted, attempt=running.attempt, task=words)
                 with timed_task() as clock:

@@ -76,9 +76,9 @@ class ModelAgent(Agent):
         self.task(self._ask_model)
 
     async def _ask_model(self, task: str, ctx: TaskContext) -> str:
-        from ioa.agent.model.task import do_task  # what only a model needs
+        from ioa.agent.model.task import ask_model  # what only a model needs
 
-        return await do_task(self.instructions, task, ctx)
+        return await ask_model(self.instructions, task, ctx)
 
     @property
     def needs_model(self) -> bool:

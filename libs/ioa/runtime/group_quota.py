@@ -1,4 +1,4 @@
-"""What one group may take of the store that all groups share: so many tasks in all, and so many bytes of log.
+"""What one group may take of the store that all groups share: so many tasks in all, and so many bytes of log; and what it lends.
 
 Routers refuse what goes beyond it, and not the machine: it is the operator's to say and may change while a group lasts, while logs
 are replayed by the machine's rules. Whoever is refused may still bring the group to its end.
@@ -26,6 +26,8 @@ from ioa.protocol.policy import FormField, Policy
 
 _KEPT = 8
 """One part of so many of the log is kept for the results of tasks."""
+_KEPT_TURNS = 10
+"""One part of so many of its turns a group does not lend, as it keeps a tenth of its tokens and money from each task."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
@@ -64,6 +66,20 @@ class GroupQuota:
         if log_bytes > room and not isinstance(payload, _ENDS):
             why = f"This group's log holds {log_bytes / 1e6:,.1f} MB, and may hold {self.log_bytes / 1e6:,.1f}. Conclude."
             raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
+
+    @staticmethod
+    def check_lent(after: GroupState) -> None:
+        """Refuse to lend a nested team turns that the group itself needs: with none left it ends, and cancels others' tasks.
+
+        Args:
+            after: Where the group would stand then.
+
+        Raises:
+            IllegalEventError: Less than a tenth of its turns would be left.
+        """
+        if after.turns_left < (kept := after.limits.max_turns // _KEPT_TURNS):
+            why = f"Too little of the budget is left for a nested team: a group keeps {kept} of its turns."
+            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
 
     @staticmethod
     def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:

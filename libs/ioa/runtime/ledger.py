@@ -28,6 +28,7 @@ from ioa.group.events import (
     Said,
     SubgroupAsked,
     SubgroupClosed,
+    SubgroupOpened,
     encode_entry,
     shortened,
 )
@@ -380,6 +381,8 @@ class GroupLedger:
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
             self._quota.check(event, head.entry.state, head.log_bytes, policy)
+        elif isinstance(event, SubgroupOpened):
+            self._quota.check_lent(transition.state)
         return transition
 
     async def _show(

@@ -71,6 +71,21 @@ def _stubborn() -> Iterator[Stubborn]:
         stubborn.release()
 
 
+async def test_goals_take_turns() -> None:
+    """One that gave out many tasks before has another one wait for one of them, and not for all."""
+    functions, done = Functions("worker", 1, _SOON), list[str]()
+
+    async def run(goal: str) -> None:
+        async with functions.slot(_patience(), goal) as slot:
+            await slot.call(done.append, (goal,))
+
+    async with asyncio.TaskGroup() as group, functions.slot(_patience()):
+        for goal in (*["mallory's"] * 4, "bob's", "carol's"):
+            group.create_task(run(goal))
+        await asyncio.sleep(0)
+    assert done == ["mallory's", "bob's", "carol's", "mallory's", "mallory's", "mallory's"]
+
+
 async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
     running = asyncio.create_task(_call(functions, function))
     await eventually(lambda: stubborn.began.acquire(blocking=False))
