@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import starmap
+from operator import mul
 from typing import Protocol
 
 Vector = Sequence[float]
@@ -33,4 +35,5 @@ class Embedder(Protocol):
 
 def cosine(one: Vector, other: Vector) -> float:
     """Return the cosine of two vectors of unit length, -1 to 1."""
-    return max(-1.0, min(1.0, sum(a * b for a, b in zip(one, other, strict=True))))
+    products: Iterable[float] = starmap(mul, zip(one, other, strict=True))
+    return max(-1.0, min(1.0, sum(products)))

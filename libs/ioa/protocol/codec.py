@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +22,11 @@ MAX_MESSAGE_BYTES = 512_000
 
 MAX_TEXT_CHARS = 256_000
 """What any one text may have that comes from outside, whatever it is for; most kinds of texts have less."""
+
+_WALKED_BYTES = 65_536
+"""In so short a payload a refused text is looked for where it stands, for an error that names its field."""
+_LONG = re.compile(rb"\xdb(\x00[\x03-\xff]..)", re.DOTALL)
+_ZERO = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 M = TypeVar("M", bound=Model)
 
@@ -90,22 +97,41 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
         InvalidInputError: It is not msgpack, not this kind of model, or a text of it is refused by `check_text`.
     """
     raw = _unpacked(kind, data, max_payload_bytes)
-    # msgpack reads nothing but UTF-8, and a text cannot be longer than all, so that most payloads need not be walked through. Of
-    # those with a zero most have it in a number, which JSON does not show.
     try:
-        if len(data) > MAX_TEXT_CHARS or (b"\0" in data and b"\\u0000" in to_json(raw, bytes_mode="base64", fallback=repr)):
-            check_texts(raw, kind.__name__)
+        if refused := _refused_text(data, raw):
+            if len(data) <= _WALKED_BYTES:
+                check_texts(raw, kind.__name__)
+            check_text(refused)
     except (RecursionError, ValueError):
         raise InvalidInputError("The payload is nested too deep.") from None
     return validate(kind, raw)
 
 
+def _refused_text(data: bytes, raw: object) -> str:
+    """Find a text that `check_text` refuses, without a walk through what may have a million elements; empty if there is none.
+
+    msgpack reads nothing but UTF-8. A long text says its length in four bytes, of which UTF-8 has the first but never before the
+    second. A zero stands mostly in a number, which JSON does not show.
+    """
+    for head in _LONG.finditer(data):
+        text = data[head.end() : head.end() + int.from_bytes(head[1], "big")].decode("utf-8", "ignore")
+        if len(text) > MAX_TEXT_CHARS:
+            return text
+    written = to_json(raw, bytes_mode="base64", fallback=repr) if b"\0" in data else b""
+    return "\0" if b"\\u0000" in written and _ZERO.search(written) else ""
+
+
 def _unpacked(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     check_size(data, max_payload_bytes, kind.__name__)
+    collects = gc.isenabled()
+    gc.disable()  # else a million containers would be walked through again and again while they are made
     try:
         return msgpack.unpackb(data, strict_map_key=True)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+    finally:
+        if collects:
+            gc.enable()
 
 
 def read_field(data: bytes, name: str) -> Any:

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, MAX_TEXT_CHARS, check_text, decode, encode, receive, shortened, validate
+from ioa.protocol.codec import (
+    MAX_PAYLOAD_BYTES,
+    MAX_TEXT_CHARS,
+    check_text,
+    check_texts,
+    decode,
+    encode,
+    receive,
+    shortened,
+    validate,
+)
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.messages import (
@@ -211,6 +221,29 @@ def test_a_text_that_nothing_can_store_is_not_received(place: Callable[[str], di
     """Wherever it stands, it is refused with the text's beginning, before anything else is done with it."""
     with pytest.raises(InvalidInputError, match=r"holds the character zero|256,001 characters; 256,000 are allowed"):
         receive(Goal, msgpack.packb(place(text)))
+
+
+_ODD = st.sampled_from(
+    ["", "\0", "a\0b", r"\u0000", "\\", '"', "\\\0", "é" * 200_000, "x" * MAX_TEXT_CHARS, "y" * (MAX_TEXT_CHARS + 1)]
+)
+_ODD_DATA = st.recursive(
+    st.one_of(st.none(), st.integers(-(2**63), 2**63), st.floats(), st.binary(max_size=9), TEXT, _ODD),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.one_of(TEXT, st.just("\0")), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(_ODD_DATA)
+def test_a_refused_text_is_found_wherever_it_stands(data: object) -> None:
+    """What is looked for in the bytes is what a walk through the data finds, in payloads of any size."""
+    packed = msgpack.packb({"content": "", "newer": data})
+    try:
+        check_texts(data, "newer")
+    except InvalidInputError:
+        with pytest.raises(InvalidInputError, match=r"holds the character zero|256,001 characters|nested too deep"):
+            receive(Discussion, packed)
+    else:
+        assert receive(Discussion, packed).content == ""
 
 
 def test_half_a_surrogate_pair_is_not_received() -> None:
