@@ -95,6 +95,15 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
         await put_back(nats_url, 1, Terminal(as_json=True))
 
 
+async def test_nobody_takes_the_place_of_a_letter(client: Client, nats_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who has published before under the id that putting back uses keeps no letter from going back."""
+    await _put(client, 1)
+    await client.jetstream().publish(subjects.goal_of(LOCAL), b"another", headers={"Nats-Msg-Id": "dead/1"})
+    await put_back(nats_url, 1, Terminal(as_json=True))
+    assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": True}
+    assert (await client.jetstream().get_msg(GOALS, 2)).data == b"goal 1"
+
+
 async def test_what_cannot_be_put_back_is_refused(client: Client, nats_url: str) -> None:
     """A copy of an entry, a message that was cut, and a goal that has ended stay where they are, with what to do."""
     ended = GoalResult(

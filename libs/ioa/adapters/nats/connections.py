@@ -113,13 +113,20 @@ def messages_asked(request: bytes) -> int:
 
     nats-server reads names of fields in whatever case, and of a field that comes twice the last one that is no null. What it cannot
     read it refuses, which costs it no more than one message. Nesting that is too deep for this reader is not for Go's.
+    For each pattern with a wildcard the server walks all subjects of the stream, whatever it gives in the end: so each counts.
     """
     fields = _fields_of(request)
     if fields is None:
         return _DEAREST
     batches = [value for name, value in fields if name == "batch" and type(value) is int]
-    last = _MOST_LAST if any(name == "multi_last" and value != [] for name, value in fields) else 1
-    return min(max([last, *batches]), _DEAREST)
+    last = [_of_last_ones(value) for name, value in fields if name == "multi_last" and value != []]
+    return max([1, min(max([1, *batches]), _DEAREST), *last])
+
+
+def _of_last_ones(asked: Any) -> int:
+    patterns = asked if isinstance(asked, list) else []
+    walks = sum(isinstance(one, str) and not {"*", ">"}.isdisjoint(one.split(".")) for one in patterns)
+    return max(_MOST_LAST * max(walks, 1), len(patterns))
 
 
 def heartbeats_asked(request: bytes) -> int:

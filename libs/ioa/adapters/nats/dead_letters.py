@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 
 from nats.aio.client import Client
-from nats.js.api import Header, RawStreamMsg
+from nats.js.api import Header, PubAck, RawStreamMsg
 from nats.js.errors import NotFoundError as NoSuchMessage
 
 from ioa.adapters.nats.reading import DirectReads, ends_of
@@ -61,7 +61,8 @@ class NatsDeadLetterBox:
         """Publish the message again where it was published, and take the letter out; False if it had been put back already.
 
         A message that is put back is the same one however often that is tried within the time in which its stream tells doubles
-        by their ids, so that a try that was cut short may be repeated.
+        by their ids, so that a try that was cut short may be repeated. Where another message has taken the id it is published
+        without any, since a goal that comes twice is led once, and one that comes never is lost.
 
         Raises:
             InvalidInputError: It cannot be put back: it is no message of a queue, or was not kept whole.
@@ -71,6 +72,8 @@ class NatsDeadLetterBox:
         headers = {Header.MSG_ID.value: f"dead/{letter.seq}"}
         with unavailable_unless_answered("The stream of the message"):
             stored = await self._js.publish(letter.subject, letter.data, headers=headers)
+            if stored.duplicate and not await self._is_stored(letter, stored):
+                stored = await self._js.publish(letter.subject, letter.data)
         try:
             with unavailable_unless_answered("The dead-letter stream"):
                 await self._js.delete_msg(DEAD, letter.seq)
@@ -80,6 +83,13 @@ class NatsDeadLetterBox:
                 hint="Only an admin may. Trying again soon puts nothing back twice.",
             ) from error
         return not stored.duplicate
+
+    async def _is_stored(self, letter: DeadLetter, stored: PubAck) -> bool:
+        try:
+            message = await self._client.jetstream().get_msg(stored.stream, stored.seq)
+        except NoSuchMessage:
+            return False
+        return (message.subject, message.data or b"") == (letter.subject, letter.data)
 
     async def _find(self, seq: int) -> DeadLetter | None:
         with unavailable_unless_answered("The dead-letter stream"):
