@@ -1,4 +1,4 @@
-"""The names that authors' tests import stay, and take what they took."""
+"""The names that authors and their tests import stay, and take what they took."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import inspect
 
 import pytest
 
+import ioa
 import ioa.testing
 import ioa_testkit
 from ioa_testkit import FinishedGoal, RunningSystem, ScriptedGroup, ScriptedMember, System
 
+_IOA = [
+    *("Agent", "Blank", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError"),
+    *("FieldVotes", "ForbiddenError", "GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError"),
+    *("Launched", "ModelAgent", "ModelError", "NotFoundError", "Offer", "Part", "TaskContext", "TaskError", "Team", "Teammate"),
+    *("Tool", "TurnView", "UnavailableError", "UpstreamResult", "Votes", "ask_model", "connect", "serving"),
+]
 _TESTING = ["ChatModelContract", "RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream", "wants"]
 _TESTKIT = [
     *("Answer", "FinishedGoal", "GivenTask", "Progress", "RunningSystem"),
@@ -18,9 +25,9 @@ _TESTKIT = [
 
 
 def test_the_public_names_are_frozen() -> None:
-    """Taking one away breaks somebody's tests; each is there, and no other is."""
-    assert (sorted(ioa.testing.__all__), sorted(ioa_testkit.__all__)) == (sorted(_TESTING), sorted(_TESTKIT))
-    for module in (ioa.testing, ioa_testkit):
+    """Taking one away breaks somebody's agent, or tests; each is there, and no other is."""
+    for module, names in ((ioa, _IOA), (ioa.testing, _TESTING), (ioa_testkit, _TESTKIT)):
+        assert sorted(module.__all__) == sorted(names)
         assert all(getattr(module, name) is not None for name in module.__all__)
         assert dir(module) == sorted(module.__all__)
         with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
