@@ -137,5 +137,5 @@ async def test_a_team_that_nobody_has_put_fails_the_task(tmp_path: Path) -> None
         crew = Crew(plane, tmp_path)
         async with crew.running(crew.lead()), crew.running(crew.worker()):
             result = await crew.reach("panel")
-        why = "The team panel cannot serve the task (not_found). No team is called panel"
+        why = "The team panel cannot serve the task (not_found). No team of local is called panel"
         assert (result.reason, result.content.startswith(why), crew.said) == (Reason.CONCLUDED, True, [])

@@ -74,7 +74,7 @@ async def test_the_team_serves_the_task(company: Company) -> None:
 
 @pytest.mark.parametrize(
     ("team", "why"),
-    [("parnel", "The team parnel cannot serve the task (not_found). No team is called parnel"), ("panel", "(no_agent)")],
+    [("parnel", "The team parnel cannot serve the task (not_found). No team of local is called parnel"), ("panel", "(no_agent)")],
 )
 async def test_without_the_team_the_task_fails_with_its_reason(company: Company, team: str, why: str) -> None:
     """Nobody is called so, or a role finds nobody; the function is not asked instead."""

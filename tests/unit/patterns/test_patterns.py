@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -64,14 +65,21 @@ def _is_steep(ask: Ask, shorter: str, longer: str) -> bool:
     return taken >= _MEASURABLE_SECONDS and taken > _STEEP * _seconds(ask, shorter, repeats=_REPEATS)
 
 
-def _asking(pattern: re.Pattern[str], method: str) -> Ask:
-    match method:
-        case "sub" | "subn":
-            return lambda text: pattern.sub(" ", text)
-        case "finditer":
-            return lambda text: sum(1 for _ in pattern.finditer(text))
-        case _:
-            return getattr(pattern, method)  # type: ignore[no-any-return]
+def _asking(pattern: re.Pattern[Any], method: str) -> Ask:
+    """Have a pattern of texts or of bytes read a text."""
+    is_of_bytes, blank = (True, b" ") if isinstance(pattern.pattern, bytes) else (False, " ")
+
+    def ask(text: str) -> object:
+        read = text.encode("latin-1", "replace") if is_of_bytes else text
+        match method:
+            case "sub" | "subn":
+                return pattern.sub(blank, read)
+            case "finditer":
+                return sum(1 for _ in pattern.finditer(read))
+            case _:
+                return getattr(pattern, method)(read)
+
+    return ask
 
 
 @pytest.mark.parametrize("source", _SOURCES, ids=lambda source: source.name)
