@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_bool, is_number
+from pandas.api.types import is_float
 
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
@@ -51,7 +51,7 @@ def answer(question: Question, table: Table) -> Answer:
     if figure.operation == "rows":
         shown = figure.columns or table.columns
         columns = list(dict.fromkeys((*shown, *(one.column for one in question.conditions))))
-        frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(columns)})
+        frame = pd.DataFrame({at: column.shown[cells.index] for at, column in enumerate(columns)})
         frame.columns = pd.Index(map(str, columns))
         title = f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}"
         return _listed(title, reading, frame, f"{figure}{where(question)}")
@@ -93,7 +93,7 @@ def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
-    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
+    row = ", ".join(f"{column} {show(column.shown[at[0]])}" for column in table.columns[:SHOWN])
     row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
     return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
@@ -121,7 +121,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
             used &= column.cells.isna().eq(condition.sign == "is missing")
             told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
         else:
-            used &= _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
+            fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
+            if condition.sign == "=" and column.shown is not column.cells:
+                others = set(column.shown[fits].dropna()) - {span.written for span in condition.spans}
+                told += [f"with {', '.join(map(repr, sorted(others)[:3]))}"] * bool(others)
+            used &= fits
     may_be_none = figure.operation in ("count", "nunique", "rows") and not question.keys
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
@@ -132,7 +136,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, column.cells if figure.operation == "nunique" else _measured(column))
+        cells["figure"] = leave_out(column, _names(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     _refuse_lines_of_totals([*measured, *table.summed], table, used)
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
@@ -219,8 +223,7 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
 def _labels(key: Key) -> pd.Series:
     cells, dates = key.column.cells, key.column.dates
     if dates is None or (not key.grain and cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()):  # in order as they stand
-        is_whole = pd.api.types.is_float_dtype(cells) and bool((cells.dropna() % 1 == 0).all())
-        return cells.astype("Int64").astype(object).where(cells.notna(), None) if is_whole else cells
+        return _names(key.column)
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
         return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
     codes, unique = pd.factorize(dates)
@@ -229,10 +232,21 @@ def _labels(key: Key) -> pd.Series:
     return pd.Series(pd.Categorical.from_codes(np.append(spans, -1)[codes], labels))
 
 
+def _names(column: Column) -> pd.Series:
+    """Its cells as what rows are told apart by: numbers as they are written, which two of one number must not differ in."""
+    if column.shown is column.cells:
+        return column.cells
+    codes, _ = pd.factorize(column.cells, sort=True)
+    written = column.shown.groupby(codes).unique().drop(-1, errors="ignore")
+    if twice := next((" and ".join(map(repr, one)) for one in written if len(one) > 1), ""):
+        raise InvalidInputError(f"{column} has {twice}, which are one number, or two names.", hint="Write it in one way.")
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(written.str[0])))
+
+
 def show(value: object) -> str:
     """Write a cell: numbers exactly, dates as dates."""
     if pd.isna(value):  # type: ignore[call-overload]
         return "not available"
     if isinstance(value, pd.Timestamp):
         return str(value).removesuffix(" 00:00:00")
-    return format_number(float(value)) if is_number(value) and not is_bool(value) else str(value)  # type: ignore[arg-type]
+    return format_number(float(value)) if is_float(value) else str(value)

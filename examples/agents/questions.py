@@ -19,7 +19,7 @@ import pandas as pd
 from ioa import InvalidInputError
 from ioa.files import missing
 from request import TABLES, fold
-from tables import WRITTEN, Column, Table
+from tables import CODE, WRITTEN, Column, Table
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
 FILLER = r"the|an|a|all|please"
@@ -105,6 +105,10 @@ class Condition:
     sign: str
     spans: tuple[Span, ...] = ()
     values: tuple[object, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.sign == "between" and self.spans[0].first > self.spans[1].last:
+            raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
 
     def __str__(self) -> str:
         shown = [span.written for span in self.spans] or [str(value) for value in self.values]
@@ -248,7 +252,7 @@ class Reader:
 
     def _no_numbers(self, column: Column) -> NoReturn:
         example = next(iter(column.cells.dropna().astype(str)), "")
-        code = "; a number that begins with 0 is taken for a code" * bool(re.fullmatch(r"0\d+", example))
+        code = "; what begins with 0, has an E or over 15 digits is taken for a code" * bool(re.fullmatch(CODE, example))
         held = "numbers" if column.dates is not None else "numbers or dates that are read here"
         hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."
         raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.", hint=hint)

@@ -29,6 +29,8 @@ _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
+CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
+"""What looks like a number and is none: pandas would take zeros away from it, or make `10E2` a thousand, or round it."""
 _POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
@@ -63,6 +65,12 @@ class Column:
         return self.read()
 
     @cached_property
+    def shown(self) -> pd.Series:
+        """Its cells as they are listed: a number with the decimals that it is written with, since a version 3.10 is not 3.1."""
+        is_decimal = pd.api.types.is_float_dtype(self.cells.dtype)
+        return self.read_as_written().where(self.cells.notna()) if is_decimal else self.cells
+
+    @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
@@ -90,9 +98,11 @@ class Column:
     def amounts(self) -> tuple[pd.Series | None, str]:
         """Its numbers, and the unit of its cells, such as `km` or `%`; empty if they are plain."""
         if self.is_numeric:
+            if pd.api.types.is_integer_dtype(self.cells.dtype) and float(self.cells.abs().max()) * len(self.cells) >= 2**63:
+                raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
             return self.cells, ""
         sample = self._sample
-        if sample.str.fullmatch(r"0\d+").any() or not sample.str.fullmatch(_AMOUNT).any():  # a leading zero marks a code
+        if sample.str.fullmatch(CODE).any() or not sample.str.fullmatch(_AMOUNT).any():
             return None, ""
         codes, texts = self._different
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
@@ -267,6 +277,8 @@ def read_table(path: Path, question: str = "") -> Table:
     sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     filled = {at: sample[at].dropna() for at in places}
     doubt = {at: held.head(int(held.str.fullmatch(r"\D*\d{1,3}[.,]\d{3}\D*").all())) for at, held in filled.items()}
+    ends = rf'[{re.escape(delimiter)}"\n]'
+    has_zeros = any(re.search(rf"{re.escape(sign)}0\d+{ends}", text) for sign in (delimiter, '"', "\n"))
     of_time = [not held.size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for held in filled.values()]
     types, loaded = {at: _type(sample[at], delimiter) for at in places}, dict[int, pd.Series]()
 
@@ -274,7 +286,9 @@ def read_table(path: Path, question: str = "") -> Table:
         """Read some columns. Of the others only a byte a cell is kept: they are parsed, but become no text and no numbers."""
         new = {at for at in wanted if at not in loaded}
         frame = read(dtype={at: kind if at in new else "S1" for at, kind in types.items() if kind or at not in new})
-        loaded.update((at, frame[at]) for at in new)
+        whole = {at for at in new if types[at] is None and (has_zeros or _is_whole(frame[at], filled[at]))}
+        codes = {at for at in whole if written(at).str.fullmatch(CODE).any()}
+        loaded.update((at, read(dtype="object", usecols=[at])[at] if at in codes else frame[at]) for at in new)
         return len(frame)
 
     def cells(at: int) -> pd.Series:
@@ -313,7 +327,8 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
 
 
 def _tidy(text: str, end: str) -> str:
-    """Take blanks behind cells away, runs of them, and lines without a cell: what looks the same is counted as the same."""
+    """Take away blanks of any kind behind cells and in runs, and lines without a cell: what looks the same is the same."""
+    text = text if text.isascii() else re.sub(r"[^\S\n\t ]", " ", text)
     text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
     signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n')  # of a million rows most have none
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
@@ -337,14 +352,24 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
 def _type(sample: pd.Series, delimiter: str) -> str | None:
     """How a column is read: as numbers, where pandas finds them, as words that are stored once, or, if all differ, as text.
 
-    A leading zero marks a code. A comma that is surely a decimal one is read as such; else all cells tell it from a point.
+    Codes are words. A comma that is surely a decimal one is read as such; else all cells tell it from a point.
     """
     held = sample.dropna()
     is_comma = held.str.fullmatch(r"-?\d+(?:,\d+)?").all() and not held.str.fullmatch(_POINT).all()
     is_number = pd.to_numeric(held, errors="coerce").notna().all() if delimiter == "," else is_comma
     if is_number:
-        return "object" if held.str.fullmatch(r"0\d+").any() else None  # as a category pandas would find numbers in it
+        return "object" if held.str.fullmatch(CODE).any() else None  # as a category pandas would find numbers in it
     return "category" if held.duplicated().any() else "str"
+
+
+def _is_whole(cells: pd.Series, sample: pd.Series) -> bool:
+    """Whether numbers may be codes that the sample did not show: those too long, or with a point though the sample has none."""
+    is_int = pd.api.types.is_integer_dtype(cells.dtype)
+    return (
+        bool(cells.abs().max() >= 10**15)
+        if is_int
+        else pd.api.types.is_float_dtype(cells.dtype) and bool(sample.str.isdecimal().all())
+    )
 
 
 def _records(name: str, text: str) -> tuple[str, str]:
@@ -356,7 +381,7 @@ def _records(name: str, text: str) -> tuple[str, str]:
     rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
     if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
-    return pd.DataFrame(rows).to_csv(index=False), ","
+    return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","
 
 
 def _delimiter(name: str, head: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -68,14 +69,16 @@ def came(ctx: TaskContext) -> str:
 
 
 def read_text(path: Path) -> str:
-    r"""Return a file's text, with `\n` at the ends of its lines: UTF-8, else Windows-1252, which fits all Western files.
+    r"""Return a file's text, with `\n` at the ends of its lines.
+
+    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits all Western files.
 
     Raises:
         InvalidInputError: It is empty, or no text.
     """
     data = path.read_bytes()
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("cp1252", errors="replace")
     text = text.replace("\r\n", "\n").replace("\r", "\n")

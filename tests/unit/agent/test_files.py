@@ -54,7 +54,13 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "text"), [(b"\xef\xbb\xbfa\r\nb\rc", "a\nb\nc"), ("Müller €".encode("cp1252"), "Müller €"), ("日本".encode(), "日本")]
+    ("data", "text"),
+    [
+        (b"\xef\xbb\xbfa\r\nb\rc", "a\nb\nc"),
+        ("Müller €".encode("cp1252"), "Müller €"),
+        ("Köln".encode("utf-16"), "Köln"),
+        ("日本".encode(), "日本"),
+    ],
 )
 def test_texts_of_any_machine(data: bytes, text: str, tmp_path: Path) -> None:
     """Marks of the order of bytes are none of the text, and lines end in one way."""

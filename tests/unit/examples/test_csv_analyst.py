@@ -901,8 +901,57 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
     path = tmp_path / "t.csv"
     path.write_text("bed,heat\n0105,39\n0012,37\n0012,38\n")
     assert said in run(agent, question, [path]).text
-    with pytest.raises(InvalidInputError, match=r"bed holds no numbers .* '0105'; a number that begins with 0"):
+    with pytest.raises(InvalidInputError, match=r"bed holds no numbers .* '0105'; what begins with 0"):
         run(agent, "total bed", [path])
+
+
+@pytest.mark.parametrize(
+    ("cells", "question", "said"),
+    [
+        (["340434188193204351", "340434188193204352", ""], "list n where code is 340434188193204352", "- 2, 340434188193204352"),
+        (["340434188193204351", "", "340434188193204352"], "number of distinct code", "distinct code: 2 "),
+        (["10E2", "10E3", "10E2"], "how many rows per code", "- 10E2: 2\n- 10E3: 1"),
+        (["3.10", "3.9", "3.9"], "how many rows per code", "- 3.10: 1\n- 3.9: 2"),
+        (["3.10", "3.2", "3.9"], "list code where n above 2", "- 3.9, 3"),
+        (["3.10", "3.2", "3.9"], "lowest n", "Its row: n 1, code 3.10."),
+        (["48.137154", "48.2", "48.3"], "list code where n below 2", "- 48.137154, 1"),
+        (["3.10", "3.2", "3.9"], "how many rows where code is 3.1", ": 1 (1 of 3 rows, with '3.10')."),
+        ([*(str(80_000 + at) for at in range(1_200)), "01067"], "list code where n above 1200", "- 01067, 1201"),
+        (["Bonn\u00a0", "Bonn", "\u202fUlm"], "how many rows per code", "- Bonn: 2\n- Ulm: 1"),
+    ],
+)
+def test_what_looks_like_a_number_is_shown_as_it_is_written(
+    cells: list[str], question: str, said: str, run: Run, tmp_path: Path
+) -> None:
+    """Pandas would round long codes, take an E for a power, and zeros away; the last one of 1,201 tells that all are codes."""
+    path = tmp_path / "t.csv"
+    path.write_text("n,code\n" + "".join(f"{at},{cell}\n" for at, cell in enumerate(cells, 1)))
+    assert said in run(agent, question, [path]).text
+
+
+def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
+    """Beside a record without one, too, where pandas would make numbers with a point of them."""
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"n": 1, "code": 340434188193204351}\n{"n": 2, "code": null}\n')
+    assert "- 340434188193204351, 1" in run(agent, "list code where n is 1", [path]).text
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "said"),
+    [
+        ("v,n\n3.1,1\n3.10,2\n", "total n per v", "v has '3.1' and '3.10', which are one number, or two names"),
+        ("v,n\n3.1,1\n3.10,2\n", "number of distinct v", "v has '3.1' and '3.10'"),
+        ("v,n\n" + "a,999999999999999\n" * 12_000, "sum of n", "n holds numbers that are too large"),
+        ("v,n\na,1\nb,2\n", "how many rows where n between 6 and 3", "n is between 6 and 3 holds of no row"),
+        ("v,n\n2024-01-01,1\n2024-05-01,2\n", "total n from 2024-05 to 2024-01", "holds of no row: the first is the greater"),
+    ],
+)
+def test_numbers_that_would_mislead_are_refused(text: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """One number in two writings may be two names; what is too large overflows; a range from more to less holds nothing."""
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInputError, match=said):
+        run(agent, question, [path])
 
 
 TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
