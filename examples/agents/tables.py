@@ -241,12 +241,16 @@ def _floats(lines: str) -> pd.Series:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. Two columns may have one name. `summed` are those with an amount in rows where others are empty."""
+    """A file's rows. Two columns may have one name.
+
+    `summed` are those with an amount in rows where others are empty; `remarks` are rows of a first cell alone, by their places.
+    """
 
     name: str
     columns: tuple[Column, ...]
     rows: int
     summed: tuple[Column, ...] = ()
+    remarks: tuple[int, ...] = ()
 
     @cached_property
     def gaps(self) -> Any:
@@ -312,7 +316,16 @@ def read_table(path: Path, question: str = "") -> Table:
     rows = load(at for at in places if of_time[at] or at in summed or any(named.search(said) for named in columns[at].patterns))
     _refuse_short_lines(name, text, delimiter, rows, titles)
     kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
-    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)))
+    remarks = _remarks(text, delimiter, len(titles))
+    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)), remarks)
+
+
+def _remarks(text: str, delimiter: str, width: int) -> tuple[int, ...]:
+    """Rows that have but their first cell, of three or more: they may be no rows, which nobody can tell but who wrote them."""
+    if width < 3 or f"{delimiter * (width - 1)}\n" not in f"{text}\n":  # of a million rows each is not looked at
+        return ()
+    rows = filter(None, csv.reader(io.StringIO(text), delimiter=delimiter))
+    return tuple(at for at, cells in enumerate(rows, -1) if cells[0] and not any(cells[1:]))
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:

@@ -954,6 +954,20 @@ def test_numbers_that_would_mislead_are_refused(text: str, question: str, said: 
         run(agent, question, [path])
 
 
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("how many rows", ": 4 (4 of 4 rows, 1 of them with one cell alone, such as 'Note: estimates')."),
+        ("total qty", ": 6 (3 of 4 rows; left out: 1 without qty)."),
+    ],
+)
+def test_what_may_be_a_remark_is_told(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A spreadsheet ends it with as many commas as a row has."""
+    path = tmp_path / "t.csv"
+    path.write_text('item,qty,price\na,2,3\n"b, or\nc",1,2\nNote: estimates,,\nd,3,3\n')
+    assert run(agent, question, [path]).text.endswith(said)
+
+
 TOTALS = "who,spot,n\nA,x,2\nB,y,3\nC,,4\nTOTAL,,9\n"
 FIRST = "who,item,n\nAll,,15\nOf A,,6\nA,x,1\nA,y,5\nOf B,,9\nB,x,4\nB,y,5\n"
 MIXED = "who,sent\nA,2024-03-02\nB,Jul 05, 2024\n".replace("Jul 05, 2024", '"Jul 05, 2024"') + "C,22 Mar 2024\nŁódź,3.4.2024\n"
