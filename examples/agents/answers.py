@@ -139,8 +139,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         cells["figure"] = leave_out(column, _names(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     _refuse_lines_of_totals([*measured, *table.summed], table, used)
-    if remarks := [str(table.columns[0].shown[at]) for at in table.remarks if used[at]]:
-        told.append(f"{len(remarks)} of them with one cell alone, such as {remarks[0][:60]!r}")
+    remarks = [str(table.columns[0].shown[at]) for at in table.remarks if used[at]]
+    told += [f"{len(remarks)} of them with one cell alone, such as {one[:60]!r}" for one in remarks[:1]]
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
