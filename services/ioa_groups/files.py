@@ -57,6 +57,8 @@ INTERRUPTED_AFTER = timedelta(hours=1)
 SWEEP_EVERY = timedelta(minutes=10)
 _COUNTED_FOR = timedelta(seconds=10)
 """How long it is believed how much an owner stores; what this replica takes from him meanwhile is added."""
+_REST = 20
+"""So many times as long as it takes to look at all files what was found is told again."""
 _REMEMBERED = 4_096
 _NAMED_OWNERS = 10
 
@@ -96,6 +98,8 @@ class FileService:
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
         self._counted: OrderedDict[str, tuple[int, datetime]] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._told: tuple[StoredBytes, datetime] | None = None
+        self._telling = asyncio.Lock()
 
     async def get(self, request: GetFile) -> FilePiece:
         """Read a piece of a file that an entry told the asker of.
@@ -146,14 +150,16 @@ class FileService:
         return await self._put(f"user-{request.user}", self._quotas.user_bytes, name, request)
 
     async def keep(self, user: UserId, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a text that came with a user's goal itself. It counts as his, and is never refused: the goal was taken.
+        """Store a text that came with a user's goal itself, which counts as what he uploads.
 
         Raises:
             ConflictError: Another text is stored under the name.
+            PayloadTooLargeError: No user may store that much.
+            OverQuotaError: The user stores too much at present.
         """
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            return await self._take(f"user-{user}", _artifact(file, stored_as), standing, piece)
+            return await self._take(f"user-{user}", _artifact(file, stored_as), standing, piece, self._quotas.user_bytes)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -166,13 +172,19 @@ class FileService:
         return await self._store.describe(name)
 
     async def stored(self, _request: AskStored) -> StoredBytes:
-        """Tell who stores most."""
-        owners = await self._store.owners()
-        largest = sorted(owners.items(), key=lambda item: item[1].size_bytes, reverse=True)[:_NAMED_OWNERS]
-        return StoredBytes(
-            owners=tuple(OwnerBytes(owner=name, size_bytes=own.size_bytes, files=own.files) for name, own in largest),
-            size_bytes=sum(own.size_bytes for own in owners.values()),
-        )
+        """Tell who stores most. All files are looked at for it, so whoever asks meanwhile, or soon, is told the same."""
+        async with self._telling:
+            began = self._clock.now()
+            if self._told is None or self._told[1] <= began:
+                owners = await self._store.owners()
+                largest = sorted(owners.items(), key=lambda item: item[1].size_bytes, reverse=True)[:_NAMED_OWNERS]
+                told = StoredBytes(
+                    owners=tuple(OwnerBytes(owner=name, size_bytes=own.size_bytes, files=own.files) for name, own in largest),
+                    size_bytes=sum(own.size_bytes for own in owners.values()),
+                )
+                ended = self._clock.now()
+                self._told = told, ended + _REST * (ended - began)
+            return self._told[0]
 
     async def sweep(self, every: timedelta = SWEEP_EVERY) -> None:
         """Remove what interrupted uploads have left, and look again `every` so often, for ever."""
@@ -217,16 +229,14 @@ class FileService:
             raise ConflictError(f"The group {comm_id} has ended; it takes no more files.")
 
     async def _put(self, owner: str, most: int, stored_as: str, request: PutFile | PutUpload) -> Stored:
-        if request.file.size_bytes > most:
-            raise PayloadTooLargeError(
-                f"{request.file.name!r} has {request.file.size_bytes:,} bytes; {most:,} is what one may store here in all."
-            )
         return await self._take(owner, _artifact(request.file, stored_as), request.standing, request.data, most)
 
-    async def _take(
-        self, owner: str, artifact: Artifact, standing: PutStanding | None, piece: bytes, most: int | None = None
-    ) -> Stored:
+    async def _take(self, owner: str, artifact: Artifact, standing: PutStanding | None, piece: bytes, most: int) -> Stored:
         """Take a piece, and with the last one let everybody see the file. The same file again is there already."""
+        if artifact.size_bytes > most:
+            raise PayloadTooLargeError(
+                f"{artifact.name!r} has {artifact.size_bytes:,} bytes; {most:,} is what one may store here in all."
+            )
         stored_bytes = 0 if standing is None else standing.size_bytes
         if len(piece) != min(PIECE_BYTES, artifact.size_bytes - stored_bytes):
             raise InvalidInputError(
@@ -252,12 +262,11 @@ class FileService:
             return Stored(artifact=_the_same(found, artifact))
         return Stored(artifact=artifact)
 
-    async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int | None) -> tuple[str, int]:
+    async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int) -> tuple[str, int]:
         """Begin an upload unless its owner stores too much; the first piece stores with it how large the whole will be."""
         lock = self._counting.setdefault(owner, asyncio.Lock())
         async with lock:
-            if most is not None:
-                await self._check_room(owner, artifact, most)
+            await self._check_room(owner, artifact, most)
             upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
             seq = await self._store.append(upload, piece, 0)
             if owner in self._counted:

@@ -18,6 +18,7 @@ from ioa.errors import (
     NoAgentError,
     NotFoundError,
     NotYetError,
+    OverQuotaError,
     PayloadTooLargeError,
     UnavailableError,
 )
@@ -420,7 +421,7 @@ def _refusal(error: Exception) -> tuple[DeadReason, str]:
     match error:
         case ConflictError():
             return DeadReason.CONFLICT, str(error)
-        case PayloadTooLargeError():
+        case PayloadTooLargeError() | OverQuotaError():
             return DeadReason.TOO_LARGE, str(error)
         case InvalidInputError() | NotFoundError():
             return DeadReason.UNREADABLE, str(error)

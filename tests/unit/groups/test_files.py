@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from ioa.errors import (
 from ioa.group.events import SubgroupClosed
 from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.group.state import ParentTask
+from ioa.ports.file_store import OwnBytes
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -230,6 +232,27 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
     await put(plane, BOB, b"6" * PIECE_BYTES, "6")
     told = await plane.files.stored(AskStored())
     assert [(one.owner, one.files) for one in told.owners] == [("agent-bob", 5), ("agent-ada", 1)]
+
+
+async def test_whoever_asks_what_is_stored_while_all_is_looked_at_is_told_the_same(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And soon after: no more than a twentieth of the time goes into it, however many ask."""
+    listed, owners = list[None](), plane.artifacts.owners
+    await put(plane, BOB, b"1", "1")
+
+    async def slowly() -> Mapping[str, OwnBytes]:
+        listed.append(None)
+        plane.clock.advance(timedelta(seconds=1))
+        return await owners()
+
+    monkeypatch.setattr(plane.artifacts, "owners", slowly)
+    await asyncio.gather(*(plane.files.stored(AskStored()) for _ in range(50)))
+    plane.clock.advance(timedelta(seconds=19))
+    await plane.files.stored(AskStored())
+    assert len(listed) == 1
+    plane.clock.advance(timedelta(seconds=1))
+    assert [(one.owner, len(listed)) for one in (await plane.files.stored(AskStored())).owners] == [("agent-bob", 2)]
 
 
 async def test_a_user_has_so_much_room(plane: Plane) -> None:

@@ -20,7 +20,7 @@ from ioa.testing.manual_clock import NEW_YEAR
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
 
 
 def order(**fields: object) -> bytes:
@@ -300,6 +300,24 @@ async def test_inputs_become_references() -> None:
         "text/plain",
         stored,
     )
+
+
+async def test_texts_that_come_with_goals_count_as_what_is_uploaded() -> None:
+    """Who sends 200,000 characters with each of his goals fills his share of the store, and is told so; others have room."""
+    plane = Plane()
+
+    async def send(user: UserId, name: int) -> None:
+        data = order(goal_id=f"g{name}", inputs=[{"name": "a.txt", "text": "x" * 200_000}])
+        await plane.intake.accept(subjects.goal_of(user), data, f"{user}{name}")
+
+    for name in range(QUOTAS.user_bytes // 200_000 + 1):
+        await send(UserId("eve"), name)
+    await send(UserId("anna"), 1)
+    [letter] = plane.dead.letters
+    result = await plane.results.get(GoalName(UserId("eve"), GoalId("g20")))
+    assert (letter.reason, "user-eve stores 4,000,000 of 4,000,000 bytes" in letter.why) == ("too_large", True)
+    assert result is not None and result.reason is Reason.FAILED
+    assert len([one for one in plane.goals.all() if one.goal.user == "anna"]) == 1
 
 
 async def test_a_goal_that_could_not_be_queued_comes_back() -> None:

@@ -113,20 +113,27 @@ def messages_asked(request: bytes) -> int:
 
     nats-server reads names of fields in whatever case, and of a field that comes twice the last one that is no null. What it cannot
     read it refuses, which costs it no more than one message. Nesting that is too deep for this reader is not for Go's.
-    For each pattern with a wildcard the server walks all subjects of the stream, whatever it gives in the end: so each counts.
+    For a pattern the server walks all subjects of the stream, whatever it gives in the end (10 ms of 100,000; a message takes 0.1):
+    it counts as a whole answer, and one of several, which takes ten times as long, as the dearest. `>` alone is no walk.
     """
     fields = _fields_of(request)
     if fields is None:
         return _DEAREST
     batches = [value for name, value in fields if name == "batch" and type(value) is int]
     last = [_of_last_ones(value) for name, value in fields if name == "multi_last" and value != []]
-    return max([1, min(max([1, *batches]), _DEAREST), *last])
+    walks = [
+        _MOST_LAST for name, value in fields if name in ("next_by_subj", "last_by_subj") and value != ">" and _is_pattern(value)
+    ]
+    return max([1, min(max([1, *batches]), _DEAREST), *walks, *last])
 
 
 def _of_last_ones(asked: Any) -> int:
     patterns = asked if isinstance(asked, list) else []
-    walks = sum(isinstance(one, str) and not {"*", ">"}.isdisjoint(one.split(".")) for one in patterns)
-    return max(_MOST_LAST * max(walks, 1), len(patterns))
+    return max(_MOST_LAST, _DEAREST * sum(map(_is_pattern, patterns)), len(patterns))
+
+
+def _is_pattern(subject: Any) -> bool:
+    return isinstance(subject, str) and not {"*", ">"}.isdisjoint(subject.split("."))
 
 
 def heartbeats_asked(request: bytes) -> int:

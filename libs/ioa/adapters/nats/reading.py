@@ -26,7 +26,7 @@ _TIMEOUT = timedelta(seconds=5)
 _NOT_FOUND = "404"
 _AT_ONCE = 64
 _ALL = "*.>"
-"""Every subject that streams hold. For `>` alone nats-server finds no last message where the one that came last was removed."""
+"""Every subject that streams hold, as a pattern."""
 _WIDEST, _WIDEST_BYTES = 512, 4_000_000
 """How much one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
 
@@ -97,10 +97,18 @@ async def ends_of(client: Client, stream: str) -> tuple[int, int]:
     js = DirectReads(client)
     with unavailable_unless_answered(f"The stream {stream}"):
         try:
-            first, last = await js.get_msg(stream, seq=1, subject=_ALL, next=True), await js.get_msg(stream, subject=_ALL)
+            first, last = await js.get_msg(stream, seq=1, subject=">", next=True), await _newest(js, stream)
             return first.seq or 1, (last.seq or 0) + 1
         except NotFoundError:
             return 1, 1
+
+
+async def _newest(js: DirectReads, stream: str) -> RawStreamMsg:
+    """Read the last message. For `>` the server finds none where the one that came last was removed; for a pattern it walks all."""
+    try:
+        return await js.get_msg(stream, subject=">")
+    except NotFoundError:
+        return await js.get_msg(stream, subject=_ALL)
 
 
 async def messages_before(client: Client, stream: str, subject: str, *, before: int, limit: int) -> Sequence[StreamMessage]:

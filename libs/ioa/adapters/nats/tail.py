@@ -128,7 +128,7 @@ class NatsTail:
             UnavailableError: The stream does not answer.
             UnknownVersionError: The very next one is of a newer version.
         """
-        page = await next_messages(self._client, LOG, subjects.ANY_LOG, after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
+        page = await next_messages(self._client, LOG, ">", after=after, limit=_PAGE, max_bytes=_PAGE_BYTES)
         found, upto = [], after
         for message in page.messages:
             try:
