@@ -226,14 +226,15 @@ def _part(prompts: Prompts, view: GroupView) -> str:
         if offered.most_named > 1:
             asked = ", with a `question`" if offered.may_ask else ""
             choices.append(f"`next_speakers` names up to {offered.most_named} of them at once instead{asked}.")
-        choices.append(_fields(offered))
         choices += [f"`writes` puts {', '.join(offered.writes)} on the board." if offered.writes else ""]
         choices += ["ASK asks the user of the goal, and gives you the floor again with the answer." if offered.asks else ""]
         if offered.tasks:
             choices.append("ASSIGN gives out tasks, and PAUSE waits for open ones; then you have the floor again.")
         if offered.invites:
             choices.append(f"INVITE has somebody join for a `need`, as `role`: {', '.join(offered.invites)}; then you speak.")
-        choices += [_guarded(offered), "It is a draft: others hear it once it is passed." if offered.reviewed else ""]
+        choices += ["It is a draft: others hear it once it is passed." if offered.reviewed else ""]
+        form = fenced("answer", "\n".join(filter(None, (_fields(offered), _guarded(offered)))))
+        choices += [f"What you say has to be so:\n{form}"] if form else []
     return _told_part(prompts, view, " ".join(filter(None, choices)))
 
 
@@ -263,7 +264,7 @@ def _fields(offered: Offer) -> str:
 def _guarded(offered: Offer) -> str:
     """Tell what the words have to be like."""
     told = [f"has at most {guard.most:,} characters" for guard in offered.guards if guard.most is not None]
-    told += [f"does without {', '.join(guard.words)}" for guard in offered.guards if guard.words]
+    told += [f"does without {', '.join(map(in_one_line, guard.words))}" for guard in offered.guards if guard.words]
     return f"`content` {' and '.join(told)}." if told else ""
 
 

@@ -102,8 +102,10 @@ def text_of(item: Message) -> str:
             return defused(payload.task_conclusion)
         case Thinking():
             return ""
-        case AskUser(text=text) | TaskQuestion(text=text):
-            return defused(text)
+        case AskUser(text=text, options=options) | TaskQuestion(text=text, options=options):
+            return "\n".join(filter(None, [defused(text), *_choices("one of", options)]))
+        case Decision(choice=choice, content=content):
+            return "\n".join(filter(None, [*_choices("choice", [choice]), defused(content)]))
         case Discussion(question=question, fields=fields, writes=writes) if question or fields or writes:
             asks = [f"asks for {', '.join(one.name for one in question)}"] if question else []
             told = [f"{name}: {in_one_line(str(value))}" for name, value in fields.items()]
@@ -111,6 +113,11 @@ def text_of(item: Message) -> str:
             return "\n".join(filter(None, [*rejected, defused(payload.content), *asks, *told, *on_board]))
         case _:
             return "\n".join(filter(None, [*rejected, defused(payload.content)]))
+
+
+def _choices(said: str, options: Sequence[str]) -> list[str]:
+    """What may be chosen, or was: others wrote it, so that it stands among the data, and not in a tag beside who says it."""
+    return [f"{said}: {', '.join(map(in_one_line, options))}"] if any(options) else []
 
 
 def file_lines(task_id: TaskId, files: Sequence[Artifact]) -> str:
@@ -194,15 +201,15 @@ def _message(name: str, message: Message, thought: str) -> LogLine:
     match payload:
         case Discussion(next_speakers=(_, *_) as several):
             kind = f"DISCUSSION from {sender} to {' '.join(several)}, side by side"
-        case Decision(choice=choice):
-            kind = f"DECIDE {in_one_line(choice)} from {sender}"
+        case Decision():
+            kind = f"DECIDE from {sender}"
         case Discussion(next_speaker=other, go=go):
             kind = f"DISCUSSION from {sender}" + (f" to {other}" if other else f" going to {go}" if go else "")
         case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):
             kind = f"ASSIGN {'wait' if isinstance(payload, SyncTaskAssignment) else 'go_on'} from {sender}"
             gives = tuple(task.task_id for task in tasks)
-        case AskUser(options=options):
-            kind = f"ASK from {sender}" + (f" for one of {', '.join(map(in_one_line, options))}" if options else "")
+        case AskUser():
+            kind = f"ASK from {sender}"
         case Pause(triggers=triggers):
             kind = f"PAUSE from {sender} for {' '.join(triggers)}"
         case ConcludeGroupDiscussion():

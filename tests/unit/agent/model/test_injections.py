@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,28 @@ from ioa.agent.conversation import Heard, attributed
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.prompts import TAGS
 from ioa.agent.model.task import messages_of
+from ioa.group.events import QuestionAnswered
+from ioa.group.forms import Blank
+from ioa.group.policy.offer import Offer
+from ioa.group.policy.part import Part
 from ioa.group.state import ParentTask
 from ioa.ports.brain import Mission, Posted, TaskView
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskProgress, RejectedTask, TaskOutcome, TaskSpec
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId, UserId
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    Decision,
+    Discussion,
+    InformTaskProgress,
+    RejectedTask,
+    TaskOutcome,
+    TaskQuestion,
+    TaskSpec,
+)
 from ioa.protocol.outcomes import Record
+from ioa.protocol.policy import Guard
 from ioa.protocol.search import Hit
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from tests.rig.curt_brain import CurtBrain
@@ -179,6 +195,46 @@ async def by_the_board(words: str) -> str:
     return model.asked[0].messages[1].content
 
 
+async def by_an_offer(words: str) -> str:
+    """A policy has it among the options of a form, and among the words that a message does without."""
+    team = group()
+    form = (Blank("verdict", "option", (words, "no")),)
+    guards = (Guard(kind="without", words=(words[:200], f"{ORDER} in a word")),)
+    model = ScriptedModel(
+        [
+            decision(type="DISCUSSION", content="?", fields={"verdict": "no"}),
+            decision(type="CONCLUDE", goal_reached=True, content="?"),
+        ]
+        * 2
+    )
+    offer = Offer(form=form, guards=guards)
+    part = Part(("judge",), "talk", (words,))
+    await ModelBrain(model, CurtBrain()).speak(replace(team.view(ANN), part=part, offer=offer))
+    return model.asked[0].messages[1].content
+
+
+async def by_a_question(words: str) -> str:
+    """A member asks the user, with options, and is answered by another of them."""
+    team = group()
+    team.say(ANN, Discussion(content="Go on.", next_speaker=BOB))
+    options = (words[:200].strip(), "no")
+    team.say(BOB, AskUser(text=words, options=options, default="no", until=team.at + timedelta(seconds=60)))
+    team.happen(QuestionAnswered(at=team.at, turn=team.state.turn, number=0, answer=options[0], by=UserId("anna")))
+    return await _asked(team, BOB)
+
+
+async def by_a_decision(words: str) -> str:
+    """Who gave a task out answers what it asks, with reasons."""
+    team = group()
+    give(team, BOB, "t1-a", "totals")
+    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
+    asked = TaskQuestion(task_id=TaskId("t1-a"), number=1, text=words, default="x", until=team.at + timedelta(seconds=60))
+    team.say(BOB, asked, 1)
+    team.say(ANN, Decision(choice=words, content=words, task_id=TaskId("t1-a"), number=1))
+    report(team, "t1-a", "12")
+    return await _asked(team, ANN)
+
+
 PLACES: tuple[Callable[[str], Awaitable[str]], ...] = (
     by_a_message,
     by_a_task,
@@ -192,6 +248,9 @@ PLACES: tuple[Callable[[str], Awaitable[str]], ...] = (
     by_what_is_approached,
     by_what_a_task_is_told,
     by_the_board,
+    by_an_offer,
+    by_a_question,
+    by_a_decision,
 )
 
 
