@@ -113,7 +113,7 @@ class Registry:
     async def get(self, request: GetAgents) -> Agents:
         """Look agents up by id; with `more`, ask again for those behind the last one."""
         await self._until_whole()
-        found = (self._ports.view.card(agent_id) for agent_id in request.agent_ids)
+        found = (self._ports.view.card(agent_id) for agent_id in dict.fromkeys(request.agent_ids))
         return fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:

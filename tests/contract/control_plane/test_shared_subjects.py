@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import time
+from collections.abc import Awaitable, Callable
+
 from nats.aio.client import Client
 
+from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, answer, open_service
 from ioa.errors import UnavailableError
 from ioa.protocol.codec import encode
@@ -40,3 +45,47 @@ async def test_a_flood_on_a_shared_subject_is_dropped_by_the_server(nats_client:
             await nats_client.publish(_SUBJECT, encode(Ask()), reply="nobody")
         assert await eventually(asked, bool)
         assert taken <= 5 * _AT_MOST < _SENT
+
+
+def _busy(seconds: float, done: list[str]) -> Callable[[str, bytes], Awaitable[bytes]]:
+    """A handler that takes so much of the loop's time."""
+
+    async def handle(_subject: str, data: bytes) -> bytes:
+        until = time.thread_time() + seconds
+        while time.thread_time() < until:
+            pass
+        done.append(data.decode())
+        return data
+
+    return handle
+
+
+async def _ask_for(client: Client, asker: str, times: int) -> None:
+    shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker}), "Ioa-Patience": "60000"}
+    for _ in range(times):
+        await client.publish(_SUBJECT, asker.encode(), reply="nobody", headers=shown)
+
+
+async def test_who_asks_seldom_does_not_wait_for_who_asks_much(nats_client: Client) -> None:
+    """The server tells who asks, where the subject does not, and they take turns."""
+    done: list[str] = []
+    endpoint = ServiceEndpoint("shared", _SUBJECT, _busy(0.004, done), at_most=250)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+        await heard(nats_client)
+        await _ask_for(nats_client, "eve", 60)
+        await _ask_for(nats_client, "anna", 1)
+        await eventually(lambda: done, lambda known: known.count("eve") == 60 and "anna" in known)
+    assert done.index("anna") < 10
+
+
+async def test_what_costs_much_has_a_part_of_the_time(nats_client: Client) -> None:
+    """After half a second at once a quarter of the time, however many ask: the rest is for what keeps goals going."""
+    done: list[str] = []
+    endpoint = ServiceEndpoint("shared", _SUBJECT, _busy(0.01, done), at_most=250)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+        await heard(nats_client)
+        began = time.monotonic()
+        for asker in ("eve", "mallory"):
+            await _ask_for(nats_client, asker, 50)
+        await eventually(lambda: done, lambda known: len(known) == 100)
+    assert time.monotonic() - began > (100 * 0.01 - 0.5 - 4 * 0.02) / 0.25

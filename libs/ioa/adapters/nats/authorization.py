@@ -19,6 +19,7 @@ from ioa.adapters.nats.permissions import (
     LISTS_CONNECTIONS,
     PULLS,
     READS,
+    SHOWN,
     SYSTEM,
     Permissions,
     Service,
@@ -346,7 +347,7 @@ def _written(account: Mapping[str, Any]) -> str:
 
 
 def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and subject.startswith((READS, PULLS)) else {}
+    shown = {"share": True} if kind == "service" and (subject.startswith((READS, PULLS)) or subject in SHOWN) else {}
     return {kind: {"account": account, "subject": subject}} | shown
 
 

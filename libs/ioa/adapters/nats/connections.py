@@ -22,7 +22,17 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.connection import may_not_publish
-from ioa.adapters.nats.permissions import CONNECTED, DISCONNECTED, PULLS, READS, disconnecting, is_of_agents, is_outside, tenant_of
+from ioa.adapters.nats.permissions import (
+    CONNECTED,
+    DISCONNECTED,
+    PULLS,
+    READS,
+    SHOWN_ASKER,
+    disconnecting,
+    is_of_agents,
+    is_outside,
+    tenant_of,
+)
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
@@ -37,7 +47,6 @@ _MOST_LAST = 1_024
 """How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
 _DEAREST = 20_000
 """How many a batch brings at most. The server bounds it by what a client may leave unread alone, 8 MB: so many of 400 bytes."""
-_READER = "Nats-Request-Info"
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -254,7 +263,7 @@ class NatsConnections:
 
     def _hear(self, message: Msg, messages: int) -> None:
         with suppress(ValidationError):
-            reader = _Reader.model_validate_json((message.headers or {}).get(_READER, ""))
+            reader = _Reader.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
             if self._hearer is not None and is_outside(reader.account):
                 self._hearer.reading(reader.key, messages)
 

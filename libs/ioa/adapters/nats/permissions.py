@@ -77,6 +77,20 @@ READS = "$JS.API.DIRECT.GET."
 PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
 """Where agents ask for goals, heard in the same way: who asks says where answers go, and how often he is told of none."""
 
+STANDING = (
+    subjects.GET_AGENTS,
+    subjects.LIST_AGENTS,
+    subjects.INDEX_STATUS,
+    subjects.GROUP_STATUS,
+    subjects.STORED,
+    subjects.CALLOUT_STATUS,
+)
+"""Where users and observers ask how everything stands."""
+SHOWN_ASKER = "Nats-Request-Info"
+"""The header in which the server tells who asks, where an import shows it."""
+SHOWN = (*STANDING, subjects.GET_GROUP)
+"""Subjects that name nobody, and are served in turns of who asks."""
+
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
 _API = "$JS.API"
 _ANY = "*"
@@ -325,12 +339,7 @@ def _looking() -> tuple[str, ...]:
     """How everything stands: services, agents, the index. How JetStream stands group setup tells, by `standing_of`."""
     return (
         *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*")),
-        subjects.GET_AGENTS,
-        subjects.LIST_AGENTS,
-        subjects.INDEX_STATUS,
-        subjects.GROUP_STATUS,
-        subjects.STORED,
-        subjects.CALLOUT_STATUS,
+        *STANDING,
     )
 
 

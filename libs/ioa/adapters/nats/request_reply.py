@@ -32,6 +32,7 @@ from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.listening import Listener
+from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.ports.inspection import SlowedCaller
@@ -59,6 +60,9 @@ FILE_TIMEOUT = timedelta(seconds=30)
 
 OF_ANYBODY = 250
 """How many requests in half a second a replica takes on a subject that users and observers share."""
+_SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4
+"""Which part of its time a replica gives to those subjects, after so many seconds at once, and how many it answers side by side.
+One request may cost a thousand times what another does."""
 _TOLD_AT_ONCE, _TOLD_EVERY_SECONDS = 50, 0.5
 """How often a service tells of itself within how many seconds, on each subject."""
 _USUAL_PAUSE = timedelta(seconds=1)
@@ -98,7 +102,8 @@ class ServiceEndpoint:
         caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
             the subject names nobody.
         family: With what else a caller's requests are counted.
-        at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come.
+        at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
+            subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
     """
 
     name: str
@@ -293,14 +298,36 @@ class _Waiting:
     """When its caller has gone, by the loop's clock."""
 
 
+class _Turns:
+    """The lanes that wait for their turns at a part of what is answered at once, and at a part of the time."""
+
+    def __init__(self, most: int, part: float | None = None) -> None:
+        self.most = most
+        self.part = part
+        self.in_flight = 0
+        self.lanes: deque[_Lane] = deque()
+        self.waking: asyncio.TimerHandle | None = None
+        self._full_at = 0.0
+
+    def spend(self, seconds: float, now: float) -> None:
+        """Take so much off the time that is left."""
+        if self.part is not None:
+            self._full_at = max(self._full_at, now) + seconds / self.part
+
+    def wait(self, now: float) -> float:
+        """In how many seconds there is time again; 0 if there is."""
+        return 0.0 if self.part is None else max(0.0, self._full_at - now - _SHARED_SECONDS / self.part)
+
+
 class _Lane:
     """The requests of one load. `in_turn` says that some wait for which the lane has room, so that the others' turns come first."""
 
-    __slots__ = ("in_flight", "in_turn", "key", "most", "waiting")
+    __slots__ = ("in_flight", "in_turn", "key", "most", "turns", "waiting")
 
-    def __init__(self, key: str, most: int) -> None:
+    def __init__(self, key: str, most: int, turns: _Turns) -> None:
         self.key = key
         self.most = most
+        self.turns = turns
         self.in_flight = 0
         self.in_turn = False
         self.waiting: deque[_Waiting] = deque()
@@ -323,13 +350,13 @@ class _Answering:
         self._bounds = bounds
         self._slowed = slowed
         self._loop = asyncio.get_running_loop()
-        self._in_flight = 0
         self._waiting = 0
         self._waiting_bytes = 0
         self._lanes: dict[str, _Lane] = {}
         self._kept: dict[str, _Kept] = {}
         self._buckets = Buckets(bounds.rates)
-        self._turns: deque[_Lane] = deque()
+        self._turns = _Turns(bounds.max_concurrent)
+        self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
         self.taken: TallyOf[str] = TallyOf()
         """How many requests were taken, by endpoint."""
@@ -351,10 +378,12 @@ class _Answering:
                     listener.close_out(caller)
                 self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
                 return
+        elif endpoint.at_most is not None:
+            caller = _asker(message)
         self.taken[endpoint.name] += 1
         request = Request(message)
         lane = self._lane(endpoint, caller, request.subject)
-        if self._in_flight < self._bounds.max_concurrent and lane.in_flight < lane.most and not lane.waiting:
+        if self._has_room(lane.turns) and lane.in_flight < lane.most and not lane.waiting:
             self._start(lane, endpoint, request)
         elif not self._may_keep_more(caller, request):
             self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
@@ -362,6 +391,7 @@ class _Answering:
             self._keep(caller, 1, len(request.data))
             lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + _patience(request)))
             self._give_turn(lane)
+            self._serve(lane.turns)
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
 
@@ -373,6 +403,8 @@ class _Answering:
     def close(self) -> None:
         """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
         self._closed = True
+        if self._shared.waking is not None:
+            self._shared.waking.cancel()
 
     def _refuse(self, endpoint: ServiceEndpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back; one that was told often enough is not told again."""
@@ -411,13 +443,17 @@ class _Answering:
             key, most = f"caller {caller}", self._bounds.lane_max_concurrent
         else:
             key, most = f"endpoint {endpoint.name}", self._bounds.max_concurrent
+        turns = self._turns if endpoint.at_most is None else self._shared
         lane = self._lanes.get(key)
         if lane is None:
-            lane = self._lanes[key] = _Lane(key, most)
+            lane = self._lanes[key] = _Lane(key, most, turns)
         return lane
 
+    def _has_room(self, turns: _Turns) -> bool:
+        return turns.in_flight < turns.most and not turns.wait(self._loop.time())
+
     def _has_room_to_wait(self, endpoint: ServiceEndpoint, lane: _Lane, request: Request) -> bool:
-        is_bounded = endpoint.lane is not None or endpoint.caller_at is not None
+        is_bounded = endpoint.lane is not None or endpoint.caller_at is not None or endpoint.at_most is not None
         most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
         return (
             self._waiting < self._bounds.waiting
@@ -429,18 +465,20 @@ class _Answering:
         """Put a lane in line, behind the others, if it has something to do and may do it."""
         if lane.waiting and lane.in_flight < lane.most and not lane.in_turn:
             lane.in_turn = True
-            self._turns.append(lane)
+            lane.turns.lanes.append(lane)
 
     def _start(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
-        self._in_flight += 1
+        lane.turns.in_flight += 1
         lane.in_flight += 1
         self._group.create_task(self._answer(lane, endpoint, request))
 
     async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
+        began = time.thread_time()
         try:
             await _answer(endpoint, request)
         finally:
-            self._in_flight -= 1
+            lane.turns.spend(time.thread_time() - began, self._loop.time())
+            lane.turns.in_flight -= 1
             lane.in_flight -= 1
             this = asyncio.current_task()
             if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
@@ -449,12 +487,23 @@ class _Answering:
     def _go_on(self, lane: _Lane) -> None:
         """Begin what there is room for now that a request of a lane is answered."""
         self._give_turn(lane)
-        while self._turns and self._in_flight < self._bounds.max_concurrent:
-            self._serve(self._turns.popleft())
+        self._serve(lane.turns)
         if not lane.in_flight and not lane.waiting:
             self._lanes.pop(lane.key, None)
 
-    def _serve(self, lane: _Lane) -> None:
+    def _serve(self, turns: _Turns) -> None:
+        """Answer the lanes in turn while there is room, and go on as soon as there is time again."""
+        while turns.lanes and self._has_room(turns):
+            self._serve_lane(turns.lanes.popleft())
+        if turns.lanes and turns.waking is None and (wait := turns.wait(self._loop.time())):
+            turns.waking = self._loop.call_later(wait, self._wake, turns)
+
+    def _wake(self, turns: _Turns) -> None:
+        turns.waking = None
+        if not self._closed:
+            self._serve(turns)
+
+    def _serve_lane(self, lane: _Lane) -> None:
         """Answer the first one of a lane that is still waited for."""
         lane.in_turn, now = False, self._loop.time()
         while lane.waiting:
@@ -465,6 +514,15 @@ class _Answering:
                 break
             _answered(first.endpoint.subject, "overdue").inc()
         self._give_turn(lane)
+
+
+def _asker(message: Msg) -> str:
+    """Who asks on a subject that many share, as the server tells where users have keys; empty where they have none."""
+    try:
+        told = json.loads((message.headers or {})[SHOWN_ASKER])
+        return f"{told['acc']} {told['user']}"
+    except (KeyError, ValueError, TypeError):
+        return ""
 
 
 def _patience(request: Request) -> float:

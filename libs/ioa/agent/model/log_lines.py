@@ -116,7 +116,7 @@ def text_of(item: Message) -> str:
 
 
 def _choices(said: str, options: Sequence[str]) -> list[str]:
-    """What may be chosen, or was: others wrote it, so that it stands among the data, and not in a tag beside who says it."""
+    """Tell what may be chosen, or was: others wrote it, so that it stands among the data, and not in a tag beside who says it."""
     return [f"{said}: {', '.join(map(in_one_line, options))}"] if any(options) else []
 
 
