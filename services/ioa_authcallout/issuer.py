@@ -100,18 +100,18 @@ class ProviderKeys:
         return None if self._away_since is None else self._clock() - self._away_since
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Ask again and again, for ever, so that a key that was withdrawn is forgotten."""
+        """Ask again and again, for ever, so that a key that was withdrawn is forgotten, however many others ask in haste."""
         while True:
-            await self._ask_anew(_ASK_SECONDS)
+            await self._ask_anew(_ASK_SECONDS, anyway=True)
             await sleep(_EVERY_SECONDS)
 
     def _is_old(self) -> bool:
         return self._clock() - self._answered > _TRUSTED_SECONDS
 
-    async def _ask_anew(self, within: float) -> None:
+    async def _ask_anew(self, within: float, *, anyway: bool = False) -> None:
         try:
             async with asyncio.timeout(within), self._asking:
-                if self._clock() - self._asked < _AGAIN_SECONDS:
+                if self._clock() - self._asked < _AGAIN_SECONDS and not anyway:
                     return
                 self._asked = self._clock()
                 self._keys = await self._ask()

@@ -20,6 +20,7 @@ from ioa.errors import ForbiddenError
 from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
+from ioa.runtime.watched_file import is_line
 from ioa_authcallout.issuer import Keys
 
 _ALGORITHMS = ["RS256", "PS256", "ES256", "EdDSA"]
@@ -143,6 +144,8 @@ class TokenJudge:
         except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ForbiddenError(f"The token cannot be taken ({type(error).__name__}).") from None
         subject = str(claims["sub"])
+        if not is_line(subject):
+            raise ForbiddenError("The token's subject is not one line, or has blanks at its ends, so that nobody could revoke it.")
         if subject in await self._revoked():
             raise HolderRefusedError("The token's subject is let in no more.", subject)
         holder = self._holder(claims.get(self._claim), subject)

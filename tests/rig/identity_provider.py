@@ -25,6 +25,8 @@ class Provider:
 
     url: str = ""
     away: bool = False
+    takes: float = 0.0
+    """Seconds for each answer."""
     document: object = None
     keys: dict[str, ec.EllipticCurvePrivateKey] = field(default_factory=lambda: {"k1": ec.generate_private_key(ec.SECP256R1())})
 
@@ -56,6 +58,7 @@ async def open_provider() -> AsyncIterator[Provider]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            time.sleep(provider.takes)
             said = provider.answer(self.path)
             self.send_response(503 if said is None else 200)
             self.end_headers()

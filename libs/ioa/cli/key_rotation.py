@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,17 +18,21 @@ from functools import partial
 from pathlib import Path
 
 from ioa.adapters.nats.accounts import AGENTS
+from ioa.adapters.nats.authorization import user_of
 from ioa.adapters.nats.permissions import Permissions
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
+from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
-from ioa.protocol.ids import AgentId, TenantId, is_token
+from ioa.protocol.api_keys import KeyId
+from ioa.protocol.ids import AgentId, TenantId, UserId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
+from ioa.runtime.watched_file import is_line
 
 _SEED = "seed"
 """What the key of a service or user is called, which is nobody's name."""
@@ -133,7 +137,7 @@ def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
 
 
 async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: datetime, terminal: Terminal) -> None:
-    """Let in no more whoever bears a name, by any key, and have the registry forget those of them that are agents.
+    """Let in no more whoever bears a name, by any key, those of HTTP included, and have the registry forget who is an agent.
 
     Without a name the tenant itself goes, with its accounts; what it has stored stays on the server's disk.
 
@@ -144,11 +148,13 @@ async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: dateti
     kept = FolderSecrets(keys.folder)
     known = read_known(kept, keys.folder)
     agents: list[AgentId] = []
+    users: list[UserId] = []
     for secret, key in _named(kept, keys.tenant, name):
         there = kept.read(secret) or {}
         public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
         let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
         agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
+        users += [user for may in let_in if (user := user_of(may.publish)) is not None and keys.tenant is None]
         kept.remove(secret, key)
         kept.remove(secret, f"{key}{RETIRING}")
     _end_graces(kept, known, now)
@@ -156,14 +162,19 @@ async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: dateti
     told = keys.reload()
     agents = [] if name is None else agents  # their registry goes with them
     forgotten, why = await _forget(agents, url) if told else ([], "")
+    ended, why_keys = await _end_keys(dict.fromkeys(users), url)
     if terminal.as_json:
-        revoked = name or keys.tenant
-        terminal.document({"revoked": revoked, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)})
+        done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
+        terminal.document({**done, "api_keys": ended})
         return
     terminal.note(f"{name or keys.tenant} is let in no more" + ("; its connections are closed" if told else ""))
     _tell_reload(keys, told, terminal)
     for agent_id in sorted({*agents} - {*forgotten}):
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
+    for key_id in ended:
+        terminal.note(f"the key {key_id} lets nobody in by HTTP any more")
+    if why_keys:
+        terminal.note(f"{why_keys}then run, as an admin: ioa keys list, and ioa keys revoke for each key of {', '.join(users)}")
 
 
 def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
@@ -177,7 +188,7 @@ def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
     there = kept.read(CALLOUT)
     if there is None:
         raise InvalidInputError("Nobody is let in by tokens here.", hint="`ioa credentials create --callout` makes what it takes.")
-    if len(subject.splitlines()) != 1 or subject != subject.strip():
+    if not is_line(subject):
         raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give what its claim `sub` says.")
     lines = there.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
     kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
@@ -207,6 +218,20 @@ async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId]
         except TimeoutError:
             return forgotten, "the card stays (the registry does not answer); "
     return forgotten, ""
+
+
+async def _end_keys(users: Iterable[UserId], url: str | None) -> tuple[list[KeyId], str]:
+    """Forget the keys of HTTP that act for users, which takes an admin; returns which they were, and why not the others."""
+    ended: list[KeyId] = []
+    try:
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            for user in users:
+                ended += await end_keys_of(url, user)
+    except IoaError as error:
+        return ended, f"keys of HTTP may still let in ({error.message}); "
+    except TimeoutError:
+        return ended, "keys of HTTP may still let in (the system does not answer); "
+    return ended, ""
 
 
 def _try_again(_error: UnavailableError) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.whoami import ask_user
 from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.foreign_text import shown_in_line
 from ioa.hosting.place import PATIENCE
 from ioa.ports.api_key_store import ApiKeyStore
@@ -120,6 +120,16 @@ async def revoke_key(url: str | None, key_id: str, terminal: Terminal) -> None:
         terminal.document({"revoked": key_id})
     else:
         terminal.print(f"{key_id} lets nobody in any more.")
+
+
+async def end_keys_of(url: str | None, user: UserId) -> list[KeyId]:
+    """Forget all keys by which goals of a user are launched and read; returns which they were."""
+    async with _open_keys(url) as (store, _):
+        found = [key.key_id for key in await store.keys() if key.user == user]
+        for key_id in found:
+            with suppress(NotFoundError):  # somebody else was quicker
+                await store.remove(key_id)
+    return found
 
 
 def key_document(key: ApiKey) -> Mapping[str, Any]:

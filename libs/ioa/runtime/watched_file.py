@@ -69,6 +69,11 @@ def read_text(path: Path, hint: str) -> str:
         raise InvalidInputError(f"{path} cannot be read: {why}.", hint=hint) from None
 
 
+def is_line(text: str) -> bool:
+    """Whether a text is found as a whole among `lines`."""
+    return lines(text) == {text}
+
+
 def lines(text: str) -> frozenset[str]:
     """Return the lines that say something."""
     return frozenset(line.strip() for line in text.splitlines() if line.strip())

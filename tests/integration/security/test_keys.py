@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nkey_seeds import read_key
 from ioa.cli import reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
+from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
 from ioa.protocol.goal_order import GoalOrder
@@ -145,13 +147,27 @@ async def test_keys_are_replaced_while_goals_run(house: House) -> None:
     assert [line for line in house.secured.log().splitlines() if "Permissions Violation" in line] == []
 
 
+async def test_who_is_thrown_out_comes_in_by_http_no_more(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """His keys of HTTP go with his own, and nobody else's: the gateway knows him by them alone."""
+    _as_admin(house, monkeypatch)
+    for user in ("user", "user", "anna"):
+        await create_key(None, "page", ["goals:read"], user, None, [], _QUIET)
+    await revoke(house.keys, "user", None, datetime.now(UTC), _QUIET)
+    async with open_connection(house.secured.settings("admin")) as admin:
+        assert [key.user for key in await NatsApiKeys(admin).keys()] == ["anna"]
+
+
+def _as_admin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
+    monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
+
+
 async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connection is closed, its card is gone, its key opens nothing; the goal ends with the reason, and the next is reached."""
     goals = await house.begin("Wait for the train to London.")
     [thief] = house.at_work()
-    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
-    monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
-    monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
+    _as_admin(house, monkeypatch)
     stolen = house.secured.settings("waiter", thief)
     stolen = replace(stolen, seed=read_key(str(stolen.seed)).seed)
     await revoke(house.keys, thief, None, datetime.now(UTC), _QUIET)

@@ -11,7 +11,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
+from ioa_authcallout import issuer
 from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
+from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider, open_provider
 
 
@@ -39,6 +41,21 @@ async def test_a_new_key_is_asked_for_and_a_withdrawn_one_forgotten() -> None:
         await keys.key("k2")
         with pytest.raises(ForbiddenError, match="no key of its issuer"):
             await keys.key("k1")
+        following.cancel()
+
+
+async def test_a_slow_provider_is_asked_in_patience_though_others_ask_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens of invented keys cut their own asking short, not that which comes each minute: who has no key shut all guests out."""
+    clock = _Clock()
+    monkeypatch.setattr(issuer, "_WAIT_SECONDS", 0.01)
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        provider.takes = 0.1
+        keys = ProviderKeys(provider.url, web, clock)
+        with pytest.raises(UnavailableError):
+            await keys.key("invented")
+        following = asyncio.create_task(keys.follow(lambda _: asyncio.Event().wait()))  # type: ignore[arg-type, return-value]
+        await eventually(keys.away, lambda seconds: seconds is None)
+        await keys.key("k1")
         following.cancel()
 
 
