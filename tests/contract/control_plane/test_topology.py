@@ -18,6 +18,7 @@ from ioa.adapters.nats.topology import (
     DEAD,
     FILES,
     GOAL_RECORDS,
+    GOALS,
     LEASES,
     LOG,
     MEMBERS,
@@ -44,6 +45,12 @@ async def test_everybody_may_make_it_at_once(nats_server: NatsServer) -> None:
         await asyncio.gather(*(Topology().ensure(client.jetstream()) for _ in range(5)))
         names = {info.config.name for info in await client.jetstream().streams_info()}
     assert names == set(STREAMS)
+
+
+async def test_ids_of_users_messages_are_kept_briefly(nats_client: Client) -> None:
+    """The server has them in memory, and users choose them: what else they publish no stream keeps."""
+    goals = (await nats_client.jetstream().stream_info(GOALS)).config
+    assert goals.duplicate_window == 10
 
 
 async def test_making_it_again_loses_nothing(nats_client: Client) -> None:

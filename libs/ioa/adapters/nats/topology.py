@@ -67,6 +67,9 @@ ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _SAME_LETTER = timedelta(days=1)
 """How long a dead letter is known by its key."""
+_SAME_GOAL = timedelta(seconds=10)
+"""How long a goal that was put back is known by its message id. The server keeps ids in memory, and they may have 64 KB: in two
+minutes, as is usual, one user fills it with 7 GB."""
 _MAX_MESSAGE_BYTES = 1_048_576
 _MAX_POOLS = _MAX_USERS = 100_000
 _POOL_IDLE = timedelta(days=1)
@@ -162,6 +165,7 @@ class Topology:
                 max_consumers=_MAX_USERS,
                 max_msgs_per_subject=self.goals_waiting,
                 discard_new_per_subject=True,
+                duplicate_window=_SAME_GOAL.total_seconds(),
             ),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
