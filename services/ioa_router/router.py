@@ -24,9 +24,10 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.subjects import parse_say
+from ioa.quotas import RATES, SAY_UNIT_BYTES, Admitted, Buckets, Family, Rate
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import count_progress, count_rejection
-from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.ledger import SEARCHED_BYTES, GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_router.heard import HeardProgress
@@ -34,6 +35,8 @@ from ioa_router.heard import HeardProgress
 MAX_PROGRESS_BYTES = 16_000
 """Agents of ours say 4 kB of how far they are, and show as much of a draft."""
 ROUTER_NAME = AgentId("router")
+_SEARCHES = Rate(RATES[Family.SAY].per_second, 256, unit_bytes=SAY_UNIT_BYTES)
+"""How much is read to find refused messages of one sender: 4 MB at once, and then as much as it may say."""
 
 
 @dataclass
@@ -81,6 +84,7 @@ class Router:
     def __init__(self, ports: RouterPorts) -> None:
         self._ports = ports
         self._heard = HeardProgress(ports.clock.now())
+        self._searches = Buckets({Family.SAY: _SEARCHES})
         self._looks: dict[CommId, _Look] = {}
         self._handled: dict[tuple[CommId, AgentId, MessageId], asyncio.Future[bytes] | None] = {}
         """The messages that are being handled, and where the answer is waited for by copies that came meanwhile."""
@@ -239,9 +243,10 @@ class Router:
             count_rejection(refusal.code)
             raise no_group(message.header.comm_id)
         if not isinstance(message.payload, InformTaskProgress):
-            seq = await self._ports.ledger.accepted_before(message)
-            if seq is not None:
-                return Accepted(seq=seq)
+            if self._may_be_looked_for(message.header.sender, seen.log_bytes):
+                seq = await self._ports.ledger.accepted_before(message)
+                if seq is not None:
+                    return Accepted(seq=seq)
             await self._note_refusal(message, refusal)
         if (
             message.header.sender not in seen.entry.state.hearing
@@ -249,6 +254,11 @@ class Router:
             why = f"{message.header.sender} was removed from {message.header.comm_id}."
             refusal = IllegalEventError(RejectionCode.NOT_A_MEMBER, why)
         return _rejected(refusal)
+
+    def _may_be_looked_for(self, sender: AgentId, log_bytes: int) -> bool:
+        """Whether so much may be read for a sender whose messages are refused: who is told so reads the log in any case."""
+        size = min(log_bytes, SEARCHED_BYTES)
+        return isinstance(self._searches.judge(sender, Family.SAY, self._ports.clock.now().timestamp(), size), Admitted)
 
     def _tell_copies(self, key: tuple[CommId, AgentId, MessageId], answer: bytes | IoaError) -> None:
         waited_for = self._handled.pop(key)

@@ -79,8 +79,12 @@ class GroupLog(Protocol):
             UnreadableEntryError: One of these entries is garbage.
         """
 
-    async def find_message(self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int) -> int | None:
+    async def find_message(
+        self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int, max_bytes: int | None = None
+    ) -> int | None:
         """Look for a message in the first `limit` entries behind `after`, without what they led to; return its sequence.
+
+        With `max_bytes` the entry that reaches it is the last one that is looked at.
 
         Raises:
             UnavailableError: The log cannot be read now.

@@ -60,7 +60,7 @@ _ARMING_MARGIN = timedelta(seconds=1)
 
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
-_SEARCHED_ENTRIES = 64
+_SEARCHED_ENTRIES, SEARCHED_BYTES = 64, 1_048_576
 """How far behind what its sender had seen a message is looked for, when it may be in the log already."""
 
 _MAX_CACHED_GROUPS = 10_000
@@ -214,7 +214,8 @@ class GroupLedger:
         header = message.header
         comm_id, after = header.comm_id, header.after
         while True:
-            seq = await self._log.find_message(comm_id, header.message_id, after=after, limit=_SEARCHED_ENTRIES)
+            bounds = {"limit": _SEARCHED_ENTRIES, "max_bytes": SEARCHED_BYTES}
+            seq = await self._log.find_message(comm_id, header.message_id, after=after, **bounds)
             if seq is None:
                 return None
             stored = await self._log.read(comm_id, after=seq - 1, limit=1)

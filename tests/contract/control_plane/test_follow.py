@@ -13,9 +13,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo, KeyValueConfig, SequenceInfo
+from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats import buckets as nats_buckets
-from ioa.adapters.nats.buckets import Snapshot, follow
+from ioa.adapters.nats.buckets import Change, Snapshot, follow
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 
 
@@ -103,3 +104,32 @@ async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
 
     assert following.cancelled()
     assert set(nats_client._subs) == before
+
+
+async def test_a_gap_spoils_no_later_snapshot(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """nats-py goes on behind a gap by itself, and notes where in the configuration that it was given: all keys come again."""
+    store = await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="gap"))
+    await store.put("a", b"1")
+    monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.05)
+    consumer_info, left = JetStreamContext.PushSubscription.consumer_info, [False]
+
+    async def info(self: JetStreamContext.PushSubscription) -> ConsumerInfo:
+        if left.pop() if left else False:
+            raise NotFoundError
+        return await consumer_info(self)
+
+    async with asyncio.timeout(10), aclosing(follow(nats_client, "gap")) as changes:
+        assert isinstance(await anext(changes), Snapshot)
+        [ordered] = [one._jsi for one in nats_client._subs.values() if one._jsi is not None]
+        ordered._dseq += 1  # as if a message had been lost
+        await store.put("b", b"2")
+        await store.put("b", b"3")
+        last = await anext(changes)
+        while not (isinstance(last, Change) and last.value == b"3"):
+            last = await anext(changes)
+        monkeypatch.setattr(JetStreamContext.PushSubscription, "consumer_info", info)
+        left.append(True)  # the consumer is gone with its node
+        again = await anext(changes)
+    assert isinstance(again, Snapshot)
+    assert again.values == {"a": b"1", "b": b"3"}

@@ -27,6 +27,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
+from ioa.quotas import SAY_UNIT_BYTES
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
 
@@ -358,3 +359,23 @@ async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(mo
     await plane.run_timers()
     assert (first.result().outcome, copy.outcome) == ("accepted", "rejected")
     assert (await plane.reason(), len(messages_of(await plane.entries()))) == (Reason.CONCLUDED, 2)
+
+
+async def test_who_is_refused_again_and_again_has_little_looked_for() -> None:
+    """Looking for one may cost a router 64 large entries: 4 MB are read for a sender at once, and then as much as it may say."""
+    plane = Plane()
+    await plane.open(ADA, BOB, max_turns=200)
+    await _talk(plane, 100)
+    log_bytes = (await plane.entries())[-1].log_bytes
+
+    async def refused(times: int) -> int:
+        before = plane.log.searched
+        for number in range(times):
+            message = await plane.message(BOB, Discussion(content=f"Again {number}.", next_speaker=ADA), turn=1)
+            assert isinstance(await plane.send(message), Rejected)
+        return plane.log.searched - before
+
+    assert 0 < await refused(300) <= 64 * 256 * SAY_UNIT_BYTES / log_bytes
+    assert await refused(1) == 0
+    plane.clock.advance(timedelta(minutes=1))
+    assert await refused(1) == 64

@@ -72,8 +72,11 @@ class NatsGroupLog:
             after = stored.seq
         return page
 
-    async def find_message(self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int) -> int | None:
-        """Look for a message, entry by entry, reading no more of each than its event."""
+    async def find_message(
+        self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int, max_bytes: int | None = None
+    ) -> int | None:
+        """Look for a message, entry by entry, decoding no more of each than its event."""
+        size = 0
         for _ in range(limit):
             found = await self._fetch(subjects.log(comm_id), from_seq=after + 1)
             if found is None:
@@ -81,6 +84,9 @@ class NatsGroupLog:
             after, data, _ = found
             if message_id_of(data) == message_id:
                 return after
+            size += len(data)
+            if max_bytes is not None and size >= max_bytes:
+                break
         return None
 
     async def newest(self) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import nats.errors
 from nats.aio.client import Client
@@ -27,7 +28,7 @@ async def ordered(
         what: What is read, as the subject of a sentence.
         stream: The stream.
         subject: The subject; it may hold wildcards.
-        config: Where to begin.
+        config: Where to begin. nats-py writes into what it is given where it went on after a gap, so it is given a copy.
 
     Raises:
         UnavailableError: JetStream does not answer, or refuses.
@@ -35,7 +36,7 @@ async def ordered(
     opened: JetStreamContext.PushSubscription | None = None
     try:
         with unavailable_unless_answered(what):
-            opened = await client.jetstream().subscribe(subject, stream=stream, ordered_consumer=True, config=config)
+            opened = await client.jetstream().subscribe(subject, stream=stream, ordered_consumer=True, config=replace(config))
         yield opened
     finally:
         if opened is not None and not client.is_closed:
