@@ -29,6 +29,8 @@ PREFETCH = 64
 MAX_PREFETCH = 10_000
 _WIDER = 10
 _SHORT_CHARS = 500
+_PLACES_TOLD = 2
+"""To how many decimal places agents are told scores."""
 _HIT_BYTES = 700
 """What a hit takes in an answer besides the texts of its card."""
 _TEXT_BYTES = 8
@@ -126,7 +128,8 @@ class Searcher:
         fused = _fused(candidates)
         placed = self._standings.place(request, need, fused.matches())
         near = await self._index.compare(vector, [one.match.found for one in placed])
-        return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
+        hits = (_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
+        return tuple(hits) if request.by is None else tuple(map(_as_agents_see_it, hits))
 
 
 def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
@@ -220,6 +223,11 @@ def _found_by(found: Candidates) -> dict[PoolId, Candidate]:
                 of_signal[pool] = candidate
         best = of_signal | best
     return best
+
+
+def _as_agents_see_it(hit: Hit) -> Hit:
+    """Leave out why it stands there: by how rare a word is an agent reads off what stands on cards that exclude it."""
+    return hit.model_copy(update={"score": round(hit.score, _PLACES_TOLD), "why": Why()})
 
 
 def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:

@@ -11,7 +11,7 @@ from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
 from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters, Hit, Need, Search, Signal
+from ioa.protocol.search import Filters, Hit, Need, Search, Signal, Why
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
@@ -102,6 +102,15 @@ async def test_skills_are_searched() -> None:
     searcher = await searcher_of(skilled, CHARTS, SONGS)
     result = await searcher.search(Search(needs=(Need(text="origami"),)))
     assert names(result.merged)[0] == "poly"
+
+
+async def test_agents_are_not_told_how_rare_a_word_is() -> None:
+    """It is counted over all cards, of which some exclude them; users see why a hit stands where it stands."""
+    searcher = await searcher_of(CHARTS, SONGS)
+    search = Search(needs=(Need(text="songs"),))
+    [told] = (await searcher.search(search.model_copy(update={"by": AgentId("charts")}))).merged[:1]
+    [seen] = (await searcher.search(search)).merged[:1]
+    assert (told.why, told.score, bool(seen.why.signals)) == (Why(), round(seen.score, 2), True)
 
 
 async def test_one_replica_stands_for_its_pool() -> None:
