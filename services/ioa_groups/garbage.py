@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from ioa.errors import ConflictError, InvalidInputError
 from ioa.group.requests import SetAside
 from ioa.ports.delivery import DeadLetters, DeadReason, WorkQueue
@@ -21,11 +23,12 @@ class QueueGarbage:
         """Keep a copy of a queued message as a dead letter, once; whoever asked then takes it off the queue.
 
         Raises:
-            ConflictError: It is a goal, which an agent of another version may not be able to read, or nothing is there. These are
-                answered alike: any agent may ask for any place, and is not to learn where goals of others wait.
+            ConflictError: It is a goal, which an agent of another version may not be able to read, or nothing is there that the
+                asker was given. These are answered alike: any agent may ask for any place, and is not to learn where goals or
+                anything else of others wait.
         """
         queued = await self._work.look(request.seq)
-        if queued is None:
+        if queued is None or hashlib.sha256(queued.data).hexdigest() != request.sha256:
             raise _nothing_to_set_aside(request.seq)
         try:
             decode(Goal, queued.data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import timedelta
 
@@ -261,17 +262,18 @@ async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
 
 
 async def test_garbage_among_the_queued_goals_is_set_aside_once() -> None:
-    """An agent that cannot read what it was given has it kept; it is told alike of a goal and of a place where nothing is."""
+    """An agent that cannot read what it was given has it kept; of all else it is told alike, of garbage that it guesses, too."""
     plane = Plane()
     garbage = QueueGarbage(plane.work, plane.dead)
     goal = (await plane.accept()).goal
     plane.work.by_hand = {7: Queued(subjects.WORK, b"\xc1"), 8: Queued(subjects.WORK, encode(goal))}
+    given, guessed = hashlib.sha256(b"\xc1").hexdigest(), ""
     for _ in range(2):
-        await garbage.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack"))
+        await garbage.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack", sha256=given))
     told = set[str]()
-    for seq in (8, 9):
+    for seq, digest in ((7, guessed), (8, hashlib.sha256(encode(goal)).hexdigest()), (8, guessed), (9, given)):
         with pytest.raises(ConflictError) as refused:
-            await garbage.set_aside(SetAside(agent_id=ADA, seq=seq, why="another version"))
+            await garbage.set_aside(SetAside(agent_id=ADA, seq=seq, why="another version", sha256=digest))
         told.add(f"{refused.value.message} {refused.value.hint}".replace(str(seq), "SEQ"))
     assert len(told) == 1
     assert [(letter.reason, letter.subject, letter.data) for letter in plane.dead.letters] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager
@@ -247,7 +248,8 @@ class NatsAgentNetwork:
             try:
                 offer = _offer(delivery)
             except InvalidInputError as error:
-                request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message)
+                digest = hashlib.sha256(delivery.data).hexdigest()
+                request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message, sha256=digest)
                 await self._requester.request(subjects.set_aside(agent_id), request, Acknowledged)
             else:
                 await leader.lead(offer)
