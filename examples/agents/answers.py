@@ -1,5 +1,6 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
 from tables import Column, Table, read_table
 
-SHOWN = 25
+SHOWN, _SUMMED = 25, 10
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 
 
@@ -139,8 +140,10 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         cells["figure"] = leave_out(column, _names(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     _refuse_lines_of_totals([*measured, *table.summed], table, used)
-    remarks = [str(table.columns[0].shown[at]) for at in table.remarks if used[at]]
-    told += [f"{len(remarks)} of them with one cell alone, such as {one[:60]!r}" for one in remarks[:1]]
+    remarks = [at for at in table.remarks if used[at]]
+    told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
+    edge = [(at, lacks) for at, lacks in table.apart.items() if used[at] and at not in remarks]
+    told += [f"{len(edge)} of them without {lacks}, which all others have, such as {_row(table, at)}" for at, lacks in edge[:1]]
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -151,19 +154,48 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 
 
 def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> None:
-    """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells."""
+    """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells.
+
+    What stands at an edge and lacks what all others have may hold sums, means or anything else of them.
+    """
     for column in filter(lambda one: one.holds("numbers"), columns):
         values = _measured(column).fillna(0).to_numpy()
-        edges = [0, len(values) - 1] if np.count_nonzero(values) > 3 else []
-        found = {at for at in edges if np.isclose(2 * values[at], values.sum(), rtol=1e-9)}
+        found = _sums_of_all(values, column)
         found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
-        if double := [at for at in sorted(found) if used.iloc[at]]:
-            lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found]
+        may_be = {at for at in table.apart if not pd.isna(_measured(column)[at])}
+        if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
+            lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found | may_be]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
-            hint = f"Take lines of totals out of the file, or choose rows by a condition that they do not meet{other}."
-            rows = [[str(cell) for one in table.columns if not pd.isna(cell := one.cells[at])] for at in double[:3]]
-            named = "; ".join(repr(", ".join(row)[:80]) for row in rows) + f" and {len(double) - 3} more" * (len(double) > 3)
-            raise InvalidInputError(f"{table.name} has rows that hold sums of others of {column}: {named}.", hint=hint)
+            fill, what = "", "that hold sums of others"
+            if lacks := [lacked for at, lacked in table.apart.items() if at in double and at not in found]:
+                fill, what = (
+                    ", or fill in what others lack",
+                    f"that lack {lacks[0]}, which all others have: they may hold totals or means",
+                )
+            hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}."
+            named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
+            raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
+
+
+def _row(table: Table, at: int) -> str:
+    return repr(", ".join(str(cell) for one in table.columns if not pd.isna(cell := one.shown[at]))[:80])
+
+
+def _sums_of_all(values: Any, column: Column) -> set[int]:
+    """The first or the last row, if it holds the sum of all others, rounded as it is written, and any with that of all above it."""
+    found, above = set[int](), np.cumsum(values) - values
+    for at in (0, len(values) - 1) if np.count_nonzero(values) > 3 else ():
+        decimals = re.search(r"[.,](\d+)\D*$", str(column.shown[at]))
+        rest = values.sum() - values[at]
+        if abs(values[at] - rest) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") * bool(
+            values.dtype.kind == "f"
+        ) + 1e-9 * abs(rest):
+            found.add(at)
+    if (values >= 0).all():
+        found |= set(
+            np.flatnonzero((np.cumsum(values != 0) > _SUMMED) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
+        )
+    return found
 
 
 def _sums_of_others(values: Any, gaps: Any) -> set[int]:

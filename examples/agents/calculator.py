@@ -76,6 +76,8 @@ def run(task: str, ctx: TaskContext) -> str:
     text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(of_length(task, _MAX_CHARS), ctx)).split()))
     if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
         return f"{asked} = {convert(*match.groups())}"
+    if re.fullmatch(rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+", text, re.IGNORECASE):
+        raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 

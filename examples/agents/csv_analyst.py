@@ -6,7 +6,7 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, pick
+from ioa.files import came, named_in, pick
 from ioa.local.idle_child import IdleChild
 from request import TABLES, of_length, slug
 
@@ -45,7 +45,8 @@ def the_table(task: str, ctx: TaskContext) -> Path:
         unread = "".join(f": {file.name} is none of {', '.join(TABLES)}" for file in ctx.inputs[:1])
         raise DeclinedError(f"Questions about a table are answered here, and no table came{unread}.", hint=came(ctx))
     if len(files) > 1:
-        said = f"A question is about one file, and none of {', '.join(file.name for file in files)} is named."
+        names = ", ".join(file.name for file in files)
+        said = f"A question is about one file, and {f'{names} are' if named_in(task, files) else f'none of {names} is'} named."
         fitting = [
             f"'{task.rstrip(' .?!')} in {file.name}'" for file in files if TABLE_READER.call("answers.reads", task, file.path)
         ]

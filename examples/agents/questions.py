@@ -46,7 +46,7 @@ PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has|had)|where|with|whose"
 _LIST = rf"(?:{_LEAD} )?list(?: me)?|(?:please )?(?:show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
-_WHEN = {"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"}
+_WHEN = {"=": "in|on", ">=": "since", "between": "from|between", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
@@ -263,7 +263,11 @@ class Reader:
         column = self._column() or self._fail(counts)
         if not self._ended and not self._take(rf"{self._file}|{PER}|{_WHERE}|{'|'.join(_WHEN.values())}"):
             self._fail(counts, at)
-        figures = "total, average, median, minimum, maximum or standard deviation"
+        figures = "the number of distinct ones, since it holds no numbers"
+        if column.dates is not None or column.numbers is not None:
+            figures = (
+                "minimum or maximum" if column.numbers is None else "total, average, median, minimum, maximum or standard deviation"
+            )
         self._fail(f"It is not said which figure of {column} is meant: {figures}. {counts}".strip(), at)
 
     def _key(self) -> Key | None:
@@ -297,12 +301,13 @@ class Reader:
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
         sign = self._one_of(_WHEN)
-        if sign == "=":
-            self.told[self.at] = "'In' is said of a date with its year, or of the file; no unit is said, and nothing is converted."
+        if sign:
+            is_in = "'In' is said of a date with its year, or of the file; no unit is said, and nothing is converted."
+            self.told[self.at] = f"{is_in} {_DATES}" if sign == "=" else _DATES
         first = self._date() if sign else None
         if first is None:
             return None
-        last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
+        last = ((self._date() if self._take("to|until|and") else None) or self._fail()) if sign == "between" else None
         spans = (first, last) if last else (first,)
         dates, others = self.table.holding("dates"), [one for one in self.table.columns if sign == "=" and one.is_of_time]
         if dates and (others := [one for one in others if one not in dates and one.values(first.written)]):
@@ -491,6 +496,7 @@ class Reader:
         columns = sorted(self.table.columns, key=rank)
         figures, dates = ([one for one in columns if one.holds(kind)] for kind in ("numbers", "dates"))
         keys = [one for one in columns if one not in figures and one not in dates and 1 < len(one.different) < self.table.rows]
+        keys = [one for one in keys if len({fold(str(cell)) for cell in one.different}) == len(one.different)]
         numbers = [f"{one.numbers.median():g}" for one in figures[:1] if one.numbers is not None]
         times = [f"{one.dates.median():%Y-%m}" for one in dates[:1] if one.dates is not None]
         conditions = [f'{one} is "{one.different[0]}"' for one in keys[:1]]
@@ -517,7 +523,9 @@ class Reader:
                     values = () if column.is_numeric else self._value(column)
                     spelled = str(max(values, key=lambda one: str(one) in self.said, default=""))
                     stands = self.text.startswith(fold(spelled), at + word.start())
-                    is_code = stands and not column.holds("numbers") and not re.fullmatch(rf"(?!0\d){_NUMBER}", spelled)
+                    is_part = re.match(r"[/.:-]\w", self.text[self.at :]) or re.search(r"\w[/.:-]$", self.text[: at + word.start()])
+                    is_number = column.holds("numbers") or re.fullmatch(rf"(?!0\d){_NUMBER}", spelled)
+                    is_code = stands and not is_number and not is_part
                     is_fit = is_code if re.search(r"\d", spelled) else spelled
                     if is_fit and self.reads(f'how many rows where {column} is "{spelled}"'):
                         of_word.append((self.at, column, f'"{spelled}"'))

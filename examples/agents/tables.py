@@ -24,7 +24,7 @@ from ioa import InvalidInputError
 from ioa.files import read_text
 from request import RECORDS, fold
 
-_SAMPLE_ROWS = 1_000
+_SAMPLE_ROWS, _LAST = 1_000, 3
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
@@ -117,7 +117,7 @@ class Column:
         if in_doubt or (need_points and need_commas):
             example = texts[differs if in_doubt else read & points.isna()].iloc[0]
             said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
-            raise InvalidInputError(said, hint="Write its numbers without a sign for thousands.")
+            raise InvalidInputError(said, hint="Write all its numbers in one way, without a sign for thousands.")
         values = commas if need_commas else points
         spread = pd.Series(values.array.take(codes, allow_fill=True))
         if spread.count() * 2 <= self.cells.count():
@@ -244,6 +244,7 @@ class Table:
     """A file's rows. Two columns may have one name.
 
     `summed` are those with an amount in rows where others are empty; `remarks` are rows of a first cell alone, by their places.
+    `has_gaps` says whether the first row or the last one lacks cells.
     """
 
     name: str
@@ -251,6 +252,17 @@ class Table:
     rows: int
     summed: tuple[Column, ...] = ()
     remarks: tuple[int, ...] = ()
+    has_gaps: bool = False
+
+    @cached_property
+    def apart(self) -> dict[int, Column]:
+        """The first row, or up to three last ones, that lack a cell which all others have: of which column."""
+        found = dict[int, Column]()
+        for column in self.columns if self.has_gaps else ():
+            gaps = np.flatnonzero(column.cells.isna()).tolist()
+            at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
+            found |= dict.fromkeys(gaps, column) if at_edge and len(gaps) <= _LAST < self.rows - len(gaps) else {}
+        return found
 
     @cached_property
     def gaps(self) -> Any:
@@ -270,6 +282,9 @@ def read_table(path: Path, question: str = "") -> Table:
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
+    if len(titles) > 2 and not any(titles[1:]):
+        hint = "Take away what stands above the line with the names of the columns, or name all."
+        raise InvalidInputError(f"The first line of {name} names but its first column, {titles[0]!r}.", hint=hint)
     places = range(len(titles))
     plain = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
     if text.rstrip().count(f"\n{text.strip().partition(chr(10))[0]}\n") and len(titles) > 1:
@@ -310,6 +325,7 @@ def read_table(path: Path, question: str = "") -> Table:
     ]
     said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
     has_gaps = len(end) < len(titles) or any(cell in ("", *_NOTHING) for cell in end)
+    begins_with_gaps = bool(sample.iloc[0].isna().any())
     summed = {at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)}
     lacking = sample[[at for at in places if sample[at].isna().mean() < 0.5]].isna().any(axis=1)
     summed |= {at for at in places if lacking.any() and sample[at][lacking].dropna().str.fullmatch(_AMOUNT).any()}
@@ -317,7 +333,7 @@ def read_table(path: Path, question: str = "") -> Table:
     _refuse_short_lines(name, text, delimiter, rows, titles)
     kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
     remarks = _remarks(text, delimiter, len(titles))
-    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)), remarks)
+    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)), remarks, has_gaps or begins_with_gaps)
 
 
 def _remarks(text: str, delimiter: str, width: int) -> tuple[int, ...]:
@@ -325,7 +341,7 @@ def _remarks(text: str, delimiter: str, width: int) -> tuple[int, ...]:
     if width < 3 or f"{delimiter * (width - 1)}\n" not in f"{text}\n":  # of a million rows each is not looked at
         return ()
     rows = filter(None, csv.reader(io.StringIO(text), delimiter=delimiter))
-    return tuple(at for at, cells in enumerate(rows, -1) if cells[0] and not any(cells[1:]))
+    return tuple(at for at, cells in enumerate(rows, -1) if at >= 0 and cells[0] and not any(cells[1:]))
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:

@@ -106,7 +106,6 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
         "60 km / 2 h",
         "__import__('os').system('true')",
         "open('/etc/passwd').read()",
-        "3 feet 4 inches in cm",
         "5!",
         "half of 50",
         "sum of 3, 4 and 5",
@@ -127,6 +126,13 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
 def test_what_is_no_calculation(task: str, run: Run) -> None:
     """Other words, two readings and two calculations at once are refused with what can be written."""
     with pytest.raises(DeclinedError, match=r"is no calculation that is understood here.*brackets"):
+        run(agent, task)
+
+
+@pytest.mark.parametrize("task", ["5 feet 11 inches to cm", "3 hours and 20 minutes in seconds"])
+def test_several_amounts_are_not_converted_at_once(task: str, run: Run) -> None:
+    """Each of the words is known, so that none of them is to blame."""
+    with pytest.raises(InvalidInputError, match="has several amounts"):
         run(agent, task)
 
 
