@@ -150,6 +150,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await accept(delivery.subject, delivery.data, delivery.identity)
 
         launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
+        sync = answer_as(Sync, setup.sync, lambda asked: asked.agent_id)
         abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
@@ -169,7 +170,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             by_name("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
             by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
             by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
-            by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
+            by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
         ]
         of_file = partial(by_name, family=Family.FILES)
         of_files = [

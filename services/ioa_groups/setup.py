@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,6 +74,8 @@ CAST_WITHIN = timedelta(seconds=3)
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+_PAGES_AT_ONCE = 4
+"""How many pages are read of logs side by side: nats-server disconnects who has 8 MB to take up that it was sent."""
 _EXAMPLES_SHOWN = 3
 CARDS_BYTES = 500_000
 """What all cards of a charter may hold; members of large teams are shown less of each other."""
@@ -133,6 +136,7 @@ class GroupSetup:
     def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
         self._ports = ports
         self._timeouts = timeouts
+        self._pages = asyncio.Semaphore(_PAGES_AT_ONCE)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -417,7 +421,8 @@ class GroupSetup:
     async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
         behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
-        found = list(await self._ports.log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        async with self._pages:
+            found = list(await self._ports.log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if not request.after:
             return None, found
         if not found or found[0].seq != request.after:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import msgpack
@@ -111,24 +112,43 @@ def _refused_text(data: bytes, raw: object) -> str:
     """Find a text that `check_text` refuses, without a walk through what may have a million elements; empty if there is none.
 
     msgpack reads nothing but UTF-8. A long text says its length in four bytes, of which UTF-8 has the first but never before the
-    second. A zero stands mostly in a number, which JSON does not show.
+    second; bytes that are no text may hold anything, so that what looks like one is confirmed. A zero stands mostly in a number,
+    which JSON does not show.
     """
     for head in _LONG.finditer(data):
         text = data[head.end() : head.end() + int.from_bytes(head[1], "big")].decode("utf-8", "ignore")
-        if len(text) > MAX_TEXT_CHARS:
+        if len(text) > MAX_TEXT_CHARS and _holds_long_texts(data):
             return text
     written = to_json(raw, bytes_mode="base64", fallback=repr) if b"\0" in data else b""
     return "\0" if b"\\u0000" in written and _ZERO.search(written) else ""
 
 
+def _holds_long_texts(data: bytes) -> bool:
+    """Whether any text of a payload that can be read has more bytes than a text may have characters."""
+    try:
+        with _without_collecting():
+            msgpack.unpackb(data, strict_map_key=True, max_str_len=MAX_TEXT_CHARS)
+    except ValueError:
+        return True
+    return False
+
+
 def _unpacked(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     check_size(data, max_payload_bytes, kind.__name__)
-    collects = gc.isenabled()
-    gc.disable()  # else a million containers would be walked through again and again while they are made
     try:
-        return msgpack.unpackb(data, strict_map_key=True)
+        with _without_collecting():
+            return msgpack.unpackb(data, strict_map_key=True)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Keep the collector of garbage from walking through a million containers again and again while they are made."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
     finally:
         if collects:
             gc.enable()

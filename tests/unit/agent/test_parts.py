@@ -6,7 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from ioa import Agent, TurnView
+from ioa import Agent, Heard, TurnView
+from ioa.agent.hooks import Said as Speech
 from ioa.agent.model import ModelBrain
 from ioa.agent.model.answers import PartSpeech
 from ioa.client.client import Client
@@ -287,3 +288,45 @@ async def test_a_model_invites_where_its_node_lets_it(ioa_system: System) -> Non
     assert "host invites smith as builder: weld steel" in finished.transcript
     assert "as `role`: builder; then you speak." in prompts[0] and "`boss` is no role" in prompts[1]
     assert "INVITE: smith has joined in this turn" in prompts[2] and "INVITE is closed now" in prompts[3]
+
+
+NIGHT: dict[str, Any] = {
+    "team": "night",
+    "leader": "narrator",
+    "roles": {
+        "narrator": {"agent": "cat"},
+        "wolf": {"agents": ["ann", "bob"], "secret": True},
+        "town": {"agents": ["ann", "bob", "dan"]},
+    },
+    "nodes": [
+        {"name": "dark", "roles": ["wolf"], "heard_by": ["wolf"], "then": "day"},
+        {"name": "day", "roles": ["town"], "guards": [{"kind": "without", "words": ["apple"]}]},
+    ],
+}
+
+
+async def test_why_a_turn_could_not_be_used_is_told_to_nobody_else(ioa_system: System) -> None:
+    """What a function raises, or a guard refuses, may speak of what its agent alone has heard; the log keeps it for the user."""
+    shown: list[Heard] = []
+
+    def member(name: str) -> Agent:
+        this = Agent(name, description=f"{name} plays", examples=[f"{name} plays"])
+
+        @this.speak
+        def speak(view: TurnView) -> Speech:
+            assert view.offer is not None and view.part is not None
+            if view.offer.concluding:
+                shown.extend(view.conversation)
+                return view.conclude("Over.")
+            if view.part.node == "dark":
+                return view.say("We eat cat.")
+            if name == "ann":
+                raise LookupError(f"no excuse for {view.conversation[0].content!r}")
+            return view.say("An apple." if name == "bob" else "Good day.")
+
+        return this
+
+    order = GoalOrder(goal="Find out.", team=team_of(NIGHT))
+    finished = await ioa_system.run(order, agents=[member(name) for name in ("ann", "bob", "dan", "cat")])
+    assert [one.content for one in shown if one.content] == ["Good day."]
+    assert "We eat cat." in finished.transcript and "LookupError" in finished.transcript

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
@@ -23,8 +24,9 @@ from ioa.protocol.codec import (
     shortened,
     validate,
 )
+from ioa.protocol.files import Announced, PutUpload
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, UserId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -244,6 +246,21 @@ def test_a_refused_text_is_found_wherever_it_stands(data: object) -> None:
             receive(Discussion, packed)
     else:
         assert receive(Discussion, packed).content == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bytes_that_look_like_a_long_text_are_received(seed: int) -> None:
+    """A file may hold anything: of random pieces every second one has what would be the head of a text of a million characters."""
+    data = b"\xdb\x00\x0f\xff\xff" + random.Random(seed).randbytes(2_000) + b"a" * 300_000
+    received = receive(PutUpload, encode(_upload(data)))
+    assert received.data == data
+    with pytest.raises(InvalidInputError, match=r"holds the character zero|256,001 characters"):
+        receive(PutUpload, msgpack.packb({**_upload(b"").model_dump(mode="json"), "data": data, "newer": "x" * 256_001}))
+
+
+def _upload(data: bytes) -> PutUpload:
+    file = Announced(name="a.bin", size_bytes=len(data), sha256="a" * 64, media_type="application/octet-stream")
+    return PutUpload(user=UserId("anna"), goal_id=GoalId("g1"), place="0", file=file, data=data)
 
 
 def test_half_a_surrogate_pair_is_not_received() -> None:

@@ -43,10 +43,14 @@ _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
 _MOST_HEARD = 2_000
 """Of how many reads, and of how many pulls, is heard between two counts; whoever asks for more is counted by what he sends."""
+_READ_BYTES, _PULL_BYTES = 131_072, 4_096
+"""How long such requests may be; ours name a thousand subjects at most. A longer one is not read, and counts as a flood."""
 _MOST_LAST = 1_024
 """How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
 _DEAREST = 20_000
 """How many a batch brings at most. The server bounds it by what a client may leave unread alone, 8 MB: so many of 400 bytes."""
+_FLOOD = 100_000
+"""More than anybody may read at once."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -176,8 +180,11 @@ def _whole(digits: str) -> int:
 class _Asked:
     """Requests of one kind that others make of JetStream, of which so many are heard between two counts."""
 
-    def __init__(self, client: Client, subject: str, hear: Callable[[Msg, int], None], worth: Callable[[bytes], int]) -> None:
+    def __init__(
+        self, client: Client, subject: str, hear: Callable[[Msg, int], None], worth: Callable[[bytes], int], most_bytes: int
+    ) -> None:
         self._client = client
+        self._most_bytes = most_bytes
         self._subject = subject
         self._hear = hear
         self._worth = worth
@@ -195,7 +202,7 @@ class _Asked:
 
     def _take(self, message: Msg) -> None:
         self._left -= 1
-        self._hear(message, self._worth(message.data))
+        self._hear(message, self._worth(message.data) if len(message.data) <= self._most_bytes else _FLOOD)
 
 
 class NatsConnections:
@@ -206,8 +213,8 @@ class NatsConnections:
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
         self._asked = (
-            _Asked(client, f"{READS}*", self._hear, messages_asked),
-            _Asked(client, f"{PULLS}*", self._hear, heartbeats_asked),
+            _Asked(client, f"{READS}*", self._hear, messages_asked, _READ_BYTES),
+            _Asked(client, f"{PULLS}*", self._hear, heartbeats_asked, _PULL_BYTES),
         )
 
     @asynccontextmanager

@@ -102,6 +102,7 @@ class ServiceEndpoint:
         caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
             the subject names nobody.
         family: With what else a caller's requests are counted.
+        side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
     """
@@ -113,6 +114,7 @@ class ServiceEndpoint:
     lane: Callable[[str], str] | None = None
     caller_at: int | None = None
     family: Family = Family.OTHERS
+    side_by_side: int | None = None
     at_most: int | None = None
 
 
@@ -439,6 +441,8 @@ class _Answering:
     def _lane(self, endpoint: ServiceEndpoint, caller: str, subject: str) -> _Lane:
         if endpoint.lane is not None:
             key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
+        elif endpoint.side_by_side is not None:
+            key, most = f"caller {caller} of {endpoint.name}", endpoint.side_by_side
         elif caller:
             key, most = f"caller {caller}", self._bounds.lane_max_concurrent
         else:

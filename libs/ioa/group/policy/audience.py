@@ -62,6 +62,7 @@ from ioa.protocol.messages import (
     Discussion,
     Message,
     Pass,
+    PassCause,
     SyncTaskAssignment,
     TaskQuestion,
 )
@@ -180,10 +181,23 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
     elif isinstance(event, TimerFired) and event.heard:
         known = [one for one in event.heard if entry.state.task_told_to(agent_id, one.task_id) is not None]
         event = event.model_copy(update={"heard": tuple(known)})
+    elif (passed := _failure_of_another(event, agent_id)) is not None:
+        event = passed
     told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
     state = seen_by(policy, entry.state, agent_id)
     shown = {"version": entry.version_for(state), "event": event, "audience": told, "noticed": (), "chain": (), "state": state}
     return entry.model_copy(update=shown)
+
+
+def _failure_of_another(event: Event, agent_id: AgentId) -> Said | None:
+    """Return a turn that somebody else could not use without the reasons, which speak of what that one alone was shown."""
+    if not isinstance(event, Said) or event.message.header.sender == agent_id:
+        return None
+    said = event.message.payload
+    if not isinstance(said, Pass) or said.cause is PassCause.NOTHING_TO_ADD or not said.content:
+        return None
+    message = event.message.model_copy(update={"payload": said.model_copy(update={"content": ""})})
+    return event.model_copy(update={"message": message})
 
 
 def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
@@ -197,6 +211,7 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
         has_drafted = course.draft is not None and course.draft.by == number
         own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
     untold = tuple([one for one in (*state.tasks, *state.folded) if not state.is_told_of(agent_id, one)])
+    own = own or (isinstance(entry.event, Said) and entry.event.message.header.sender == agent_id)
     return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else "", tuple(map(id, untold))
 
 
