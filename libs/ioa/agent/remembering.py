@@ -24,7 +24,7 @@ from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.chat_model import ChatMessage
 from ioa.protocol.codec import shortened
 from ioa.protocol.ids import CommId
-from ioa.protocol.messages import Message
+from ioa.protocol.messages import Decision, Message
 from ioa.protocol.policy import Memory
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ class Memories:
         items = [item for item in view.log if told.get(name_of_entry(item))]
         shown = _shown(items, memory, view)
         left_out = [item for item in items if name_of_entry(item) not in shown]
-        parts = [await self._summary(view, memory, left_out, told), await self._recalled(view, memory, told, shown)]
+        unsaid = [item for item in left_out if not _decides(item)]
+        parts = [await self._summary(view, memory, unsaid, told), await self._recalled(view, memory, told, shown)]
         return replace(without(view, set(map(name_of_entry, left_out))), memory="\n\n".join(filter(None, parts)))
 
     async def _summary(self, view: GroupView, memory: Memory, left_out: Sequence[Item], told: Mapping[str, Sequence[Heard]]) -> str:
@@ -132,7 +133,8 @@ class Memories:
         if memory.relevant is None:
             return ""
         comm_id, user = view.charter.comm_id, view.charter.user or view.charter.comm_id
-        passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said]
+        chosen = set(map(name_of_entry, filter(_decides, view.log)))
+        passages = [Passage(comm_id, name, _lines(said)) for name, said in told.items() if said and name not in chosen]
         words = f"{passages[-1].text if passages else ''}\n{view.charter.goal}"
         try:
             async with asyncio.timeout(RECALLED_WITHIN.total_seconds()):
@@ -161,14 +163,21 @@ def _lines(said: Iterable[Heard]) -> str:
 
 
 def _shown(items: Sequence[Item], memory: Memory, view: GroupView) -> frozenset[str]:
-    """Return what of that which was said stays in sight."""
+    """Return what of that which was said stays in sight, with what was decided since the first of it."""
     if not memory.window and not memory.last:
         return frozenset(map(name_of_entry, items))
-    shown = {name_of_entry(item) for item in items[-memory.window :]} if memory.window else set[str]()
+    said = [item for item in items if not _decides(item)]
+    shown = {name_of_entry(item) for item in said[-memory.window :]} if memory.window else set[str]()
     policy = view.charter.policy
     assert policy is not None
     for role, most in memory.last.items():
         number = policy.role_numbers[role]
         holders = {member.agent_id for member in view.state.members if number in member.roles}
-        shown.update([name_of_entry(item) for item in items if isinstance(item, Message) and item.header.sender in holders][-most:])
-    return frozenset(shown)
+        shown.update([name_of_entry(item) for item in said if isinstance(item, Message) and item.header.sender in holders][-most:])
+    first = next((at for at, item in enumerate(items) if name_of_entry(item) in shown), len(items))
+    return frozenset(shown.union(map(name_of_entry, filter(_decides, items[first:]))))
+
+
+def _decides(item: Item) -> bool:
+    """Whether somebody chose among what a policy asks of it, and said nothing."""
+    return isinstance(item, Message) and isinstance(item.payload, Decision) and item.payload.task_id is None

@@ -211,3 +211,27 @@ def test_a_memory_is_written_and_read_back() -> None:
     team = team_of(_team({"window": 5, "last": {"host": 2}, "summary": 10, "relevant": 3}))
     assert read_toml(to_toml(team)) == team == team_of(document_of(team))
     assert (team.policy.level, team_of(_team(None)).policy.level) == (6, 3)
+
+
+async def test_what_is_decided_takes_no_place_of_what_is_said(ioa_system: System) -> None:
+    """A judge that is asked after each turn says nothing: those who speak are shown as much of what was said as without it."""
+    views: list[TurnView] = []
+    judge = Agent("judge", description="judges talks", examples=["judges talks"])
+
+    @judge.speak
+    def speak(view: TurnView) -> Said:
+        assert view.offer is not None
+        return view.conclude("Done.") if view.offer.concluding else view.decide("stay")
+
+    team = {
+        "team": "talk",
+        "leader": "judge",
+        "roles": {"judge": "judge", "host": "host", "guest": {"agent": "guest", "memory": {"window": 2}}},
+        "nodes": [
+            {"name": "talk", "roles": ["host", "guest"], "max": 6, "asked": "turn", "exits": [{"to": "end", "by": "judge"}]},
+        ],
+    }
+    agents = [judge, _speaker("host", [], "turn {}"), _speaker("guest", views, "turn {}")]
+    done = await ioa_system.run(GoalOrder(goal="Talk.", team=team_of(team)), agents=agents)
+    assert done.succeeded
+    assert [len([one for one in _shown(view) if one.startswith("turn")]) for view in views] == [1, 2, 2]
