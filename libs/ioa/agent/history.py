@@ -272,8 +272,8 @@ class GroupHistory:
         """Keep what was said, and what ended without a message, in the order of the log and as it was then."""
         reported = None
         shown = _shown_for_silence(None if self.charter is None else self.charter.policy, self.state, event)
-        if shown is not None:
-            self._log.append(shown)
+        if shown:
+            self._log += shown
         elif isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
             self._log.append(event.message)
             if isinstance(event.message.payload, InformTaskResult):
@@ -355,31 +355,40 @@ def _unanswered(state: GroupState) -> GroupState:
     return state.model_copy(update={"stage": stage, "course": told})
 
 
-def _shown_for_silence(policy: Policy | None, before: GroupState | None, event: Event) -> Message | None:
-    """Return what stands for a turn that a member has passed, or let run out; None if it is shown as it was."""
+def _shown_for_silence(policy: Policy | None, before: GroupState | None, event: Event) -> list[Message]:
+    """Return what stands for turns that members have passed, or let run out; nothing if they are shown as they were."""
     if policy is None or before is None or not policy.voices_silence:
-        return None
+        return []
     stage = before.stage
     match event:
         case Said(message=message) if isinstance(message.payload, Pass) and isinstance(stage, Discussing | Gathering):
             words = silence_of(policy, before, message.header.sender)
             if not words or message.payload.cause is PassCause.MODEL_UNAVAILABLE:  # it may be asked again in the same turn
-                return None
-            return message.model_copy(update={"payload": message.payload.model_copy(update={"content": words})})
+                return []
+            return [message.model_copy(update={"payload": message.payload.model_copy(update={"content": words})})]
         case TimerFired(at=at) if isinstance(stage, Discussing) and stage.until <= at < before.limits.deadline:
-            words = silence_of(policy, before, stage.holder)
-            header = Header(
-                message_id=MessageId(f"silent-{before.turn}"),
-                comm_id=before.comm_id,
-                sender=stage.holder,
-                state=Phase.DISCUSSING,
-                turn=before.turn,
-                after=0,
-                sent_at=at,
-            )
-            return Message(header=header, payload=Pass(cause=PassCause.NOTHING_TO_ADD, content=words)) if words else None
+            return _silence(policy, before, stage.holder, at, f"silent-{before.turn}")
+        case TimerFired(at=at) if isinstance(stage, Gathering) and at < before.limits.deadline:
+            late = [seat.agent_id for seat in stage.seats if seat.until <= at]
+            return [one for holder in late for one in _silence(policy, before, holder, at, f"silent-{before.turn}-{holder}")]
         case _:
-            return None
+            return []
+
+
+def _silence(policy: Policy, before: GroupState, holder: AgentId, at: datetime, name: str) -> list[Message]:
+    """Return what is shown in the place of one turn, if its holder's roles have words for it."""
+    if not (words := silence_of(policy, before, holder)):
+        return []
+    header = Header(
+        message_id=MessageId(name),
+        comm_id=before.comm_id,
+        sender=holder,
+        state=Phase.DISCUSSING,
+        turn=before.turn,
+        after=0,
+        sent_at=at,
+    )
+    return [Message(header=header, payload=Pass(cause=PassCause.NOTHING_TO_ADD, content=words))]
 
 
 def asked_beside(state: GroupState, me: AgentId) -> Offer | None:

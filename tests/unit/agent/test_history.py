@@ -117,6 +117,16 @@ def test_silence_is_shown_as_its_role_has_it() -> None:
     assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
 
 
+def test_silence_side_by_side_is_shown_for_each_seat() -> None:
+    """Whose time runs out with another's is silent as well, and who has spoken is not."""
+    nodes = {"name": "x", "roles": ["a", "b", "c"], "turns": "together", "max": 3, "then": "y"}
+    silent = {"a": {"silent": "(shrugs)"}, "b": {"silent": "(waves)"}}
+    story = group(nodes, {"name": "y", "roles": ["c"]}, roles=silent).speaks("eve", Discussion(content="Well."))
+    story = story.timer()
+    shown = [(one.sender, one.content) for one in heard(seen(story, "eve"))]
+    assert shown == [("eve", "Well."), ("ada", "(shrugs)"), ("bob", "(waves)")]
+
+
 def board(story: Scenario, agent: str) -> list[tuple[str, int, str]]:
     """What stands on the board to a member."""
     return [(one.name, one.version, one.text) for one in seen(story, agent).board]
