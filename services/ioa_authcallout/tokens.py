@@ -144,7 +144,7 @@ class TokenJudge:
         except (PyJWTError, ValueError, TypeError, OverflowError, RecursionError) as error:
             raise ForbiddenError(f"The token cannot be taken ({type(error).__name__}).") from None
         subject = str(claims["sub"])
-        if not is_line(subject):
+        if not is_line(subject) or not subject.isprintable():
             raise ForbiddenError("The token's subject is not one line, or has blanks at its ends, so that nobody could revoke it.")
         if subject in await self._revoked():
             raise HolderRefusedError("The token's subject is let in no more.", subject)
@@ -154,7 +154,7 @@ class TokenJudge:
             raise HolderRefusedError("The token's claim names a tenant that is not here.", subject)
         await self._check_name(holder, name, subject)
         now = self._now()
-        lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
+        lasts = min(int(claims["exp"]), int((now + _LONGEST - _LEEWAY).timestamp())) + _LEEWAY.total_seconds()
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
         known_by = full_name(holder.tenant, f"{holder.role}:{holder.called}")

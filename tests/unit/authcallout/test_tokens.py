@@ -100,6 +100,8 @@ async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, judge
         ({"sub": "anna@example.com "}, "nobody could revoke it"),
         ({"sub": "an\u2028na"}, "nobody could revoke it"),
         ({"sub": ""}, "nobody could revoke it"),
+        ({"sub": "an\0na"}, "nobody could revoke it"),
+        ({"sub": "an\ud800na"}, "nobody could revoke it"),
         ({"nbf": 4_102_444_800}, "cannot be taken"),
         ({"exp": float("inf")}, "cannot be taken"),
         ({"exp": "soon"}, "cannot be taken"),
