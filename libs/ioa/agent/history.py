@@ -328,7 +328,8 @@ class GroupHistory:
         given_up = closed.outcome is TaskOutcome.FAILED and not is_told
         rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
         declined = spec.task_id in self._declined
-        told = content or closed.why
+        was_too_dear = closed.outcome is TaskOutcome.FAILED and closed.subgroup is None and bool(closed.why)
+        told = closed.why if was_too_dear else content or closed.why
         return TaskRecord(spec, closed.outcome, told, artifacts, given_up, started, rejected, declined, not closed.earshot)
 
 

@@ -232,7 +232,8 @@ class Transcript:
         if before is not None:
             own = entry.event.message.payload if isinstance(entry.event, Said) else entry.event
             for task in _newly_closed(before, after):
-                if not (isinstance(own, InformTaskResult | SubgroupClosed) and own.task_id == task.task_id):
+                is_told = isinstance(own, InformTaskResult | SubgroupClosed) and own.task_id == task.task_id
+                if not is_told or (isinstance(own, InformTaskResult) and own.outcome is not task.outcome):
                     why = f": {task.why}" if task.why else ""
                     words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
         if isinstance(entry.event, TimerFired) and not is_resumed(entry.event) and before is not None:

@@ -23,7 +23,7 @@ from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.contract.agent_store.stories import sequenced
 from tests.unit.group.golden import forked
-from tests.unit.group.scenario import COMM, START, Scenario, launched
+from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.test_policy import REVIEWED, Told, X, Y, group, watched
 from tests.unit.group.test_visibility import entries
 
@@ -115,6 +115,16 @@ def test_silence_is_shown_as_its_role_has_it() -> None:
     assert heard(seen(story.story, "eve")) == ()
     said = [message.payload for message in seen(story.story, "ada").messages if isinstance(message.payload, Pass)]
     assert {one.content for one in said} == {""}  # the log has what was said, and nothing else
+
+
+def test_a_result_that_cost_too_much_is_told_with_the_reason() -> None:
+    """And not as what its assignee reported to have done."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1", tokens=MAX_TOKENS)
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    [record] = history.tasks()
+    assert (record.outcome, "cost more than a task may have" in record.conclusion) == (TaskOutcome.FAILED, True)
 
 
 def test_silence_side_by_side_is_shown_for_each_seat() -> None:

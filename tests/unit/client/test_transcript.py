@@ -14,7 +14,7 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussio
 from ioa.protocol.team import team_of
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import COMM, Scenario, launched, launched_under, said
+from tests.unit.group.scenario import COMM, MAX_TOKENS, Scenario, launched, launched_under, said
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -47,6 +47,15 @@ def test_who_only_stands_by_is_told_apart() -> None:
     planned = event.model_copy(update={"charter": event.charter.model_copy(update={"plan": (task,)})})
     [line] = Transcript().read(log_of(replace(story, log=(planned,)))[0])
     assert line.text == "leads a team with bob; cleo stands by"
+
+
+def test_a_result_that_cost_too_much_is_told_to_have_failed() -> None:
+    """Its assignee reports it as done, and nobody is to take it for that."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1", tokens=MAX_TOKENS)
+    acts = [(act, text) for _, act, text in _said(story)]
+    assert [text for act, text in acts if act == "task failed"] == [
+        "t1-1 of bob: bob said that it cost more than a task may have of what is left of the budget"
+    ]
 
 
 def test_pauses_name_what_they_wait_for() -> None:
