@@ -28,6 +28,7 @@ from ioa.group.events import (
     TimerFired,
     Unheard,
 )
+from ioa.group.policy.review import is_draft
 from ioa.group.resuming import is_resumed
 from ioa.group.state import (
     Asking,
@@ -65,6 +66,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
+from ioa.protocol.policy import Policy
 from ioa.protocol.questions import Question
 from ioa.protocol.usage import Usage
 
@@ -135,6 +137,7 @@ class Transcript:
     states: dict[CommId, GroupState] = field(default_factory=dict)
     _known: dict[tuple[CommId, TaskId], Task] = field(default_factory=dict)
     _tasks: dict[tuple[CommId, TaskId], TaskStatus] = field(default_factory=dict)
+    _policies: dict[CommId, Policy] = field(default_factory=dict)
 
     def read(self, stored: StoredEntry) -> list[Line]:
         """Take the next entry and say what happened."""
@@ -191,10 +194,12 @@ class Transcript:
             case Said(message=message):
                 header = message.header
                 said = _of_message(message)
-                if _is_draft(entry.state, message):
+                if self._is_draft(entry.state, message):
                     said = [(speaker, "draft", text, Tone.QUIET, files) for speaker, _, text, _, files in said]
                 return [*said, *_by_rules(header.sender, header.decided_by, _usage_of(message))]
             case GroupLaunched(charter=charter, decided_by=by, usage=usage):
+                if charter.policy is not None:
+                    self._policies[charter.comm_id] = charter.policy
                 team = (charter.owner, "team", _team(charter), Tone.PLAIN, ())
                 return [*_of_fork(charter), team, *_by_rules(charter.owner, by, usage)]
             case TimerFired(copied_until=at) if at is not None:
@@ -224,6 +229,15 @@ class Transcript:
                 return [(CONTROL_PLANE, "refused", f"{by} chose what was no option", Tone.QUIET, ())]
             case TimerFired() | Unheard():
                 return []
+
+    def _is_draft(self, after: GroupState, message: Message) -> bool:
+        """Whether a message was told only to those that review it, even if there is nobody left who does."""
+        before, policy = self.states.get(after.comm_id), self._policies.get(after.comm_id)
+        if not isinstance(message.payload, Discussion):
+            return False
+        if before is None or policy is None:  # what was said before is not known here
+            return isinstance(after.stage, Asking) and after.stage.about == "review"
+        return is_draft(policy, before, before.members[before.number_of(message.header.sender)])
 
     def _followed(self, before: GroupState | None, entry: Entry) -> list[_Words]:
         """Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end."""
@@ -290,12 +304,6 @@ class Transcript:
 
 
 _Words = tuple[str, str, str, Tone, tuple[Artifact, ...]]
-
-
-def _is_draft(after: GroupState, message: Message) -> bool:
-    """Whether a message was told only to those that review it."""
-    is_asked = isinstance(after.stage, Asking) and after.stage.about == "review"
-    return is_asked and isinstance(message.payload, Discussion)
 
 
 def _of_message(message: Message) -> list[_Words]:

@@ -15,6 +15,7 @@ from ioa.protocol.team import team_of
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, MAX_TOKENS, Scenario, launched, launched_under, said
+from tests.unit.group.test_policy import REVIEWED, group
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -106,6 +107,13 @@ def test_what_a_rule_did_is_said() -> None:
     assert ("·", "lost", "bob is gone: its lease ran out") in lost
     assert [act for _, act, _ in lost if act == "task failed"] == ["task failed"]
     assert cancelled[-1][:2] == ("·", "cancelled")
+
+
+def test_a_draft_that_nobody_is_left_to_review_is_none_that_was_said() -> None:
+    """It was told to nobody else, and is dropped."""
+    story = group({**REVIEWED, "review": {"by": "c", "tries": 1}, "max": 4}).loses("eve")
+    acts = [act for _, act, _ in _said(story.speaks(story.state.floor[0], Discussion(content="Never heard.")))]
+    assert ("draft" in acts, "discussion" in acts) == (True, False)
 
 
 def test_who_is_removed_is_told() -> None:
