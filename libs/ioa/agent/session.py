@@ -27,6 +27,7 @@ from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, InvalidInputError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.questions import waits_for
+from ioa.group.rejection import MAX_REFUSALS
 from ioa.group.requests import Accepted, Entries, InviteMember, SequencedEntry, Sync
 from ioa.group.state import Asking, Concluding, Ended, OfTask, OpenTask
 from ioa.ports.agent_store import Encounter
@@ -54,9 +55,6 @@ from ioa.protocol.trace import span_id_of_group
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import live_spans, log_context
 from ioa.telemetry.fault_points import reach
-
-MAX_REFUSALS = 3
-"""How often a brain may try within one turn; after that its agent passes, and says why."""
 
 MAX_INVITES = 3
 """How many a brain may invite within one turn; after that it has to say something."""

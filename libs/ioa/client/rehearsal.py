@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from ioa.group.policy.offer import Offer, offer
 from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
 from ioa.group.policy.seating import seated
-from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.rejection import MAX_REFUSALS, IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Ended, GroupState, Limits, OpenTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import in_words
@@ -185,7 +186,7 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
     left = {who: list(lines) for who, lines in script.items()}
     drafts: dict[AgentId, Discussion] = {}
     state = step(None, GroupLaunched(at=_START, charter=charter)).state
-    refusals = 0
+    refusals, tries = 0, Counter[tuple[int, AgentId]]()
     while state.course is not None and state.phase in _LED:
         speaker = state.floor[0]
         offered = offer(team.policy, state, speaker)
@@ -209,10 +210,12 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
             refused = error.message
         if refused:
             refusals += 1
+            tries[turn, speaker] += 1
             if offered.options:
                 state = step(state, _refused(state, speaker, refusals), team.policy).state
-            elif not line.number:  # nothing that it could say is legal
-                words, refused = _falls_silent(team, state, speaker, "silent"), ""
+            elif not line.number or tries[turn, speaker] == MAX_REFUSALS:
+                # Without a line nothing that it could say is legal.
+                words, refused = (words, refused) if line.number else (_falls_silent(team, state, speaker, "silent"), "")
                 state = step(state, _said(state, speaker, _SILENCE), team.policy).state
         removed = [one for one in hearing if one not in state.hearing]
         yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by, removed=removed)

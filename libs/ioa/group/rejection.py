@@ -6,6 +6,9 @@ from enum import StrEnum
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 
+MAX_REFUSALS = 3
+"""How often an agent may try within one turn; after that it passes, and says why."""
+
 
 class RejectionCode(StrEnum):
     """What was wrong with the event, for programs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -67,14 +68,26 @@ async def _ask_for(client: Client, asker: str, times: int) -> None:
 
 
 async def test_who_asks_seldom_does_not_wait_for_who_asks_much(nats_client: Client) -> None:
-    """The server tells who asks, where the subject does not, and they take turns."""
-    done: list[str] = []
-    endpoint = ServiceEndpoint("shared", _SUBJECT, _busy(0.004, done), at_most=250)
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]):
+    """The server tells who asks, where the subject does not, and they take turns: of all that wait behind the first ones."""
+    done, all_are_there = list[str](), asyncio.Event()
+
+    async def note(_subject: str, data: bytes) -> bytes:
+        await all_are_there.wait()
+        done.append(data.decode())
+        return data
+
+    async def echo(request: Ask) -> Ask:
+        return request
+
+    shared = ServiceEndpoint("shared", _SUBJECT, note, at_most=250)
+    fence = ServiceEndpoint("fence", "ioa.v1.test.fence", answer(Ask, echo))
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [shared, fence]):
         await heard(nats_client)
         await _ask_for(nats_client, "eve", 60)
         await _ask_for(nats_client, "anna", 1)
-        await eventually(lambda: done, lambda known: known.count("eve") == 60 and "anna" in known)
+        await NatsRequester(nats_client).request("ioa.v1.test.fence", Ask(), Ask)  # it comes behind all the others
+        all_are_there.set()
+        await eventually(lambda: done, lambda known: len(known) == 61)
     assert done.index("anna") < 10
 
 
