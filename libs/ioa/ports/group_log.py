@@ -68,6 +68,7 @@ class GroupLog(Protocol):
 
         Raises:
             AppendConflictError: It is not.
+            StoreFullError: There is no room now for what does not end the group.
             UnavailableError: Whether the entry was stored is unknown; only reading the log can tell.
         """
 

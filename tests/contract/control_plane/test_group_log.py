@@ -10,7 +10,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.errors import PayloadTooLargeError, UnavailableError
+from ioa.adapters.nats.topology import Shares, Topology
+from ioa.errors import PayloadTooLargeError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
@@ -273,3 +274,19 @@ async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:
     pages = [await log.read(ROOM, after=0, limit=5, max_bytes=most) for most in (1, 3 * size, 100 * size)]
     assert [[stored.seq for stored in page] for page in pages] == [seqs[:1], seqs[:3], seqs[:5]]
     assert pages[0][0].size_bytes == size
+
+
+async def test_a_group_ends_where_logs_are_full(nats_client: Client) -> None:
+    """The last twentieth of the share is kept for what ends groups: whoever fills the logs keeps no goal from being cancelled."""
+    await Topology(shares=Shares(log=2_000_000, files=1_000_000, artifacts=1_000_000)).ensure(nats_client.jetstream())
+    log, other, going_on = NatsGroupLog(nats_client), NatsGroupLog(nats_client), said("m", 1)
+    seq = 0
+    for size in (20_000, 500):
+        with pytest.raises(StoreFullError, match="kept for what ends groups"):
+            while True:
+                seq = await log.append(ROOM, EncodedEntry(going_on.entry, bytes(size)), expected_seq=seq)
+    with pytest.raises(StoreFullError):
+        await other.append(OTHER, EncodedEntry(going_on.entry, bytes(20_000)), expected_seq=0)
+    ended = await log.append(ROOM, entry("Stop."), expected_seq=seq)
+    assert text_of(await log.last(ROOM)) == "Stop."
+    assert (await other.append(OTHER, entry("Stop."), expected_seq=0)) > ended

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 
 from nats.aio.client import Client
 from nats.js import JetStreamContext
@@ -13,7 +16,7 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, message_id_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
@@ -24,6 +27,12 @@ _EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
 _LOG_BYTES = "Ioa-Log-Bytes"
 """The header of an entry that says how much its group's log holds up to it: JetStream counts bytes by stream alone."""
 
+_KEPT = 20
+"""One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
+_COUNTED_FOR = timedelta(seconds=1)
+"""How long it is believed how much the stream has room for; what this process appends meanwhile is taken off."""
+_ASKED_FOR = timedelta(seconds=0.5)
+"""How long an append waits at most to learn it: JetStream answers such requests in one line, and appends pass it by."""
 
 FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
 
@@ -45,6 +54,10 @@ class NatsGroupLog:
         self._found_garbage = found_garbage or _tell_nobody
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
+        self._counting = asyncio.Lock()
+        self._counted_until = 0.0
+        self._room: int | None = None
+        """How many bytes what ends no group may still take; None if the stream has no share."""
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
@@ -53,6 +66,8 @@ class NatsGroupLog:
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
         """Append if nobody else has; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
+        if not entry.entry.state.phase.is_terminal:
+            await self._take_room(comm_id, len(entry.data))
         with unavailable_unless_stored(f"The log of {comm_id}"):
             try:
                 return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
@@ -99,6 +114,30 @@ class NatsGroupLog:
         with unavailable_unless_answered("The stream of group logs"):
             created = (await self._js.stream_info(LOG)).created
         return created.isoformat() if created is not None else ""
+
+    async def _take_room(self, comm_id: CommId, size: int) -> None:
+        """Take so much of the room, of which the stream's leader is asked anew when what it said is old."""
+        async with self._counting:
+            now = asyncio.get_running_loop().time()
+            if self._counted_until <= now:
+                with suppress(UnavailableError):  # whether it takes the entry, the stream itself says
+                    self._room = await self._count_room()
+                self._counted_until = now + _COUNTED_FOR.total_seconds()
+            if self._room is None:
+                return
+            if size > self._room:
+                raise StoreFullError(
+                    f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
+                    hint="`ioa doctor` says what is full and who fills it.",
+                )
+            self._room -= size
+
+    async def _count_room(self) -> int | None:
+        with unavailable_unless_answered("The stream of group logs"):
+            async with asyncio.timeout(_ASKED_FOR.total_seconds()):
+                info = await self._js.stream_info(LOG)
+        most = info.config.max_bytes or 0
+        return most - most // _KEPT - info.state.bytes if most > 0 else None
 
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
         found = await self._fetch(subjects.log(comm_id), from_seq)
