@@ -32,7 +32,7 @@ _KEPT = 20
 _COUNTED_FOR = timedelta(seconds=1)
 """How long it is believed how much the stream has room for; what this process appends meanwhile is taken off."""
 _ASKED_FOR = timedelta(seconds=0.5)
-"""How long an append waits at most to learn it: JetStream answers such requests in one line, and appends pass it by."""
+"""How long one append waits at most to learn it, and no other: JetStream answers such requests in one line, appends pass it by."""
 
 FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
 
@@ -54,7 +54,6 @@ class NatsGroupLog:
         self._found_garbage = found_garbage or _tell_nobody
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
-        self._counting = asyncio.Lock()
         self._counted_until = 0.0
         self._room: int | None = None
         """How many bytes what ends no group may still take; None if the stream has no share."""
@@ -117,20 +116,19 @@ class NatsGroupLog:
 
     async def _take_room(self, comm_id: CommId, size: int) -> None:
         """Take so much of the room, of which the stream's leader is asked anew when what it said is old."""
-        async with self._counting:
-            now = asyncio.get_running_loop().time()
-            if self._counted_until <= now:
-                with suppress(UnavailableError):  # whether it takes the entry, the stream itself says
-                    self._room = await self._count_room()
-                self._counted_until = now + _COUNTED_FOR.total_seconds()
-            if self._room is None:
-                return
-            if size > self._room:
-                raise StoreFullError(
-                    f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
-                    hint="`ioa doctor` says what is full and who fills it.",
-                )
-            self._room -= size
+        now = asyncio.get_running_loop().time()
+        if self._counted_until <= now:
+            self._counted_until = now + _COUNTED_FOR.total_seconds()
+            with suppress(UnavailableError):  # whether it takes the entry, the stream itself says
+                self._room = await self._count_room()
+        if self._room is None:
+            return
+        if size > self._room:
+            raise StoreFullError(
+                f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
+                hint="`ioa doctor` says what is full and who fills it.",
+            )
+        self._room -= size
 
     async def _count_room(self) -> int | None:
         with unavailable_unless_answered("The stream of group logs"):
