@@ -166,10 +166,11 @@ function byRules({ decided_by: by, body, sender }, add) {
 function followed(before, entry, add) {
   const { type, body } = entry;
   if (before) {
-    const own = type === "INFORM_TASK_RESULT" || type === "subgroup_closed" ? body.task_id : null;
+    const isTold = (task) =>
+      body.task_id === task.task_id && (type === "subgroup_closed" || (type === "INFORM_TASK_RESULT" && body.outcome === task.status));
     const open = new Set(before.tasks.filter((task) => !isClosed(task.status)).map((task) => task.task_id));
     for (const task of entry.tasks) {
-      if (isClosed(task.status) && open.has(task.task_id) && task.task_id !== own) {
+      if (isClosed(task.status) && open.has(task.task_id) && !isTold(task)) {
         const why = task.why ? `: ${task.why}` : "";
         add(NOBODY, `task ${task.status}`, `${task.task_id} of ${task.assignee}${why}`, "bad", { task: task.task_id });
       }

@@ -32,6 +32,6 @@ async def test_the_log_refuses_writes(fleet: Fleet) -> None:
     info = await js.stream_info(LOG)
     await js.update_stream(info.config.evolve(max_bytes=max(info.state.bytes, 1)))
     await fleet.publish_mix(5, seed=63)
-    await eventually(fleet.logs, lambda logs: "maximum bytes exceeded" in logs)
+    await eventually(fleet.logs, lambda logs: "has no room left" in logs)
     await js.update_stream(info.config.evolve(max_bytes=-1))
     assert check(await fleet.evidence()) == []
