@@ -44,7 +44,7 @@ _SLACK_SECONDS = 0.5
 """What noticing a flood may take once."""
 _REQUEST = bytes(10)
 _DEAREST = {
-    "$JS.API.DIRECT.GET.": b'{"seq":1,"next_by_subj":">","batch":1000}',
+    "ioa.v1.read.": b'{"seq":1,"next_by_subj":">","batch":1000}',
     "$JS.API.CONSUMER.MSG.NEXT.": b'{"batch":100,"expires":1}',
 }
 """By the beginnings of subjects, what costs the server most to answer; everywhere else refusing does."""

@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from tools.generated import write_or_check
 
-_AGENT, _POOL, _USER = "AGENT_ID", "POOL", "THE_USER"
+_AGENT, _POOL, _USER, _STREAM = "AGENT_ID", "POOL", "THE_USER", "THE_STREAM"
 _PLACES = {
     "addressee": "AGENT_OR_POOL",
     "agent_id": _AGENT,
@@ -45,13 +45,14 @@ _PLACES |= {
     "nonce": "NONCE",
     "deed": "DEED",
     "webhook_id": "WEBHOOK_ID",
+    "stream": _STREAM,
 }
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
 _VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
 """What a subject is built from besides words."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "say", "authcallout"}
+_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "read", "say", "authcallout"}
 """What is asked and answered: tokens of its subjects."""
 
 _INTRO = """\
@@ -105,6 +106,7 @@ class Subject:
             ".".join(parts)
             .replace("<agent_or_pool>", "<agent or pool>")
             .replace("<the_user>", "<user>")
+            .replace("<the_stream>", "<stream>")
             .replace(f"_{_USER}", "_<user>")
         )
 
@@ -162,15 +164,21 @@ def _functions() -> Iterator[Subject]:
 
 def publishers(subject: Subject) -> list[str]:
     """Who may publish on a subject. An agent or a user that may do so for itself alone is `that` one."""
-    found = [role for role, rights in ROLES.items() if any(covers(may, subject.pattern) for may in rights.publish)]
-    alone = {role for role, other in _OTHERS.items() if not any(covers(may, subject.pattern) for may in other.publish)}
+    found = [role for role, rights in ROLES.items() if _may_publish(rights, subject)]
+    alone = {role for role, other in _OTHERS.items() if not _may_publish(other, subject)}
     return [f"that {role.removesuffix('s')}" if role in alone else role for role in found]
+
+
+def _may_publish(rights: Permissions, subject: Subject) -> bool:
+    some = subject.pattern.replace(_STREAM, "*")  # nobody may read all streams
+    return any(covers(may, subject.pattern) or covers(some, may) for may in rights.publish)
 
 
 def readers(subject: Subject) -> list[str]:
     """Who may read a subject live, or out of the stream that keeps it."""
     stream = stream_of(subject)
-    ways = [] if stream is None else [f"$JS.API.{way}.{stream}" for way in ("STREAM.MSG.GET", "DIRECT.GET", "CONSUMER.CREATE")]
+    apis = ("ioa.v1.read", "$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET", "$JS.API.CONSUMER.CREATE")
+    ways = [] if stream is None else [f"{api}.{stream}" for api in apis]
     queue = f"$JS.API.CONSUMER.MSG.NEXT.{stream}."
     return [
         "that agent" if role == "agents" and stream is None else role

@@ -20,6 +20,7 @@ class Family(StrEnum):
     SAY = "say"
     SYNC = "sync"
     FILES = "files"
+    READS = "reads"
     OTHERS = "others"
 
 
@@ -38,12 +39,16 @@ class Rate:
 SAY_UNIT_BYTES = 16_384
 """For how many of its bytes a message to a group counts once more."""
 
+READ_UNIT_BYTES = 100
+"""For how many of its bytes a request for what a stream holds counts once more: it may name a thousand subjects."""
+
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10),
     Family.SEARCH: Rate(5, 20),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50),
     Family.FILES: Rate(100, 200),
+    Family.READS: Rate(10_000, 40_000, unit_bytes=READ_UNIT_BYTES),
     Family.OTHERS: Rate(10, 20),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
@@ -96,10 +101,18 @@ class Buckets:
         self._buckets: dict[tuple[str, Family], _Bucket] = {}
         self._room = _MAX_BUCKETS
 
-    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0) -> Admitted | QuotaRefusal:
-        """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back."""
+    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0, counts: int = 1) -> Admitted | QuotaRefusal:
+        """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back.
+
+        Args:
+            caller: Who asks.
+            family: With what the request is counted.
+            now: When it came.
+            size_bytes: How many bytes it has.
+            counts: As how many it counts apart from them.
+        """
         rate = self._rates[family]
-        counts = 1 if rate.unit_bytes is None else min(rate.burst, 1 + size_bytes // rate.unit_bytes)
+        counts = min(rate.burst, counts + (0 if rate.unit_bytes is None else size_bytes // rate.unit_bytes))
         each, burst = counts / rate.per_second, (rate.burst + _SLACK) / rate.per_second
         bucket = self._buckets.get((caller, family))
         if bucket is None:

@@ -12,12 +12,14 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.direct_gets import answering_reads, messages_asked
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.orders import OrderLines
+from ioa.adapters.nats.permissions import READABLE
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
@@ -71,6 +73,10 @@ _FILES_AT_ONCE = Bounds(
 )
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
 
+_READS_AT_ONCE = Bounds(lane_waiting=4_000, caller_waiting=4_000, caller_waiting_bytes=16_000_000)
+_READS_AT_MOST = 4_000
+"""A page of a list asks for a hundred messages at once, one by one."""
+
 _ORDERS_AT_ONCE, _LOCAL_ORDERS_AT_ONCE = 4, 16
 """How many orders of one user a replica takes in side by side, those of others beside them; where nobody is asked, of everybody."""
 
@@ -83,8 +89,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
-        # No request waits behind pieces of files that came before it.
+        # No request waits behind pieces of files that came before it, and none behind what is read of streams.
         carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
+        reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
@@ -180,6 +187,12 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
             ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
         ]
+        of_streams = ServiceEndpoint(
+            *("read", subjects.ANY_READ, answering_reads(reader, READABLE)),
+            family=Family.READS,
+            at_most=_READS_AT_MOST,
+            counts=messages_asked,
+        )
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
@@ -208,6 +221,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
+                        slowed=audit.note_slowed,
+                    ),
+                    open_service(
+                        *(reader, "ioa-reads", "Reads streams for users", installed_version(), [of_streams]),
+                        bounds=replace(_READS_AT_ONCE, rates=settings.bounds.rates),
                         slowed=audit.note_slowed,
                     ),
                 ):

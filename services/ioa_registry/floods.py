@@ -1,6 +1,6 @@
 """Who sends more than an honest agent or user ever does is put off: its connections are ended, and new ones too for a while.
 
-nats-server has no rates. What it takes itself, before any service of ours has a say (goals into their stream, direct gets, pulls,
+nats-server has no rates. What it takes itself, before any service of ours has a say (goals into their stream, pulls,
 publications that nobody reads), is bounded by nothing else than this. Ending connections stops what has gone wrong. Whoever
 connects anew at once, on purpose, is kept out by those who can refuse him, and who are told here whom: the gate of nats-server
 and auth callouts.
@@ -37,9 +37,9 @@ _LONGEST_SECONDS = 3_600.0
 """For how long somebody is put off at most, who comes back and floods each time."""
 _FORGIVEN_SECONDS = 86_400.0
 """How long somebody must have kept quiet after a pause, for the next one to be the first again."""
-_READ_A_SECOND, _READ_AT_ONCE = 10, 2
-"""How many messages somebody may ask to read, for each that he may send: our own clients read no faster, since each has to be
-decoded, and a page of a thousand costs the server as much as tens of thousands of messages that are sent."""
+_SENT_A_SECOND, _SENT_AT_ONCE = 10, 2
+"""How many messages somebody may be sent, or ask to be, for each that he may send: our own clients take no more, since each has to
+be decoded."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -67,9 +67,9 @@ class FloodLimits:
     subscriptions: int
 
     @property
-    def read(self) -> Rate:
-        """How many messages of streams they may ask for, and how many of any kind they may be sent."""
-        return Rate(_READ_A_SECOND * self.messages.per_second, _READ_AT_ONCE * self.messages.burst)
+    def sent(self) -> Rate:
+        """How many messages they may be sent, and ask to be."""
+        return Rate(_SENT_A_SECOND * self.messages.per_second, _SENT_AT_ONCE * self.messages.burst)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class _Level:
     at: float
     messages: float = 0.0
     bytes: float = 0.0
-    read: float = 0.0
+    pulled: float = 0.0
     received: float = 0.0
 
 
@@ -146,16 +146,16 @@ class FloodJudge:
         return [
             one.connection
             for one in connections
-            if one.is_agent and not one.is_answerable and self._newly(one).received > self._limits.read.burst
+            if one.is_agent and not one.is_answerable and self._newly(one).received > self._limits.sent.burst
         ]
 
     def closed(self, sent: SentTotals, now: float) -> frozenset[str]:
         """Take in what a connection had sent at its end, and return the keys that are put off from now on."""
         return frozenset([sent.key] if self._take(sent, now) else [])
 
-    def read(self, key: str, messages: int, now: float) -> frozenset[str]:
-        """Take in that a key asks for so many messages of a stream, and return the keys that are put off from now on."""
-        return frozenset([key] if self._fill(key, _Level(now, read=messages), now) else [])
+    def pulled(self, key: str, messages: int, now: float) -> frozenset[str]:
+        """Take in that a key may be sent so many messages for one request, and return the keys that are put off from now on."""
+        return frozenset([key] if self._fill(key, _Level(now, pulled=messages), now) else [])
 
     def is_put_off(self, key: str, now: float) -> bool:
         """Whether the connections of a key are to be ended."""
@@ -210,13 +210,13 @@ class FloodJudge:
         limits = self._limits
         level.messages = max(0.0, level.messages - past * limits.messages.per_second) + more.messages
         level.bytes = max(0.0, level.bytes - past * limits.bytes.per_second) + more.bytes
-        level.read = max(0.0, level.read - past * limits.read.per_second) + more.read
-        level.received = max(0.0, level.received - past * limits.read.per_second) + more.received
-        most_read = max(level.read, level.received)
-        if level.messages <= limits.messages.burst and level.bytes <= limits.bytes.burst and most_read <= limits.read.burst:
+        level.pulled = max(0.0, level.pulled - past * limits.sent.per_second) + more.pulled
+        level.received = max(0.0, level.received - past * limits.sent.per_second) + more.received
+        most_sent = max(level.pulled, level.received)
+        if level.messages <= limits.messages.burst and level.bytes <= limits.bytes.burst and most_sent <= limits.sent.burst:
             return False
         del self._levels[key]
-        return self._put_off_for(key, Excess(FLOOD, int(max(level.messages, most_read))), now)
+        return self._put_off_for(key, Excess(FLOOD, int(max(level.messages, most_sent))), now)
 
     def _held_too_many(self, connections: Sequence[SentTotals]) -> Iterator[Mapping[str, Excess]]:
         """Tell who has too many connections at a server, and who has too many subscriptions."""
@@ -241,11 +241,11 @@ class FloodJudge:
     def _make_room(self, now: float) -> None:
         """Forget keys whose buckets are empty again, and those that were put off long ago."""
         if len(self._levels) > _MOST_LEVELS:
-            messages, read = self._limits.messages.per_second, self._limits.read.per_second
+            messages, read = self._limits.messages.per_second, self._limits.sent.per_second
             self._levels = {
                 key: one
                 for key, one in self._levels.items()
-                if (now - one.at) * messages < one.messages or (now - one.at) * read < max(one.read, one.received)
+                if (now - one.at) * messages < one.messages or (now - one.at) * read < max(one.pulled, one.received)
             }
         if len(self._put_off) > _MOST_LEVELS:
             self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}
@@ -331,10 +331,10 @@ class FloodWatch:
             if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
 
-    def reading(self, key: str, messages: int) -> None:
-        """Count what is read by few requests: each of them costs the server much."""
+    def pulling(self, key: str, messages: int) -> None:
+        """Count what is sent for few requests: each of them costs the server much."""
         if key not in self._roster.trusted:
-            self._note(self._judge.read(self._roster.names.get(key, key), messages, self._now()))
+            self._note(self._judge.pulled(self._roster.names.get(key, key), messages, self._now()))
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:

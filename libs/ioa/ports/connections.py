@@ -54,8 +54,8 @@ class ConnectionHearer(Protocol):
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""
 
-    def reading(self, key: str, messages: int) -> None:
-        """Hear that somebody asks for as many messages by one request, to be sent wherever he says."""
+    def pulling(self, key: str, messages: int) -> None:
+        """Hear that an agent may be sent as many messages by one request, to wherever it says."""
 
 
 class Connections(Protocol):

@@ -18,6 +18,9 @@ from ioa.protocol.model import Carrier, Model
 MAX_PAYLOAD_BYTES = 1_000_000
 """What one NATS message may hold; larger content goes by reference. The server's own default limit is 1 MiB."""
 
+MAX_ANSWER_BYTES = MAX_PAYLOAD_BYTES + 16_000
+"""What the answer to a request may hold: a message of a stream, which may be as large as any, and what is told of it."""
+
 MAX_MESSAGE_BYTES = 512_000
 """What one message of a group chat may hold, so that its log entry, which also carries the state, fits as well."""
 
@@ -80,14 +83,14 @@ def encode_list(encoded: Sequence[bytes]) -> bytes:
     return head + b"".join(encoded)
 
 
-def decode(kind: type[M], data: bytes) -> M:
+def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
     """Decode and validate a model.
 
     Raises:
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, or not this kind of model; the message names the first field that is wrong.
     """
-    return validate(kind, _unpacked(kind, data, MAX_PAYLOAD_BYTES))
+    return validate(kind, _unpacked(kind, data, max_payload_bytes))
 
 
 def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:

@@ -35,6 +35,7 @@ ANY_HOOK = f"{ROOT}.hook.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
 ANY_AUDIT = f"{ROOT}.audit.*"
+ANY_READ = f"{ROOT}.read.*"
 SERVER_CONNECTIONS = f"{ROOT}.server.connections"
 """Where the control plane asks each server who is connected, and what each connection has sent."""
 KEPT_OUT = f"{ROOT}.server.kept_out"
@@ -170,6 +171,16 @@ def standing_of(user: UserId | None) -> str:
 def report(agent_id: AgentId) -> str:
     """Where an agent tells how the tasks of a group that it owned went."""
     return f"{ROOT}.discovery.report.{agent_id}"
+
+
+def read(stream: str) -> str:
+    """Where group setup is asked for what a stream holds."""
+    return f"{ROOT}.read.{stream}"
+
+
+def parse_read(subject: str) -> str:
+    """Return the stream that is asked for on a subject."""
+    return subject.rpartition(".")[2]
 
 
 def outcome(pool: PoolId) -> str:
@@ -388,7 +399,7 @@ def old_goal_addressee(subject: str) -> str | None:
 def kind_of(subject: str) -> str:
     """Name the kind of a request's subject without the ids in it, such as `groups.launch` or `comm.say`."""
     tokens = subject.removeprefix(f"{ROOT}.").split(".")
-    if tokens[0] in ("registry", "discovery", "groups", "uploads"):
+    if tokens[0] in ("registry", "discovery", "groups", "uploads", "read"):
         return ".".join(tokens[:2])
     return "comm.say" if "say" in tokens else "other"
 

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 from nats.aio.client import Client
 
 from ioa.adapters.nats.permissions import SHOWN_ASKER
-from ioa.adapters.nats.request_reply import NatsRequester, ServiceEndpoint, answer, open_service
-from ioa.errors import UnavailableError
+from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service
+from ioa.errors import RateLimitedError, UnavailableError, row_of
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
+from ioa.quotas import Family, Rate
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 
@@ -102,3 +103,23 @@ async def test_what_costs_much_has_a_part_of_the_time(nats_client: Client) -> No
             await _ask_for(nats_client, asker, 50)
         await eventually(lambda: done, lambda known: len(known) == 100)
     assert time.monotonic() - began > (100 * 0.01 - 0.5 - 4 * 0.02) / 0.25
+
+
+async def test_who_asks_for_much_is_told_when_to_come_back(nats_client: Client) -> None:
+    """Where a request says as how many it counts, each of those who ask has so many, by what the server tells of them."""
+    done: list[str] = []
+
+    async def note(_subject: str, data: bytes) -> bytes:
+        done.append(data.decode())
+        return data
+
+    endpoint = ServiceEndpoint("shared", _SUBJECT, note, family=Family.READS, at_most=250, counts=lambda data: len(data) * 100)
+    bounds = Bounds(rates={Family.READS: Rate(100, 1_000)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        await _ask_for(nats_client, "eve", 3)
+        await _ask_for(nats_client, "anna", 1)
+        await eventually(lambda: done, lambda known: "anna" in known)
+        shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "eve"})}
+        refused = await nats_client.request(_SUBJECT, b"eve", headers=shown)
+    assert (done.count("eve"), (refused.headers or {})["Nats-Service-Error-Code"]) == (3, row_of(RateLimitedError).wire_code)

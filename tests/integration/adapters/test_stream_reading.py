@@ -9,7 +9,8 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats import reading
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.streams import StreamPage, next_messages
+from ioa.adapters.nats.direct_gets import StreamPage
+from ioa.adapters.nats.streams import next_messages
 
 
 @pytest.mark.parametrize("others", [0, 3])

@@ -13,6 +13,9 @@ from structlog.testing import capture_logs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
+from ioa.adapters.nats.direct_gets import answering_reads
+from ioa.adapters.nats.permissions import READABLE
+from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
 from ioa.adapters.nats.topology import DEAD, GOALS, Topology
 from ioa.cli import reach
 from ioa.cli.dead_letters import list_letters, put_back, show_letter
@@ -36,10 +39,12 @@ def _logs_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def client(nats_url: str) -> AsyncIterator[Client]:
-    """A connection to a server with all streams."""
+    """A connection to a server with all streams, of which group setup tells."""
     async with open_connection(NatsSettings(nats_url, "test"), patience=timedelta(seconds=5)) as client:
         await Topology().ensure(client.jetstream())
-        yield client
+        reads = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(client, READABLE))
+        async with open_service(client, "ioa-reads", "Reads", "0.1.0", [reads]):
+            yield client
 
 
 async def _put(client: Client, number: int, *, data: bytes | None = None, reason: DeadReason = DeadReason.UNREADABLE) -> None:

@@ -35,6 +35,8 @@ from tests.rig.forks import fork_server
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
+_READ_THEMSELVES = (*SERVICES, "admin", "gateway")
+"""Who reads streams by direct gets; everybody else asks group setup."""
 
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
@@ -53,7 +55,8 @@ class Secured:
 
     def settings(self, name: str, key: str = "seed") -> NatsSettings:
         """How somebody connects."""
-        return NatsSettings(self.server.url, name, seed=str(self.folder / name / key))
+        asks = name not in _READ_THEMSELVES
+        return NatsSettings(self.server.url, name, seed=str(self.folder / name / key), asks_to_read=asks)
 
     def service(self, name: str) -> Program:
         """A service as a process."""

@@ -14,31 +14,32 @@ from ioa.adapters.nats.accounts import AGENTS
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.connections import NatsConnections
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.permissions import READS
+from ioa.adapters.nats.permissions import PULLS
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import DEAD
-from ioa.adapters.nkey_seeds import read_key
+from ioa.adapters.nkey_seeds import public_key_of, read_key
 from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.stream_reads import ReadStream
+from ioa.quotas import Family
 from tests.integration.security.secured import open_intruder, open_once
 from tests.integration.security.town import EVE, SOON, USER, Town
 from tests.rig.deadline import eventually
 
 _LETTERS = 1_000
 _MANY = 1_200
-"""Reads, after which a registry subscribes anew: more than half of those that it hears on one subscription."""
+"""Pulls, after which a registry subscribes anew: more than half of those that it hears on one subscription."""
 _HEARD_BY_ALL = subjects.result_of(GoalName(USER, GoalId("g1")))
 
 
-@pytest.mark.parametrize("field", ["batch", "BATCH"])
 @pytest.mark.parametrize("reply", ["nobody.hears", _HEARD_BY_ALL])
-async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, field: str, reply: str) -> None:
-    """Eve reads much, however she writes it, and has it sent to nobody, or to where another user listens: she is named alone."""
-    request = b'{"seq":1,"next_by_subj":">","%s":%d}' % (field.encode(), _LETTERS)
+async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, reply: str) -> None:
+    """Eve reads much, and has it sent to nobody, or to where another user listens: she alone is named, by her key."""
+    request = ReadStream(seq=1, next_by_subj=">", batch=_LETTERS).model_dump_json().encode()
     async with open_intruder(town.secured, "admin") as admin:
         js = admin.jetstream()
         await asyncio.gather(*(js.publish(subjects.dead(DeadReason.UNREADABLE), b"{}", stream=DEAD) for _ in range(_LETTERS)))
@@ -52,27 +53,27 @@ async def test_who_asks_is_blamed_and_not_who_is_sent_to(town: Town, field: str,
             await anna.subscribe(_HEARD_BY_ALL, future=MessageSink(lambda _message: None))
         await anna.flush()
         for _ in range(80):
-            await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", request, reply=reply)
-        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
-    assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
+            await eve.publish(subjects.read(DEAD), request, reply=reply)
+        slowed = await eventually(inspection.slowed, lambda found: Family.READS in {one.family for one in found}, within=SOON)
+    assert [one.caller for one in slowed if one.family in (Family.READS, FLOOD)] == [f"IOA_USERS {public_key_of(seeds[1])}"]
 
 
-async def test_a_read_counts_once_however_long_a_registry_has_listened(tmp_path: Path) -> None:
-    """What was heard of reads before multiplies none that comes later."""
+async def test_a_pull_counts_once_however_long_a_registry_has_listened(tmp_path: Path) -> None:
+    """What was heard of pulls before multiplies none that comes later."""
     told: list[int] = []
-    reader = {"Nats-Request-Info": json.dumps({"acc": AGENTS, "user": "UBOB"})}
+    puller = {"Nats-Request-Info": json.dumps({"acc": AGENTS, "user": "UBOB"})}
     async with (
         open_nats_server(tmp_path, None) as server,
         open_connection(NatsSettings(server.url, "registry")) as client,
         open_connection(NatsSettings(server.url, "bob")) as bob,
     ):
         connections = NatsConnections(client)
-        async with connections.hearing(_Reads(told)):
+        async with connections.hearing(_Pulls(told)):
             for wanted in (_MANY, 2 * _MANY, 3 * _MANY):
                 await connections.count()
                 await client.flush()
                 for _ in range(_MANY):
-                    await bob.publish(f"{READS}IOA_LOG", b'{"seq":1}', headers=reader)
+                    await bob.publish(f"{PULLS}any", b'{"batch":1}', headers=puller)
                 await bob.flush()
                 await eventually(partial(_is_heard, told, wanted), within=SOON)
                 await client.flush()
@@ -83,8 +84,8 @@ def _is_heard(told: Sequence[int], number: int) -> bool:
     return len(told) >= number
 
 
-class _Reads:
-    """Hears reads, and nothing else."""
+class _Pulls:
+    """Hears pulls, and nothing else."""
 
     def __init__(self, told: list[int]) -> None:
         self._told = told
@@ -98,6 +99,6 @@ class _Reads:
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Pass over who is there."""
 
-    def reading(self, key: str, messages: int) -> None:
-        """Keep for how many messages somebody asks."""
+    def pulling(self, key: str, messages: int) -> None:
+        """Keep how many messages somebody may be sent."""
         self._told.append(messages)

@@ -16,8 +16,9 @@ from ioa.adapters.nats.audit import NatsAuditSink, NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.topology import AUDIT, Topology
 from ioa.protocol.audit import AuditLine, Deed
+from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
-from tests.integration.security.secured import Secured, open_intruder, open_secured
+from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
 
 _SOON = timedelta(seconds=15)
@@ -42,9 +43,13 @@ def _line(goal_id: str) -> AuditLine:
 
 async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(secured: Secured) -> None:
     """Each line is there once, in order, however often it was sent; the role needs nothing else."""
-    async with open_intruder(secured, "auditor") as auditor, open_intruder(secured, "registry") as registry:
+    async with (
+        open_processes(secured, map(secured.service, ("registry", "groups"))),
+        open_intruder(secured, "auditor") as auditor,
+        open_intruder(secured, "registry") as registry,
+    ):
         trail = NatsAuditTrail(auditor)
-        page = await trail.page(limit=10)
+        page = await until_available(lambda: trail.page(limit=10), lambda _error: None)
         assert (page.lines, page.before) == ([(1, _line("g1"))], None)
         await NatsAuditSink(registry).put(_line("g2"), key="2")
         async with aclosing(trail.follow(1)) as lines, asyncio.timeout(_SOON.total_seconds()):
@@ -54,8 +59,17 @@ async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(
 
 async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
     """Agents, users, observers and discovery are refused by the server; the auditor reads, and does nothing else."""
-    reached = [f"$JS.API.STREAM.MSG.GET.{AUDIT}", f"$JS.API.DIRECT.GET.{AUDIT}", "ioa.v1.audit.launched"]
-    beyond = ["ioa.v1.audit.launched", "ioa.v1.goal", "$JS.API.STREAM.MSG.GET.IOA_LOG", "ioa.v1.registry.list"]
+    reached = [
+        *(f"{subject}.{AUDIT}" for subject in ("$JS.API.STREAM.MSG.GET", "$JS.API.DIRECT.GET", "ioa.v1.read")),
+        "ioa.v1.audit.launched",
+    ]
+    beyond = [
+        "ioa.v1.audit.launched",
+        "ioa.v1.goal",
+        f"$JS.API.DIRECT.GET.{AUDIT}",
+        "$JS.API.STREAM.MSG.GET.IOA_LOG",
+        "ioa.v1.registry.list",
+    ]
     tried = {**dict.fromkeys(_STRANGERS, reached), ("auditor", "seed"): beyond}
     for (name, key), subjects in tried.items():
         async with open_intruder(secured, name, key) as client:
@@ -81,5 +95,5 @@ async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:
             for what in ("PURGE", "MSG.DELETE", "DELETE"):
                 with pytest.raises(nats.errors.Error):
                     await service.request(f"$JS.API.STREAM.{what}.{AUDIT}", b'{"seq":1}', timeout=0.1)
-    async with open_intruder(secured, "auditor") as auditor:
-        assert [seq for seq, _ in (await NatsAuditTrail(auditor).page(limit=10)).lines] == [1]
+    async with open_intruder(secured, "admin") as admin:
+        assert [seq for seq, _ in (await NatsAuditTrail(admin).page(limit=10)).lines] == [1]

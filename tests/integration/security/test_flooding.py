@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
+from pydantic_core import to_json
 
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.sinks import MessageSink
@@ -24,11 +25,13 @@ from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
-from ioa.ports.inspection import FLOOD, HELD
+from ioa.ports.inspection import FLOOD, HELD, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
+from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.subjects import inbox_prefix_of
+from ioa.quotas import Family
 from tests.integration.security.secured import Secured, flooding, is_refused, open_intruder, open_once, open_processes, open_secured
 from tests.integration.security.town import BOB, EVE, MALLORY, SLACK_SECONDS, SOON, USER, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -81,12 +84,7 @@ async def test_who_floods_the_server_itself_is_disconnected_and_named(town: Town
     assert (found.health, "disconnected: eve (" in found.message) == (Health.WARNING, True), found
 
 
-@pytest.mark.parametrize(
-    ("subject", "request_"),
-    [(subjects.goal_of(EVE), bytes(10)), (f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":1000}')],
-    ids=["many messages", "few that read much"],
-)
-async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path, subject: str, request_: bytes) -> None:
+async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path) -> None:
     """Where nats-server has a gate, who floods it is refused until an admin readmits him; nobody else loses his connection."""
     async with (
         open_secured(tmp_path, (BOB,), gate=True) as secured,
@@ -96,7 +94,7 @@ async def test_who_comes_back_at_once_is_kept_out(tmp_path: Path, subject: str, 
     ):
         usual, client = await town.lead_some(), town.agents[BOB].client
         renewed = client.stats["reconnects"]
-        async with flooding(secured, EVE, "seed", subject, request_, again_after=0):
+        async with flooding(secured, EVE, "seed", subjects.goal_of(EVE), bytes(10), again_after=0):
             await eventually(lambda: is_refused(secured, EVE), within=SOON)
             await eventually(lambda: _leads(town), within=SOON)  # what was sent before is worked off
             took = await town.lead_some()
@@ -121,6 +119,27 @@ async def test_who_has_the_server_send_without_end_is_kept_out(town: Town) -> No
             await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=inbox)
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [MALLORY]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        ReadStream(seq=1, next_by_subj=">", batch=1_000).model_dump_json().encode(),
+        ReadStream(last_by_subj="*.*.*.none").model_dump_json().encode(),
+        to_json({"multi_last": ["ioa.v1.comm.*.log"] * 1_000, "up_to_seq": 1}),
+    ],
+    ids=["much at once", "searches", "what is refused"],
+)
+async def test_who_reads_without_end_is_slowed_down_and_named(town: Town, request_: bytes) -> None:
+    """Whatever he asks group setup for, goals of others go on."""
+    usual = await town.lead_some()
+    async with (
+        open_inspection(town.secured.settings("observer"), patience=SOON) as inspection,
+        flooding(town.secured, EVE, "seed", subjects.read(LOG), request_),
+    ):
+        await eventually(inspection.slowed, lambda found: bool({FLOOD, Family.READS} & _families(found)), within=SOON)
+        took = await town.lead_some()
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
 
 
 @pytest.mark.parametrize(("connections", "subscriptions"), [(101, 1), (4, 501)], ids=["connections", "subscriptions"])
@@ -157,7 +176,7 @@ async def test_who_has_an_agent_sent_things_without_end_is_kept_out_in_its_place
 async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -> None:
     """Who reads no more than he may, and has it sent to whoever watches a room, shuts nobody out of it."""
     room, heard = GoalName(USER, GoalId("watched")).comm_id, Counter[int]()
-    batch = json.dumps({"seq": 1, "next_by_subj": ">", "batch": _AT_ONCE}).encode()
+    batch = ReadStream(seq=1, next_by_subj=">", batch=_AT_ONCE).model_dump_json().encode()
 
     def hear(watcher: int, _message: Msg) -> None:
         heard[watcher] += 1
@@ -176,8 +195,8 @@ async def test_nobody_is_kept_out_for_what_another_has_sent_to_him(town: Town) -
             await watcher.flush()
         async with open_intruder(town.secured, EVE) as eve:  # who floods is ended, on any connection
             for number in range(1, _READS + 1):
-                await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", batch, reply=subjects.log(room))
-                await eventually(least, partial(le, number * _AT_ONCE), within=SOON)
+                await eve.publish(subjects.read(DEAD), batch, reply=subjects.log(room))
+                await eventually(least, partial(le, number), within=SOON)
         async with flooding(town.secured, EVE, "seed", subjects.goal_of(EVE), bytes(10)):
             slowed = await eventually(inspection.slowed, lambda found: FLOOD in {one.family for one in found}, within=SOON)
     assert [one.caller for one in slowed if one.family == FLOOD] == [EVE]
@@ -199,7 +218,7 @@ def _make_older(secured: Secured) -> None:
     """Let everybody do what he might before anybody was kept out, as an authorization says that was not upgraded."""
     included = secured.folder / AUTHORIZATION / "authorization.conf"
     whole = json.loads(included.read_text())
-    newer = ("ioa.v1.server.", "$SYS.", "$JS.API.DIRECT.GET.*", subjects.READMIT)
+    newer = ("ioa.v1.server.", "$SYS.", subjects.READMIT)
     for user in [user for account in whole["accounts"].values() for user in account["users"]]:
         for side in user["permissions"].values():
             if "allow" in side:
@@ -207,6 +226,10 @@ def _make_older(secured: Secured) -> None:
     del whole["accounts"]["$SYS"], whole["accounts"]["IOA"]["imports"]
     included.write_text(json.dumps(whole))
     os.kill(secured.server.pid, signal.SIGHUP)
+
+
+def _families(slowed: Sequence[SlowedCaller]) -> set[str]:
+    return {one.family for one in slowed}
 
 
 async def _leads(town: Town) -> bool:

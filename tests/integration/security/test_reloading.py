@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from ioa.adapters.nats.direct_gets import answering_reads
+from ioa.adapters.nats.request_reply import ServiceEndpoint, open_service
 from ioa.adapters.nats.stream_stats import read_standing
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import LOG, Topology
@@ -31,6 +33,9 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         admin = await stack.enter_async_context(open_intruder(secured, "admin"))
         user = await stack.enter_async_context(open_intruder(secured, USER))
         await Topology().ensure(admin.jetstream())
+        groups = await stack.enter_async_context(open_intruder(secured, "groups"))
+        reads = ServiceEndpoint("read", subjects.ANY_READ, answering_reads(groups, (LOG,)))
+        await stack.enter_async_context(open_service(groups, "ioa-reads", "Reads", "0.1.0", [reads]))
         asked, done = Counter[str](), asyncio.Event()
 
         async def publish() -> None:

@@ -24,7 +24,9 @@ from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
 from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
+from ioa.protocol import subjects as names
 from ioa.protocol.ids import PoolId
+from ioa.protocol.stream_reads import ReadStream
 from ioa.protocol.subjects import inbox_prefix_of
 from tests.integration.security.secured import Secured, open_intruder, open_processes, open_secured
 from tests.rig.deadline import eventually
@@ -61,6 +63,7 @@ BY_ADA = {
     "deleting a stream": f"$JS.API.STREAM.DELETE.{LOG}",
     "deleting a message": f"$JS.API.STREAM.MSG.DELETE.{LOG}",
     "reading much of a stream": f"$JS.API.DIRECT.GET.{LOG}",
+    "asking for what a stream holds": f"ioa.v1.read.{LOG}",
     "pruning": "ioa.v1.groups.prune",
     "forgetting another": "ioa.v1.registry.remove",
     "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
@@ -140,7 +143,10 @@ BY_OTHERS = [
     ("observer", "ioa.v1.groups.teams.user"),
     ("observer", "ioa.v1.uploads.get.user"),
     ("router", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
-    ("observer", f"$JS.API.DIRECT.GET.{LOG}"),
+    *((name, f"$JS.API.DIRECT.GET.{LOG}") for name in ("user", "observer")),
+    ("observer", f"ioa.v1.read.{LOG}"),
+    ("user", "ioa.v1.read.IOA_AUDIT"),
+    ("user", "ioa.v1.read.KV_IOA_TEAMS"),
     ("registry", f"$JS.API.STREAM.PURGE.{LOG}"),
     ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
     ("observer", "ioa.v1.goal.user"),
@@ -272,7 +278,7 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
             await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
-            await user.publish(f"$JS.API.DIRECT.GET.{LOG}", b'{"last_by_subj":">"}', reply=forged)
+            await user.publish(names.read(LOG), ReadStream(last_by_subj=">").model_dump_json().encode(), reply=forged)
             await _heard(ada, "ioa.v1.groups.file.ada")
             await _heard(user, WHO_AM_I)
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
@@ -310,24 +316,24 @@ async def test_nobody_traces_a_message_to_another(secured: Secured) -> None:
         assert await refusals(secured, "user", 1) == _subjects([traced])
 
 
-async def test_nobody_reads_in_the_name_of_another(secured: Secured) -> None:
-    """Who asks for a stream's messages the server says, whatever headers he sends, so that nobody else is kept out for him."""
-    heard = _Readers()
-    async with open_connection(secured.settings("registry")) as registry, open_intruder(secured, "user") as client:
+async def test_nobody_pulls_in_the_name_of_another(secured: Secured) -> None:
+    """Who asks for goals the server says, whatever headers it sends, so that nobody else is kept out for it."""
+    heard, pull = _Pullers(), b'{"batch":1,"expires":9,"idle_heartbeat":1}'
+    async with open_connection(secured.settings("registry")) as registry, open_intruder(secured, "ada", "ada") as client:
         connections = NatsConnections(registry)
         async with connections.hearing(heard):
             await connections.count()
             await registry.flush()
-            told = json.dumps({"acc": "IOA_USERS", "user": "UVICTIM"})
+            told = json.dumps({"acc": "IOA_AGENTS", "user": "UVICTIM"})
             for header in ("Nats-Request-Info", "nats-request-info"):
-                await client.publish(f"$JS.API.DIRECT.GET.{LOG}", b'{"seq":1,"next_by_subj":">","batch":9}', headers={header: told})
-            own = public_key_of(read_key(str(secured.folder / "user" / "seed")).seed)
-            await eventually(lambda: list(heard.reads), lambda reads: reads == [(own, 9)] * 2)
+                await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", pull, headers={header: told})
+            own = public_key_of(read_key(str(secured.folder / "ada" / "ada")).seed)
+            await eventually(lambda: list(heard.pulls), lambda pulls: pulls == [(own, 9)] * 2)
 
 
-class _Readers:
+class _Pullers:
     def __init__(self) -> None:
-        self.reads: list[tuple[str, int]] = []
+        self.pulls: list[tuple[str, int]] = []
 
     def opened(self, sent: SentTotals) -> None: ...
 
@@ -335,8 +341,8 @@ class _Readers:
 
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None: ...
 
-    def reading(self, key: str, messages: int) -> None:
-        self.reads.append((key, messages))
+    def pulling(self, key: str, messages: int) -> None:
+        self.pulls.append((key, messages))
 
 
 async def test_a_stranger_is_not_let_in(secured: Secured) -> None:

@@ -22,6 +22,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, MessageId, TaskId, UserId
 from ioa.protocol.messages import Header, InformTaskProgress, Message, Phase
+from ioa.protocol.stream_reads import ReadStream
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.contract.system_client.test_named_teams import debate
 from tests.integration.security.secured import open_intruder
@@ -104,8 +105,8 @@ async def test_a_user_has_nobody_told_what_was_not_said(town: Town) -> None:
         before = (await js.stream_info(GOALS)).state.last_seq
         targets = (subjects.progress(room), subjects.goal_of(USER), subjects.goal_to(USER, BOB), subjects.answer(USER))
         for seq in stored:
-            for target, asked in product(targets, (b'{"seq":%d}', b'{"seq":%d,"no_hdr":true}', b'{"seq":%d,"batch":1}')):
-                await eve.publish(f"$JS.API.DIRECT.GET.{DEAD}", asked % seq, reply=target)
+            for target, asked in product(targets, (ReadStream(seq=seq), ReadStream(seq=seq, next_by_subj=">", batch=1))):
+                await eve.publish(subjects.read(DEAD), asked.model_dump_json().encode(), reply=target)
         with pytest.raises(NotFoundError):  # the server answers in turn: whatever was asked before has been sent
             await system.group(CommId("none"))
         await town.user.launch(GoalOrder(goal="Count on.", goal_id=_SECOND, agent=BOB))

@@ -195,11 +195,11 @@ async def test_who_floods_is_named_and_its_connections_are_ended_old_and_new() -
     ]
 
 
-def test_who_reads_much_by_few_requests_floods_too() -> None:
-    """Pages of a thousand messages count, though they are few; one who reads as fast as a client decodes does not flood."""
+def test_who_has_much_sent_for_few_requests_floods_too() -> None:
+    """Requests for a thousand messages count, though they are few; one who takes as many as a client decodes does not flood."""
     judge = FloodJudge(LIMITS)
-    assert [judge.read("bob", 250, 0.25 * number) for number in range(400)] == [frozenset()] * 400
-    assert [number for number in range(4) if judge.read("eve", 1_000, 0.01 * number)] == [2]
+    assert [judge.pulled("bob", 250, 0.25 * number) for number in range(400)] == [frozenset()] * 400
+    assert [number for number in range(4) if judge.pulled("eve", 1_000, 0.01 * number)] == [2]
 
 
 def test_who_has_the_server_send_without_end_floods_too() -> None:

@@ -18,7 +18,6 @@ from ioa.adapters.nats.permissions import (
     DISCONNECTED,
     LISTS_CONNECTIONS,
     PULLS,
-    READS,
     SHOWN,
     SYSTEM,
     Permissions,
@@ -347,7 +346,7 @@ def _written(account: Mapping[str, Any]) -> str:
 
 
 def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and (subject.startswith((READS, PULLS)) or subject in SHOWN) else {}
+    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in SHOWN) else {}
     return {kind: {"account": account, "subject": subject}} | shown
 
 

@@ -73,6 +73,7 @@ class NatsSettings:
         key: Path of its key.
         token: A token of an identity provider, or the path of its file, which is read anew for each connection.
         data: The folder of a system on this machine. Its password is told to its server, if nothing else says who connects.
+        asks_to_read: Whether group setup is asked for what streams hold, as by all who may not ask JetStream itself.
     """
 
     url: str
@@ -84,6 +85,7 @@ class NatsSettings:
     key: str | None = None
     data: Path | None = None
     token: str | Path | None = None
+    asks_to_read: bool = False
 
     def password(self) -> str | None:
         """Read the password of a system on this machine; None if there is none to tell."""
@@ -214,8 +216,9 @@ class _LastingClient(Client):
     nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
     """
 
-    def __init__(self, seed: str | None) -> None:
+    def __init__(self, seed: str | None, *, asks_to_read: bool) -> None:
         super().__init__()
+        self.asks_to_read = asks_to_read
         self._given_seed = seed
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
@@ -280,8 +283,16 @@ def may_not_publish(client: Client, subject: str) -> bool:
     return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
 
 
+def asks_to_read(client: Client) -> bool:
+    """Whether what streams hold is asked of group setup over this connection, and not of JetStream."""
+    return isinstance(client, _LastingClient) and client.asks_to_read
+
+
 async def _attempt(settings: NatsSettings) -> Client:
-    client, turned_away = _LastingClient(settings.seed), deque[nats.errors.Error | ssl.SSLError](maxlen=1)
+    client, turned_away = (
+        _LastingClient(settings.seed, asks_to_read=settings.asks_to_read),
+        deque[nats.errors.Error | ssl.SSLError](maxlen=1),
+    )
     pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
 
     async def reconnected() -> None:

@@ -1,9 +1,9 @@
 """Who is connected to nats-server from outside, read off its system account, as `Connections`.
 
 The control plane imports three things of that account (`ioa.adapters.nats.authorization`): a list of connections with what each has
-sent, the events of its connections, and the request that ends one. Direct gets and pulls, by which few requests have much sent, are
-heard as they come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody
-answers, and nothing is told.
+sent, the events of its connections, and the request that ends one. Pulls, by which few requests have much sent, are heard as they
+come, with who asks: the server says it in place of whatever a client says. Where the authorization is older nobody answers, and
+nothing is told.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from ioa.adapters.nats.permissions import (
     CONNECTED,
     DISCONNECTED,
     PULLS,
-    READS,
     SHOWN_ASKER,
     disconnecting,
     is_of_agents,
@@ -42,15 +41,13 @@ from ioa.protocol.kept_out import MOST_NAMED, KeptOut
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
 _MOST_HEARD = 2_000
-"""Of how many reads, and of how many pulls, is heard between two counts; whoever asks for more is counted by what he sends."""
-_READ_BYTES, _PULL_BYTES = 131_072, 4_096
-"""How long such requests may be; ours name a thousand subjects at most. A longer one is not read, and counts as a flood."""
-_MOST_LAST = 1_024
-"""How many messages nats-server gives at most for one request for the last ones of many subjects (NATS ADR-31)."""
+"""Of how many pulls is heard between two counts; whoever asks for more is counted by what he sends."""
+_PULL_BYTES = 4_096
+"""How long a pull may be. A longer one is not read, and counts as a flood."""
 _DEAREST = 20_000
-"""How many a batch brings at most. The server bounds it by what a client may leave unread alone, 8 MB: so many of 400 bytes."""
+"""As how many messages a pull counts at most."""
 _FLOOD = 100_000
-"""More than anybody may read at once."""
+"""More than anybody may have sent at once."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -108,7 +105,7 @@ class _List(BaseModel):
     data: _Listed
 
 
-class _Reader(BaseModel):
+class _Asker(BaseModel):
     account: str = Field(alias="acc")
     key: str = Field(alias="user")
 
@@ -119,34 +116,6 @@ def _is_unheard(account: str) -> bool:
     They are judged by what is sent to them instead: nobody but an agent who knows the nonce of another's inbox has it sent there.
     """
     return is_of_agents(account) and tenant_of(account) is not None
-
-
-def messages_asked(request: bytes) -> int:
-    """Return for how many messages a direct get asks at most: one, a batch, or the last one of each subject of many patterns.
-
-    nats-server reads names of fields in whatever case, and of a field that comes twice the last one that is no null. What it cannot
-    read it refuses, which costs it no more than one message. Nesting that is too deep for this reader is not for Go's.
-    For a pattern the server walks all subjects of the stream, whatever it gives in the end (10 ms of 100,000; a message takes 0.1):
-    it counts as a whole answer, and one of several, which takes ten times as long, as the dearest. `>` alone is no walk.
-    """
-    fields = _fields_of(request)
-    if fields is None:
-        return _DEAREST
-    batches = [value for name, value in fields if name == "batch" and type(value) is int]
-    last = [_of_last_ones(value) for name, value in fields if name == "multi_last" and value != []]
-    walks = [
-        _MOST_LAST for name, value in fields if name in ("next_by_subj", "last_by_subj") and value != ">" and _is_pattern(value)
-    ]
-    return max([1, min(max([1, *batches]), _DEAREST), *walks, *last])
-
-
-def _of_last_ones(asked: Any) -> int:
-    patterns = asked if isinstance(asked, list) else []
-    return max(_MOST_LAST, _DEAREST * sum(map(_is_pattern, patterns)), len(patterns))
-
-
-def _is_pattern(subject: Any) -> bool:
-    return isinstance(subject, str) and not {"*", ">"}.isdisjoint(subject.split("."))
 
 
 def heartbeats_asked(request: bytes) -> int:
@@ -177,17 +146,12 @@ def _whole(digits: str) -> int:
     return int(digits[:20])
 
 
-class _Asked:
-    """Requests of one kind that others make of JetStream, of which so many are heard between two counts."""
+class _Pulls:
+    """What agents ask of JetStream, of which so much is heard between two counts."""
 
-    def __init__(
-        self, client: Client, subject: str, hear: Callable[[Msg, int], None], worth: Callable[[bytes], int], most_bytes: int
-    ) -> None:
+    def __init__(self, client: Client, hear: Callable[[Msg, int], None]) -> None:
         self._client = client
-        self._most_bytes = most_bytes
-        self._subject = subject
         self._hear = hear
-        self._worth = worth
         self._subscription: Subscription | None = None
         self._left = 0
 
@@ -197,12 +161,12 @@ class _Asked:
             self._left = _MOST_HEARD
             if self._subscription is not None:  # else each would be heard, and counted, by both
                 await self._subscription.unsubscribe()
-            self._subscription = await self._client.subscribe(self._subject, future=MessageSink(self._take))
+            self._subscription = await self._client.subscribe(f"{PULLS}*", future=MessageSink(self._take))
             await self._subscription.unsubscribe(limit=_MOST_HEARD)
 
     def _take(self, message: Msg) -> None:
         self._left -= 1
-        self._hear(message, self._worth(message.data) if len(message.data) <= self._most_bytes else _FLOOD)
+        self._hear(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
 
 
 class NatsConnections:
@@ -212,10 +176,7 @@ class NatsConnections:
         self._client = client
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
-        self._asked = (
-            _Asked(client, f"{READS}*", self._hear, messages_asked, _READ_BYTES),
-            _Asked(client, f"{PULLS}*", self._hear, heartbeats_asked, _PULL_BYTES),
-        )
+        self._pulls = _Pulls(client, self._hear)
 
     @asynccontextmanager
     async def hearing(self, hearer: ConnectionHearer) -> AsyncIterator[None]:
@@ -256,8 +217,7 @@ class NatsConnections:
         """Ask by one message; each server answers when it can. Nobody is asked while the connection is away."""
         self._check_may(subjects.SERVER_CONNECTIONS)
         with suppress(nats.errors.Error, OSError):
-            for asked in self._asked:
-                await asked.listen()
+            await self._pulls.listen()
             wanted = to_json({"auth": True, "sort": "last", "limit": _MOST})
             await self._client.publish(subjects.SERVER_CONNECTIONS, wanted, reply=self._inbox)
 
@@ -270,9 +230,9 @@ class NatsConnections:
 
     def _hear(self, message: Msg, messages: int) -> None:
         with suppress(ValidationError):
-            reader = _Reader.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
-            if self._hearer is not None and is_outside(reader.account):
-                self._hearer.reading(reader.key, messages)
+            asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
+            if self._hearer is not None and is_outside(asker.account):
+                self._hearer.pulling(asker.key, messages)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

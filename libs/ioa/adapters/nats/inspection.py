@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import nats.errors
@@ -18,7 +19,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nats.whoami import ask_tenant
-from ioa.errors import IoaError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
@@ -130,7 +131,7 @@ class NatsInspection:
                 newest = await self._js.get_last_msg(DEAD, subjects.dead(reason)) if may_read else None
             except NotFoundError:
                 continue
-            except nats.errors.TimeoutError:  # an observer may only count them, and is not answered
+            except ForbiddenError:  # an observer may only count them
                 newest = None
             if newest is None:
                 may_read = False
@@ -149,5 +150,5 @@ async def open_inspection(settings: NatsSettings, *, patience: timedelta) -> Asy
     Raises:
         UnavailableError: No NATS server answers within `patience`.
     """
-    async with open_connection(settings, patience=patience, any_payload=True) as client:
+    async with open_connection(replace(settings, asks_to_read=True), patience=patience, any_payload=True) as client:
         yield NatsInspection(client)

@@ -13,12 +13,12 @@ from functools import partial
 import structlog
 from nats.aio.client import Client
 
+from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.reading import DirectReads, first_of, last_of, previous_messages
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages
-from ioa.adapters.nats.streams import StreamMessage
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched

@@ -82,8 +82,8 @@ class Logs:
             UnreadableEntryError: One of these entries is garbage.
         """
         named = {subjects.log(comm_id): comm_id for comm_id in comm_ids}
-        page = await last_messages(self._client, LOG, [*named], up_to=at)
-        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) for one in page.messages}
+        last = await last_messages(self._client, LOG, [*named], up_to=at)
+        found = {named[one.subject]: decoded_entry(named[one.subject], one.seq, one.data) for one in last}
         if any(stored.seq == at for stored in found.values()):
             return found
         confirmed = {comm_id: await self._confirmed(comm_id, found.get(comm_id), at) for comm_id in comm_ids}

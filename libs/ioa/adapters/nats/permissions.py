@@ -73,9 +73,10 @@ CONNECTED, DISCONNECTED = "$SYS.ACCOUNT.*.CONNECT", "$SYS.ACCOUNT.*.DISCONNECT"
 """Where a server tells who has come and gone."""
 
 READS = "$JS.API.DIRECT.GET."
-"""Where streams are read past all quotas. Whoever reads so is told to those who listen there: his import shows who he is."""
+"""Where streams are read past all quotas and bounds: by the control plane and the gateway. Users ask group setup."""
 PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
-"""Where agents ask for goals, heard in the same way: who asks says where answers go, and how often he is told of none."""
+"""Where agents ask for goals. The registry hears it too, and the import shows who asks: he says where
+answers go, and how often he is told of none."""
 
 STANDING = (
     subjects.GET_AGENTS,
@@ -88,7 +89,10 @@ STANDING = (
 """Where users and observers ask how everything stands."""
 SHOWN_ASKER = "Nats-Request-Info"
 """The header in which the server tells who asks, where an import shows it."""
-SHOWN = (*STANDING, subjects.GET_GROUP)
+_READ_BY_USERS = (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))
+READABLE = (*_READ_BY_USERS, AUDIT)
+"""The streams of which group setup tells those who may ask."""
+SHOWN = (*STANDING, subjects.GET_GROUP, *map(subjects.read, READABLE))
 """Subjects that name nobody, and are served in turns of who asks."""
 
 _OF_TENANT = re.compile(rf"{CONTROL_PLANE}_([a-z0-9-]+)(?:_[A-Z]+)?")
@@ -141,7 +145,7 @@ _ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
 
 def of_service(service: Service) -> Permissions:
     """Return what a service of the control plane may do."""
-    names = (f"ioa-{service}", *(["ioa-files"] if service is Service.GROUPS else []))
+    names = (f"ioa-{service}", *(["ioa-files", "ioa-reads"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
         *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
@@ -189,7 +193,7 @@ def of_user(user: UserId) -> Permissions:
         subjects.standing_of(user),
         subjects.GET_GROUP,
         subjects.search_of(user),
-        *(_listing(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED), stream_of(OPEN))),
+        *map(subjects.read, _READ_BY_USERS),
         subjects.get_upload(user),
         subjects.put_upload(user),
         subjects.put_team(user),
@@ -200,9 +204,12 @@ def of_user(user: UserId) -> Permissions:
 
 
 def of_gateway() -> Permissions:
-    """Return what the gateway may do: what any user may, for whom it lets in, know who that is, and tell webhooks of goals."""
+    """Return what the gateway may do: what any user may, for whom it lets in, know who that is, and tell webhooks of goals.
+
+    It is no stranger, and reads streams itself.
+    """
     anybody = of_user(UserId(_ANY))
-    keys = (_listing(stream_of(API_KEYS)), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    keys = (*map(_listing, (*_READ_BY_USERS, stream_of(API_KEYS))), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
     webhooks = (
         *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
         subject_of(WEBHOOKS, _ANY),
@@ -224,7 +231,7 @@ def of_observer() -> Permissions:
 
 def of_auditor() -> Permissions:
     """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
-    return Permissions(USERS, (_listing(AUDIT),), (subjects.ANY_AUDIT,))
+    return Permissions(USERS, (subjects.read(AUDIT),), (subjects.ANY_AUDIT,))
 
 
 def of_callout() -> Permissions:
@@ -327,7 +334,7 @@ def _reading(stream: str) -> str:
 
 def _listing(stream: str) -> str:
     """Read messages past the line in which JetStream answers all other requests, one or many at once."""
-    return f"{_API}.DIRECT.GET.{stream}"
+    return f"{READS}{stream}"
 
 
 def _removing(stream: str) -> str:
@@ -426,7 +433,6 @@ _SERVED = {
         subjects.READMIT,
         CONNECTED,
         DISCONNECTED,
-        f"{READS}*",
         f"{PULLS}*",
     ),
     Service.GROUPS: (
@@ -446,6 +452,7 @@ _SERVED = {
         subjects.ANY_GET_UPLOAD,
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
+        subjects.ANY_READ,
         subjects.ANY_STANDING,
         subjects.ANY_PUT_TEAM,
         subjects.ANY_GET_TEAM,
@@ -495,7 +502,7 @@ _NEEDED = {
         subject_of(KEYS, LAUNCH_KEY),
         _reading(stream_of(KEYS)),
         _reading(RESULTS),
-        *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
+        *map(_listing, READABLE),
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
         *_working_off(GOALS, "*"),

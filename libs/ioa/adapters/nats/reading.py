@@ -8,22 +8,21 @@ decides something is read from the leader instead.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from nats.aio.client import Client
-from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import Header, RawStreamMsg
-from nats.js.errors import APIError, NotFoundError
+from nats.js.api import RawStreamMsg
+from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.streams import StreamMessage, direct_message, next_messages
+from ioa.adapters.nats.direct_gets import StreamMessage, read_stream
+from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=5)
-_NOT_FOUND = "404"
 _AT_ONCE = 64
 _ALL = "*.>"
 """Every subject that streams hold, as a pattern."""
@@ -32,7 +31,7 @@ _WIDEST, _WIDEST_BYTES = 512, 4_000_000
 
 
 class DirectReads(JetStreamContext):
-    """JetStream as users see it: each message is read by a direct get."""
+    """JetStream as users see it: each message is read past the line of requests."""
 
     async def get_msg(
         self,
@@ -46,10 +45,22 @@ class DirectReads(JetStreamContext):
 
         Raises:
             NotFoundError: There is none.
+            UnavailableError: The stream cannot be read now.
         """
-        asked = {"last_by_subj": subject} if seq is None else {"seq": seq, **({"next_by_subj": subject} if next else {})}
-        answer = await self._nc.request(_of(stream_name), json.dumps(asked).encode(), timeout=_TIMEOUT.total_seconds())
-        return self._lift_msg_to_raw_msg(answer)
+        of_subject = subject if seq is not None and next else None
+        request = ReadStream(seq=seq, next_by_subj=of_subject, last_by_subj=subject if seq is None else None)
+        page = await read_stream(self._nc, stream_name, request, _TIMEOUT)
+        if not page.messages:
+            raise NotFoundError
+        found = page.messages[0]
+        return RawStreamMsg(
+            subject=found.subject,
+            seq=found.seq,
+            data=found.data,
+            headers=dict(found.headers),
+            stream=stream_name,
+            time=found.stored_at,
+        )
 
 
 @dataclass(frozen=True)
@@ -161,7 +172,7 @@ async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mappi
     Raises:
         UnavailableError: The stream does not answer.
     """
-    return await _each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
+    return await _each(client, stream, {subject: ReadStream(last_by_subj=subject) for subject in subjects})
 
 
 async def first_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
@@ -170,33 +181,18 @@ async def first_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapp
     Raises:
         UnavailableError: The stream does not answer.
     """
-    return await _each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
+    return await _each(client, stream, {subject: ReadStream(seq=1, next_by_subj=subject) for subject in subjects})
 
 
-async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
+async def _each(client: Client, stream: str, requests: Mapping[str, ReadStream]) -> Mapping[str, StreamMessage]:
     slots = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(request: Mapping[str, object]) -> StreamMessage | None:
+    async def one(request: ReadStream) -> Sequence[StreamMessage]:
         async with slots:
-            data = json.dumps(request).encode()
-            return _message(stream, await client.request(_of(stream), data, timeout=_TIMEOUT.total_seconds()))
+            return (await read_stream(client, stream, request, _TIMEOUT)).messages
 
-    with unavailable_unless_answered(f"The stream {stream}"):
-        answers = await asyncio.gather(*(one(request) for request in requests.values()), return_exceptions=True)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-    return {subject: answer for subject, answer in zip(requests, answers, strict=True) if isinstance(answer, StreamMessage)}
-
-
-def _of(stream: str) -> str:
-    return f"$JS.API.DIRECT.GET.{stream}"
-
-
-def _message(stream: str, answer: Msg) -> StreamMessage | None:
-    status = (answer.headers or {}).get(Header.STATUS)
-    if status == _NOT_FOUND:
-        return None
-    if status is not None:
-        raise APIError(description=f"a direct get of {stream} was answered with {status}")
-    return direct_message(answer)
+    answers = await asyncio.gather(*(one(request) for request in requests.values()), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return {subject: answer[0] for subject, answer in zip(requests, answers, strict=True) if isinstance(answer, tuple) and answer}

@@ -37,7 +37,7 @@ from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode, receive
+from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
@@ -83,8 +83,19 @@ request_seconds = Histogram("ioa_request_duration_seconds", "Time to answer a re
 asked = Counter("ioa_client_requests_total", "Requests made, by kind of subject and `ok` or the error's code", ["subject", "code"])
 asked_seconds = Histogram("ioa_client_request_duration_seconds", "Time until a request was answered", ["subject"], buckets=_BUCKETS)
 
+
+@dataclass(frozen=True)
+class HeadedAnswer:
+    """What answers a request, with headers of its own."""
+
+    data: bytes
+    headers: Mapping[str, str]
+
+
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Gets a request's subject and payload; returns the answer's."""
+Answering = Callable[[str, bytes], Awaitable[bytes | HeadedAnswer]]
+"""Returns an answer with headers, or its payload alone."""
 Asked = TypeVar("Asked", bound=Model)
 Reply = TypeVar("Reply", bound=Model)
 
@@ -105,17 +116,19 @@ class ServiceEndpoint:
         side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
+        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody, too.
     """
 
     name: str
     subject: str
-    handler: Handler
+    handler: Answering
     is_own: bool = False
     lane: Callable[[str], str] | None = None
     caller_at: int | None = None
     family: Family = Family.OTHERS
     side_by_side: int | None = None
     at_most: int | None = None
+    counts: Callable[[bytes], int] | None = None
 
 
 @dataclass(frozen=True)
@@ -374,14 +387,16 @@ class _Answering:
         caller = ""
         if endpoint.caller_at is not None:
             caller = message.subject.split(".")[endpoint.caller_at]
-            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data))
+        elif endpoint.at_most is not None:
+            caller = _asker(message)
+        if endpoint.caller_at is not None or (caller and endpoint.counts is not None):
+            counts = 1 if endpoint.counts is None else endpoint.counts(message.data)
+            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data), counts)
             if not isinstance(judged, Admitted):
-                if judged.is_flood:
+                if judged.is_flood and endpoint.caller_at is not None:
                     listener.close_out(caller)
                 self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
                 return
-        elif endpoint.at_most is not None:
-            caller = _asker(message)
         self.taken[endpoint.name] += 1
         request = Request(message)
         lane = self._lane(endpoint, caller, request.subject)
@@ -541,7 +556,11 @@ async def _answer(endpoint: ServiceEndpoint, request: Request) -> None:
     started = time.perf_counter()
     code = "ok"
     try:
-        await request.respond(await endpoint.handler(request.subject, request.data))
+        answered = await endpoint.handler(request.subject, request.data)
+        if isinstance(answered, HeadedAnswer):
+            await request.respond(answered.data, dict(answered.headers))
+        else:
+            await request.respond(answered)
     except IoaError as error:
         row = row_of(error)
         code = row.wire_code
@@ -634,9 +653,18 @@ class NatsRequester:
             RateLimitedError: It was asked too often, again and again for as long as an answer is waited for.
             IoaError: What the service reported, as the class it was raised as.
         """
+        message = await self.ask(subject, encode(request), timeout=timeout, is_repeatable=is_repeatable)
+        return decode(reply, message.data, max_payload_bytes=MAX_ANSWER_BYTES)
+
+    async def ask(self, subject: str, data: bytes, *, timeout: timedelta | None = None, is_repeatable: bool = False) -> Msg:
+        """Do the same with what is written already, and return the answer as it came.
+
+        Raises:
+            IoaError: As `request` does.
+        """
         kind, code, started = kind_of(subject), "ok", time.perf_counter()
         try:
-            return await self._request_until_admitted(subject, request, reply, timeout or self._timeout, is_repeatable)
+            return await self._ask_until_admitted(subject, data, timeout or self._timeout, is_repeatable)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
@@ -647,22 +675,20 @@ class NatsRequester:
             asked.labels(kind, code).inc()
             asked_seconds.labels(kind).observe(time.perf_counter() - started)
 
-    async def _request_until_admitted(
-        self, subject: str, request: Model, reply: type[Reply], timeout: timedelta, is_repeatable: bool
-    ) -> Reply:
+    async def _ask_until_admitted(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         until = time.monotonic() + timeout.total_seconds()
         while True:
             try:
-                return await self._request(subject, request, reply, timeout, is_repeatable)
+                return await self._ask_for_answer(subject, data, timeout, is_repeatable)
             except RateLimitedError as error:
                 pause = (error.retry_after or _USUAL_PAUSE).total_seconds()
                 if time.monotonic() + pause > until:
                     raise
             await asyncio.sleep(pause)
 
-    async def _request(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta, is_repeatable: bool) -> Reply:
+    async def _ask_for_answer(self, subject: str, data: bytes, timeout: timedelta, is_repeatable: bool) -> Msg:
         try:
-            message = await self._ask(subject, encode(request), timeout, is_repeatable=is_repeatable)
+            message = await self._ask(subject, data, timeout, is_repeatable=is_repeatable)
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"Nobody serves {subject}.", hint="Is the service running? `ioa doctor` tells.") from None
         except nats.errors.MaxPayloadError:
@@ -675,7 +701,7 @@ class NatsRequester:
             if isinstance(reported, RateLimitedError):
                 reported.retry_after = _retry_after(headers)
             raise reported
-        return decode(reply, message.data)
+        return message
 
     async def _ask(self, subject: str, data: bytes, timeout: timedelta, *, is_repeatable: bool) -> Msg:
         """Ask once, or twice if there is no answer; who answers is told each time how long that one is waited for."""

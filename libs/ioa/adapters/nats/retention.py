@@ -15,11 +15,12 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from ioa.adapters.nats.direct_gets import StreamMessage
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.reading import previous_messages
-from ioa.adapters.nats.streams import StreamMessage, next_messages, pages
+from ioa.adapters.nats.streams import next_messages, pages
 from ioa.adapters.nats.topology import (
     CARDS,
     ENDED,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -424,5 +425,5 @@ async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIt
     Raises:
         UnavailableError: No NATS server answers within `patience`.
     """
-    async with open_connection(settings, patience=patience) as client:
+    async with open_connection(replace(settings, asks_to_read=True), patience=patience) as client:
         yield NatsSystemClient(client)

@@ -1,0 +1,223 @@
+"""Direct gets (NATS ADR-31), the way past the line in which JetStream answers all other requests: of it, or of group setup.
+
+The control plane asks JetStream. Nobody outside may, and asks group setup, which takes few forms of request
+(`ioa.protocol.stream_reads`): which of the two, the connection's settings say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+import nats.errors
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import Header
+from nats.js.errors import APIError
+from nats.js.errors import NotFoundError as NoSuchMessage
+from nats.js.kv import KV_OP
+
+from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish
+from ioa.adapters.nats.permissions import READS
+from ioa.adapters.nats.request_reply import Answering, HeadedAnswer, NatsRequester
+from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_ANSWER_BYTES, MAX_PAYLOAD_BYTES, decode, decode_json, encode
+from ioa.protocol.stream_reads import ReadRow, ReadStream, StreamRead
+
+_TIMEOUT = timedelta(seconds=10)
+_END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
+_STREAM, _SUBJECT, _SEQUENCE = "Nats-Stream", "Nats-Subject", "Nats-Sequence"
+_TIME, _PENDING = "Nats-Time-Stamp", "Nats-Num-Pending"
+_OF_NATS = "Nats-"
+"""How headers begin that are NATS's own, with what a direct get adds among them. They are told to nobody."""
+_ANSWER_MESSAGES, _ANSWER_BYTES = 256, MAX_PAYLOAD_BYTES // 2
+"""How much group setup tells at once, so that nobody waits long for who reads much; of a single message it tells, however large."""
+_ROW_BYTES = 600
+"""What it takes to tell of a message, beside its headers."""
+
+
+@dataclass(frozen=True)
+class StreamMessage:
+    """A message of a stream, with the headers that it was stored with."""
+
+    seq: int
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stored: str = ""
+    """When, as the server says it (RFC 3339)."""
+
+    @property
+    def is_marker(self) -> bool:
+        """Whether it stands for a key of a bucket that was deleted."""
+        return KV_OP in self.headers
+
+    @property
+    def stored_at(self) -> datetime | None:
+        """When it was stored."""
+        return datetime.fromisoformat(self.stored) if self.stored else None
+
+
+@dataclass(frozen=True)
+class StreamPage:
+    """Messages in the order of their sequences, and how many of those that were asked for are behind the last one."""
+
+    messages: tuple[StreamMessage, ...]
+    pending: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether there was nothing behind the last one."""
+        return self.pending == 0
+
+
+async def read_stream(client: Client, stream: str, request: ReadStream, timeout: timedelta = _TIMEOUT) -> StreamPage:
+    """Read what is asked for; nothing, if there is nothing of it. Any replica of the stream answers, which may lag behind.
+
+    Raises:
+        UnavailableError: The stream cannot be read now.
+        RateLimitedError: Too much is read by who asks, again and again for as long as an answer is waited for.
+        ForbiddenError: Who asks may not read the stream.
+    """
+    if asks_to_read(client):
+        return await _ask_group_setup(client, stream, request, timeout)
+    with unavailable_unless_answered(f"The stream {stream}"):
+        return await asking_until_heard(partial(_direct_get, client, stream, request, timeout))
+
+
+async def _ask_group_setup(client: Client, stream: str, request: ReadStream, timeout: timedelta) -> StreamPage:
+    subject = subjects.read(stream)
+    try:
+        answer = await NatsRequester(client, timeout).ask(subject, _written(request), is_repeatable=True)
+    except UnavailableError:
+        if not may_not_publish(client, subject):
+            raise
+        raise ForbiddenError(
+            f"This credential may not read {stream}.", hint="One that could before may again after `ioa credentials upgrade`."
+        ) from None
+    if not request.is_of_several:
+        return _page_of_one(stream, answer)
+    return _page_told(decode(StreamRead, answer.data, max_payload_bytes=MAX_ANSWER_BYTES))
+
+
+def answering_reads(client: Client, streams: Collection[str]) -> Answering:
+    """Make what answers requests for what some streams hold: which of them somebody may ask for, the subject tells.
+
+    A single message is answered as it is stored, with the headers that a direct get adds.
+    """
+
+    async def answer(subject: str, data: bytes) -> bytes | HeadedAnswer:
+        stream = subjects.parse_read(subject)
+        if stream not in streams:
+            raise NotFoundError(f"Nobody is told of the stream {stream}.")
+        request = decode_json(ReadStream, data)
+        if request.is_of_several:
+            return encode(await _read_for_another(client, stream, request), max_payload_bytes=MAX_ANSWER_BYTES)
+        found = (await read_stream(client, stream, request)).messages
+        if not found:
+            return HeadedAnswer(b"", {Header.STATUS.value: _NOTHING_MORE, Header.DESCRIPTION.value: "Message Not Found"})
+        one = found[0]
+        return HeadedAnswer(
+            one.data, {**one.headers, _STREAM: stream, _SUBJECT: one.subject, _SEQUENCE: str(one.seq), _TIME: one.stored}
+        )
+
+    return answer
+
+
+def messages_asked(data: bytes) -> int:
+    """Return as how many messages a request counts; as one, if it will be refused."""
+    try:
+        return decode_json(ReadStream, data).costs
+    except IoaError:
+        return 1
+
+
+async def _read_for_another(client: Client, stream: str, request: ReadStream) -> StreamRead:
+    """Read what somebody asks for, as much of it as goes into one answer."""
+    most = min(request.max_bytes or _ANSWER_BYTES, _ANSWER_BYTES)
+    bounds = {"max_bytes": most, "batch": None if request.batch is None else min(request.batch, _ANSWER_MESSAGES)}
+    page = await read_stream(client, stream, request.model_copy(update=bounds))
+    rows, data, size = list[ReadRow](), list[bytes](), 0
+    for one in page.messages:
+        size += len(one.data) + sum(len(name) + len(value) for name, value in one.headers.items()) + _ROW_BYTES
+        if rows and size > _ANSWER_BYTES:
+            break
+        row = ReadRow(seq=one.seq, subject=one.subject, stored=one.stored, headers=dict(one.headers), size_bytes=len(one.data))
+        rows.append(row)
+        data.append(one.data)
+    return StreamRead(messages=tuple(rows), pending=page.pending + len(page.messages) - len(rows), data=b"".join(data))
+
+
+def _written(request: ReadStream) -> bytes:
+    return request.model_dump_json(exclude_defaults=True).encode()
+
+
+async def _direct_get(client: Client, stream: str, request: ReadStream, timeout: timedelta) -> StreamPage:
+    subject, asked = f"{READS}{stream}", _written(request)
+    if not request.is_of_several:
+        answer = await client.request(subject, asked, timeout=timeout.total_seconds())
+        return _page_of_one(stream, answer)
+    batch, inbox = _Batch(), client.new_inbox()
+    subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
+    try:
+        await client.publish(subject, asked, reply=inbox)
+        async with asyncio.timeout(timeout.total_seconds()):
+            return await batch.page
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()
+
+
+def _page_of_one(stream: str, answer: Msg) -> StreamPage:
+    status = (answer.headers or {}).get(Header.STATUS)
+    if status == _NOTHING_MORE:
+        return StreamPage((), 0)
+    if status is not None:
+        raise APIError(description=f"a direct get of {stream} was answered with {status}")
+    return StreamPage((_message(answer),), 0)
+
+
+def _page_told(read: StreamRead) -> StreamPage:
+    """Take an answer of group setup apart."""
+    found, at = list[StreamMessage](), 0
+    for row in read.messages:
+        found.append(StreamMessage(row.seq, row.subject, read.data[at : at + row.size_bytes], row.headers, row.stored))
+        at += row.size_bytes
+    return StreamPage(tuple(found), read.pending)
+
+
+def _message(answer: Msg) -> StreamMessage:
+    headers = answer.headers or {}
+    own = {name: str(value) for name, value in headers.items() if not name.startswith(_OF_NATS)}  # no ASCII comes as an object
+    return StreamMessage(int(headers[_SEQUENCE]), headers[_SUBJECT], answer.data, own, headers.get(_TIME, ""))
+
+
+class _Batch:
+    """Gathers the messages that answer one request, until the one that says that no more will come."""
+
+    def __init__(self) -> None:
+        self.page: asyncio.Future[StreamPage] = asyncio.get_running_loop().create_future()
+        self._messages: list[StreamMessage] = []
+        self._pending = 0
+
+    def take(self, message: Msg) -> None:
+        """Take one answer in."""
+        headers = message.headers or {}
+        status = headers.get(Header.STATUS)
+        if self.page.done():
+            return
+        if status is None:
+            self._pending = int(headers.get(_PENDING, 0))
+            self._messages.append(_message(message))
+        elif status in (_END, _NOTHING_MORE):
+            self.page.set_result(StreamPage(tuple(self._messages), self._pending))
+        elif status == _NO_RESPONDERS:
+            self.page.set_exception(nats.errors.NoRespondersError())
+        else:
+            self.page.set_exception(NoSuchMessage(code=int(status), description=headers.get("Description", "")))
