@@ -671,20 +671,26 @@ def _shown_by_watching(watcher: Watcher, secret: Collection[str]) -> Iterator[st
 
 
 def _shown_to_all(policy: Policy, number: int, node: Node) -> Iterator[str]:
-    """Say which secret roles show by speaking where all hear it, alone of their kind, or otherwise than those beside whom they do.
+    """Say which secret roles show by speaking where others hear it, alone of their kind, or otherwise than who speaks beside them.
 
-    Where not all hear it, all see how many turns it takes, and how long.
+    Where others do not hear it, all see how many turns it takes, and how long.
     """
     numbers = policy.role_numbers
     secret = [name for name in node.roles if numbers[name] in policy.secrets]
     hearers = {name: policy.hearers(number, (numbers[name],)) for name in secret}
-    heard = [name for name in secret if hearers[name] is None]
+    others = [(number, role.name) for number, role in enumerate(policy.roles) if not role.secret and not role.hears_all]
+    hearing = {
+        name: "all" if known is None else listed(other for number, other in others if number in known)
+        for name, known in hearers.items()
+    }
+    heard = [name for name in secret if hearing[name]]
+    who = listed(list(dict.fromkeys(hearing[name] for name in heard)))
     are = "is secret" if len(secret) == 1 else "are secret"
     if heard and (len(secret) < 2 or len(secret) < len(policy.secrets)):
-        yield f"{listed(heard)} {'is' if len(heard) == 1 else 'are'} secret, and all hear who speaks here"
+        yield f"{listed(heard)} {'is' if len(heard) == 1 else 'are'} secret, and {who} hear who speaks here"
         return
     if heard and len(heard) < len(secret):
-        yield f"{listed(secret)} {are}, and all hear who speaks as {listed(heard)}"
+        yield f"{listed(secret)} {are}, and {who} hear who speaks as {listed(heard)}"
     if not secret or len(node.roles) == 1:
         return
     for what, names in _named_in(node):

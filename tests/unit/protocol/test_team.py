@@ -385,6 +385,22 @@ def test_what_is_worth_a_thought_is_a_warning(text: str, expected: str) -> None:
     assert [(one.kind, str(one)) for one in check(read_toml(text).policy)] == [("warning", expected)]
 
 
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ('roles = ["b"]\nheard_by = ["d", "c"]', "node x: b is secret, and d hear who speaks here"),
+        ('roles = ["b"]\nheard_by = ["a", "c"]', None),
+        ('roles = ["b", "c"]\nheard_by = { b = ["d"], c = ["a"] }', "node x: b, c are secret, and d hear who speaks as b"),
+        ('roles = ["b", "c"]\nheard_by = { b = ["d"], c = ["d"] }', None),
+    ],
+)
+def test_who_hears_a_secret_role_speak_is_named(node: str, expected: str | None) -> None:
+    """Be it all, or the holders of a role that is neither secret nor hears all."""
+    team = SECRET.replace('roles = ["b", "c"]\n', f"{node}\nmax = 4\n").replace("c = {", 'd = "dan"\nc = {')
+    told = [str(one) for one in check(read_toml(team).policy) if "hear who speaks" in str(one)]
+    assert told == ([] if expected is None else [expected])
+
+
 JUDGED = 'exits = [ { to = "y", by = "b" }, { to = "end" } ]\n' + Y
 NEVER = "node x: the exit to y never has its `when` hold: that takes 3 turns, and a visit is over after 2 turns"
 ADVICE = "give it more of them, or let b speak in a node of its own, with a `form`"
