@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from ioa.agent.inquiring import AskedOfMe
 from ioa.client.questions import OpenQuestion, questions_of
 from ioa.group.requests import AnswerQuestion
 from ioa.ports.brain import TeamLaunch
-from ioa.protocol.ids import LOCAL, AgentId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
@@ -136,6 +137,12 @@ async def test_tasks_that_wait_for_answers_leave_their_slots_to_others(company: 
     await company.network.offer(GOAL)
     assert (await company.task_result(ROOM, quick.task_id)).task_conclusion == quick.task_desc
     for one in asking:
+        await eventually(partial(_asks, company, one.task_id))  # the last one of them may still be on its way
         request = AnswerQuestion(comm_id=ROOM, task_id=one.task_id, number=1, answer="blue")
         await company.network.plane.setup.answer(LOCAL, request)
     assert [(await company.task_result(ROOM, one.task_id)).task_conclusion for one in asking] == ["blue"] * 4
+
+
+async def _asks(company: Company, task_id: TaskId) -> bool:
+    state = await company.state(ROOM)
+    return state is not None and any(one.task_id == task_id and one.questions for one in state.open_tasks)
