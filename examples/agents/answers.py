@@ -16,7 +16,7 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import Column, Table, read_table
+from tables import NOTHING, Column, Table, read_table
 
 SHOWN, _SUMMED = 25, 10
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
@@ -121,6 +121,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         if "missing" in condition.sign:
             used &= column.cells.isna().eq(condition.sign == "is missing")
             told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
+            told += [f"{one!r} among words is a value" for one in column.different if one in NOTHING]
         else:
             fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
             if condition.sign == "=" and column.shown is not column.cells:

@@ -26,7 +26,7 @@ from request import RECORDS, fold
 
 _SAMPLE_ROWS, _LAST = 1_000, 3
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
-_NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
+NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
 CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
@@ -291,8 +291,8 @@ def read_table(path: Path, question: str = "") -> Table:
         raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
     if (first := plain(dtype=str, nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    measured = [at for at in places if first[at][~first[at].isin(_NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
-    read = partial(plain, na_values=dict.fromkeys(measured, _NOTHING))
+    measured = [at for at in places if first[at][~first[at].isin(NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
+    read = partial(plain, na_values=dict.fromkeys(measured, NOTHING))
     sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     filled = {at: sample[at].dropna() for at in places}
     doubt = {at: held.head(int(held.str.fullmatch(r"\D*\d{1,3}[.,]\d{3}\D*").all())) for at, held in filled.items()}
@@ -324,7 +324,7 @@ def read_table(path: Path, question: str = "") -> Table:
         for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
     ]
     said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
-    has_gaps = len(end) < len(titles) or any(cell in ("", *_NOTHING) for cell in end)
+    has_gaps = len(end) < len(titles) or any(cell in ("", *NOTHING) for cell in end)
     begins_with_gaps = bool(sample.iloc[0].isna().any())
     summed = {at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)}
     lacking = sample[[at for at in places if sample[at].isna().mean() < 0.5]].isna().any(axis=1)
