@@ -218,8 +218,12 @@ class Reader:
                 break
             if self._take(self._file):
                 continue
-            if may_group and self._take(PER):
-                keys += self._list(self._key, ",|and|per|by")
+            if may_group and (joint := self._take(PER)):
+                keys += (groups := self._list(self._key, ",|and|per|by"))
+                amounts = [key.column for key in groups if not key.grain and key.column.is_amount and not joint.endswith("by")]
+                if amounts and question.figure.columns and question.figure.operation != "nunique":
+                    said = f"'{joint} {amounts[0]}' may mean for each number of {amounts[0]}, or divided by it: nothing is divided."
+                    raise InvalidInputError(said, hint=f"Say 'by {amounts[0]}' for each number of it.")
             elif self._take(_WHERE):
                 conditions += self._list(self._condition, "and")
             elif condition := self._try(self._when):

@@ -205,6 +205,13 @@ class Column:
         """Whether its cells were read as numbers."""
         return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
 
+    @property
+    def is_amount(self) -> bool:
+        """Whether its numbers are of what is counted or measured: they have decimals, or its name has a plural's `s`."""
+        numbers = self.numbers if self.holds("numbers") else None
+        is_plural = re.search(r"\w{2}[^\W_su]s(?:\s*[(\[].*)?$", fold(self.name))
+        return numbers is not None and bool(is_plural or (numbers.dropna() % 1).any())
+
     @cached_property
     def _sample(self) -> pd.Series:
         """Some of its cells as text: what none of them is like, the column is not taken for."""

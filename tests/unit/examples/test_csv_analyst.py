@@ -937,9 +937,33 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("lowest pay per bin", "'per Bins' may mean for each number of Bins, or divided by it"),
+        ("average pay for each hour", "'for each Hours (h)' may mean for each number of Hours"),
+        ("total pay per area", "'per area' may mean for each number of area"),
+        ("lowest pay by bins", "minimum of pay per Bins"),
+        ("number of rows per bin", "number of rows per Bins"),
+        ("number of distinct areas per bin", "number of distinct area per Bins"),
+        ("total pay per zone", "sum of pay per Zone"),
+        ("top 1 bin by total pay", "sum of pay per Bins, the highest 1 of 2"),
+    ],
+)
+def test_an_amount_per_another_is_no_group(run: Run, tmp_path: Path, question: str, said: str) -> None:
+    """Pay per bin is pay divided by bins, to most; by bins it is a group for each number of them."""
+    path = tmp_path / "t.csv"
+    path.write_text("pay,Bins,Hours (h),area,Zone\n3.30,3,1,20.5,1\n5.20,5,2,11,2\n3.60,3,2,30,1\n")
+    try:
+        told = run(agent, question, [path]).text
+    except InvalidInputError as error:
+        told = str(error)
+    assert said in told
+
+
+@pytest.mark.parametrize(
     ("text", "question", "said"),
     [
-        ("v,n\n3.1,1\n3.10,2\n", "total n per v", "v has '3.1' and '3.10', which are one number, or two names"),
+        ("v,n\n3.1,1\n3.10,2\n", "total n by v", "v has '3.1' and '3.10', which are one number, or two names"),
         ("v,n\n3.1,1\n3.10,2\n", "number of distinct v", "v has '3.1' and '3.10'"),
         ("v,n\n" + "a,999999999999999\n" * 12_000, "sum of n", "n holds numbers that are too large"),
         ("v,n\na,1\nb,2\n", "how many rows where n between 6 and 3", "n is between 6 and 3 holds of no row"),
