@@ -138,7 +138,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, _names(column) if figure.operation == "nunique" else _measured(column))
+        cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     _refuse_lines_of_totals([*measured, *table.summed], table, used)
     remarks = [at for at in table.remarks if used[at]]
@@ -257,7 +257,9 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
 
 def _labels(key: Key) -> pd.Series:
     cells, dates = key.column.cells, key.column.dates
-    if dates is None or (not key.grain and cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()):  # in order as they stand
+    given = cells.dropna().astype(str)
+    as_written = not key.grain and given.str.match(r"\d{4}-\d\d").all()  # they are in order as they stand
+    if dates is None or (as_written and given.nunique() == dates.nunique()):
         return _names(key.column)
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
         return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
@@ -269,13 +271,16 @@ def _labels(key: Key) -> pd.Series:
 
 def _names(column: Column) -> pd.Series:
     """Its cells as what rows are told apart by: numbers as they are written, which two of one number must not differ in."""
-    if column.shown is column.cells:
+    is_text = column.shown is column.cells and not column.is_numeric
+    numbers = column.numbers if is_text and column.holds("numbers") else column.cells
+    if column.shown is column.cells and numbers is column.cells:
         return column.cells
-    codes, _ = pd.factorize(column.cells, sort=True)
+    assert numbers is not None
+    codes, _ = pd.factorize(numbers, sort=True)
     written = column.shown.groupby(codes).unique().drop(-1, errors="ignore")
     if twice := next((" and ".join(map(repr, one)) for one in written if len(one) > 1), ""):
         raise InvalidInputError(f"{column} has {twice}, which are one number, or two names.", hint="Write it in one way.")
-    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(written.str[0])))
+    return column.cells if is_text else pd.Series(pd.Categorical.from_codes(codes, pd.Index(written.str[0])))
 
 
 def show(value: object) -> str:

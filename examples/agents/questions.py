@@ -326,7 +326,7 @@ class Reader:
             return None
         self._take(_IS)
         here = self.at
-        words = rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b"
+        words = rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b(?!\s*[\"“”'`])"
         if column.dates is None and not column.is_numeric and re.match(words, self.text[here:]) and self._value(column):
             said = self._as_said(here, self.at).strip()
             hint = f'Put it in quotes: {column} is "{said}".'

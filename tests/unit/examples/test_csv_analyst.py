@@ -939,6 +939,33 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
+        ("number of distinct issued", "number of distinct issued: 3 (4 of 4 rows)."),
+        ("number of distinct at", "number of distinct at: 3 (4 of 4 rows)."),
+        ("number of rows per at", "- 2024-03-05 10:00:00: 2\n"),
+        ("number of distinct copies", "copies has '1000' and '1,000', which are one number, or two names."),
+        ("which copies has the most rows", "copies has '1000' and '1,000', which are one number, or two names."),
+        ("number of rows per size", "size has '5 km' and '5km', which are one number, or two names."),
+        ('how many rows where state is not "paid"', "state is not paid: 2 (2 of 4 rows)."),
+        ('how many rows where state is "not paid"', "state is not paid: 1 (1 of 4 rows)."),
+        ("how many rows where state is not paid", 'Put it in quotes: state is "not paid".'),
+    ],
+)
+def test_what_is_written_in_two_ways_is_counted_once_or_refused(run: Run, tmp_path: Path, question: str, said: str) -> None:
+    """A date is one however it is written; a number may be a name, so that two writings of it are refused."""
+    path = tmp_path / "t.csv"
+    rows = "2024-03-05,1000,paid,2024-03-05 10:00,5 km", '05 March 2024,"1,000",not paid,2024-03-05T10:00,5km'
+    path.write_text("\n".join(["issued,copies,state,at,size", *rows, "6 Mar 2024,250,part paid,2024-03-05 11:00,7 km"]) + "\n")
+    path.write_text(path.read_text() + "07.03.2024,250,paid,2024-03-06 11:00,8 km\n")
+    try:
+        told = run(agent, question, [path]).text
+    except InvalidInputError as error:
+        told = f"{error.message} {error.hint}"
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
         ("lowest pay per bin", "'per Bins' may mean for each number of Bins, or divided by it"),
         ("average pay for each hour", "'for each Hours (h)' may mean for each number of Hours"),
         ("total pay per area", "'per area' may mean for each number of area"),
