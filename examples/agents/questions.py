@@ -292,9 +292,8 @@ class Reader:
         return Key(column, grain)
 
     def _the_date(self, said_of: Callable[[Column], str]) -> Column:
-        columns = self.table.holding("dates")
+        columns = self.table.holding("dates", in_doubt=True)  # one that can be read in two ways says so when it is read
         if len(columns) != 1:
-            _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             names = ", ".join(map(str, columns))
             said = f"several columns of dates: {names}" if columns else "no column of dates that are read here"
             years = "Such are 2024-03-31 or 31.3.2024; years alone are compared as numbers: 'where COLUMN at least 2005'."

@@ -88,11 +88,12 @@ class Column:
         """Its cells as numbers, missing where they are none; None if most are none. Refuses two readings, and several units."""
         return self.amounts[0]
 
-    def holds(self, kind: str) -> bool:
-        """Whether it holds `numbers` or `dates` that are read in one way only."""
-        with suppress(InvalidInputError):
+    def holds(self, kind: str, *, in_doubt: bool = False) -> bool:
+        """Whether it holds `numbers` or `dates` that are read in one way only, or `in_doubt` in two."""
+        try:
             return getattr(self, kind) is not None
-        return False
+        except InvalidInputError:
+            return in_doubt
 
     @cached_property
     def amounts(self) -> tuple[pd.Series | None, str]:
@@ -278,9 +279,9 @@ class Table:
         kinds = empty.groupby(list(empty)).ngroup() + 1 if len(empty.columns) else pd.Series(0, index=range(self.rows))
         return kinds.where(empty.any(axis=1), 0).to_numpy()
 
-    def holding(self, kind: str) -> list[Column]:
-        """The columns that hold `numbers` or `dates`; those that can be read in two ways are left out."""
-        return [column for column in self.columns if column.holds(kind)]
+    def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
+        """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
+        return [column for column in self.columns if column.holds(kind, in_doubt=in_doubt)]
 
 
 def read_table(path: Path, question: str = "") -> Table:

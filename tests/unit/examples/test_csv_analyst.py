@@ -939,6 +939,26 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
+        ("total rent in Q2 2024", "'where Due date is 2024-Q2' or 'where Paid on is 2024-Q2'"),
+        ("total rent per month", "'month of Due date' or 'month of Paid on'"),
+        ("total rent per month of due date", "Due date can be read in two ways"),
+        ("total rent where paid on is 2024-07", "sum of Rent where Paid on is 2024-07: 20"),
+    ],
+)
+def test_a_date_that_can_be_read_in_two_ways_is_a_date(run: Run, tmp_path: Path, question: str, said: str) -> None:
+    """A date without a column may be of it as of any: another one is not taken since that one cannot be read."""
+    path = tmp_path / "t.csv"
+    path.write_text("Unit,Rent,Due date,Paid on\nA,10,01/07/2024,2024-06-30\nB,20,02/07/2024,2024-07-05\nC,30,03/08/2024,never\n")
+    try:
+        told = run(agent, question, [path]).text
+    except InvalidInputError as error:
+        told = f"{error.message} {error.hint}"
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
         ("number of distinct issued", "number of distinct issued: 3 (4 of 4 rows)."),
         ("number of distinct at", "number of distinct at: 3 (4 of 4 rows)."),
         ("number of rows per at", "- 2024-03-05 10:00:00: 2\n"),
