@@ -54,7 +54,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"square root of (?P<a>{_OPERAND})", "sqrt({a})"),
 ]
 _KNOWN = {word for form, _ in _FORMS for word in re.findall("[a-z]{2,}", re.sub(r"\(\?P<\w+>", "(", form))}
-_CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
+_CONVERSION = re.compile(rf"(-?{_NUMBER}) ?(?:from )?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
 _ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER} ?[^\d%]+)", re.IGNORECASE)
 _UNITS = dict.fromkeys(
     "mm millimetre millimeter cm centimetre centimeter m metre meter km kilometre kilometer inch foot feet yard mile mg "
@@ -78,6 +78,8 @@ def run(task: str, ctx: TaskContext) -> str:
         return f"{asked} = {convert(*match.groups())}"
     if re.fullmatch(rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+", text, re.IGNORECASE):
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
+    if comma := re.search(r"(?<![\d,])\d+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
+        raise InvalidInputError(f"{comma[0]} is no number that is read here.", hint=f"Say {comma[0].replace(',', '.')}.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 

@@ -19,7 +19,7 @@ import pandas as pd
 from ioa import InvalidInputError
 from ioa.files import missing
 from request import TABLES, fold
-from tables import CODE, WRITTEN, Column, Table
+from tables import CODE, WRITTEN, Column, Table, name_words
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
 FILLER = r"the|an|a|all|please"
@@ -111,7 +111,8 @@ class Condition:
             raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
 
     def __str__(self) -> str:
-        shown = [span.written for span in self.spans] or [str(value) for value in self.values]
+        quoted = (f'"{value}"' if re.match(r"(?i)(?:not|missing)\b", str(value)) else str(value) for value in self.values)
+        shown = [span.written for span in self.spans] or list(quoted)
         sign = {"=": "is", "!=": "is not", "between": "is between"}.get(self.sign, self.sign)
         return f"{self.column} {sign} {(' and ' if self.sign == 'between' else ' or ').join(shown)}".rstrip()
 
@@ -328,10 +329,14 @@ class Reader:
         words = rf"\s*(?:not|missing|{'|'.join(_COMPARISONS.values())})\b(?!\s*[\"“”'`])"
         if column.dates is None and not column.is_numeric and re.match(words, self.text[here:]) and self._value(column):
             said = self._as_said(here, self.at).strip()
-            hint = f'Put it in quotes: {column} is "{said}".'
+            other = f', or {column} is not "{said[4:]}"' * (said[:4].lower() == "not " and bool(column.values(fold(said[4:]))))
+            hint = f'Put it in quotes: {column} is "{said}"{other}.'
             raise InvalidInputError(f"{said!r} is a value of {column}, and words of the language.", hint=hint)
         negated = bool(self._take("not"))
         if self._take("missing"):
+            if column.values("missing"):
+                hint = f'Put it in quotes: {column} is not "missing". Of empty cells nothing can be asked then.'
+                raise InvalidInputError(f"'missing' is a value of {column}, and a word of the language.", hint=hint)
             return Condition(column, "is not missing" if negated else "is missing")
         if not negated and (joint := {"between": "and", "from": "to|until"}.get(self._take("between|from"))):
             first = self._span(column) or self._fail()
@@ -367,7 +372,8 @@ class Reader:
         said = re.search(_NUMBER, self._take(rf"(?:(?:{units}) ?)?{_NUMBER}(?: ?(?:{units}))?"))
         if said is None:
             return None
-        self.told[self.at] = f"A number of {column} is said alone{''.join(f' or with {one!r}' for one in column.units)}."
+        units, some = "".join(f" or with {one!r}" for one in column.units), f"{column.numbers.dropna().iloc[0]:g}"
+        self.told[self.at] = f"A number of {column} is said alone{units}. It holds such as {some}."
         if column.has_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
             hint = f"Write {said[0].translate({44: None, 46: None})}, or {float(said[0].replace(',', '.'))}."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
@@ -491,10 +497,11 @@ class Reader:
 
     def _pieces(self) -> Iterator[str]:
         """Parts of questions of this table, whole ones first, and of the columns that are named: of figures, words and dates."""
+        words = set(name_words(self.text))
 
-        def rank(column: Column) -> tuple[bool, bool, int]:
+        def rank(column: Column) -> tuple[int, bool, int]:
             few = column.cells.duplicated().sum()
-            return not any(name.search(self.text) for name in column.patterns), bool(column.cells.isna().any()), -few
+            return -len(words.intersection(name_words(column.name))), bool(column.cells.isna().any()), -few
 
         columns = sorted(self.table.columns, key=rank)
         figures, dates = ([one for one in columns if one.holds(kind)] for kind in ("numbers", "dates"))

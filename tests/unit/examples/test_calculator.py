@@ -32,6 +32,7 @@ from tests.unit.examples.agent_run import Run
         ("1,000 + 2,500.5", "3500.5"),
         ("add 5 and 6", "11"),
         ("multiply 6 by 7", "42"),
+        ("Convert 12 from pounds to kg", "5.44310844 kg"),
         ("subtract 5 % from 200", "190"),
         ("20 is what percent of 80", "25 %"),
         ("add 19 % VAT to (40 + 60)", "119"),
@@ -63,6 +64,8 @@ def test_values(task: str, value: str, run: Run) -> None:
     [
         ("1/0", "divides by zero"),
         ("3 +", "cannot be computed"),
+        ("3,5 km to m", "3,5 is no number that is read here"),
+        ("2,75 + 1", "Say 2.75."),
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),

@@ -295,7 +295,7 @@ Greta Vogel,2024-02-07,5,paid,30,
         ("how many states", "It is not said which figure of state is meant: the number of distinct ones"),
         (
             "total net",
-            "'net' is not understood after 'total'. Here may stand 'items', 'Net sum', 'refund', … Columns of t.csv: who, placed",
+            "'net' is not understood after 'total'. Here may stand 'Net sum', 'items', 'refund', … Columns of t.csv: who, placed",
         ),
         ("lowest turnover", "Here may stand 'items', 'placed', 'Net sum', …"),
         ("What is the net sum?", "It is not said which figure of Net sum is meant: total,"),
@@ -939,6 +939,28 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
+        ("how many rows where status is missing", 'Put it in quotes: status is "missing".'),
+        ("how many rows where status is not missing", "'missing' is a value of status, and a word of the language."),
+        ('how many rows where status is "missing"', 'status is "missing": 1 (1 of 4 rows; left out: 1 without status).'),
+        ('how many rows where status is not "missing"', 'status is not "missing": 2 (2 of 4 rows; left out: 1 without status).'),
+        ("how many rows where share above 50%", "A number of share is said alone. It holds such as 0.4."),
+        ("total weight of who", "Here may stand 'weight_kg'"),
+    ],
+)
+def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, question: str, said: str) -> None:
+    """A value that is called like a word is never taken for it, an advice says what can be followed, the nearest column first."""
+    path = tmp_path / "t.csv"
+    path.write_text("status,who,share,litres,weight_kg\nmissing,a,0.4,1,5\nhere,b,0.7,2,6\n,c,0.2,3,7\nhere,d,0.9,4,8\n")
+    try:
+        told = run(agent, question, [path]).text
+    except InvalidInputError as error:
+        told = f"{error.message} {error.hint}"
+    assert said in told
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
         ("total rent in Q2 2024", "'where Due date is 2024-Q2' or 'where Paid on is 2024-Q2'"),
         ("total rent per month", "'month of Due date' or 'month of Paid on'"),
         ("total rent per month of due date", "Due date can be read in two ways"),
@@ -966,8 +988,9 @@ def test_a_date_that_can_be_read_in_two_ways_is_a_date(run: Run, tmp_path: Path,
         ("which copies has the most rows", "copies has '1000' and '1,000', which are one number, or two names."),
         ("number of rows per size", "size has '5 km' and '5km', which are one number, or two names."),
         ('how many rows where state is not "paid"', "state is not paid: 2 (2 of 4 rows)."),
-        ('how many rows where state is "not paid"', "state is not paid: 1 (1 of 4 rows)."),
-        ("how many rows where state is not paid", 'Put it in quotes: state is "not paid".'),
+        ('how many rows where state is "not paid"', 'state is "not paid": 1 (1 of 4 rows).'),
+        ("how many rows where at is missing", "at is missing: 0 (0 of 4 rows)."),
+        ("how many rows where state is not paid", 'Put it in quotes: state is "not paid", or state is not "paid".'),
     ],
 )
 def test_what_is_written_in_two_ways_is_counted_once_or_refused(run: Run, tmp_path: Path, question: str, said: str) -> None:
