@@ -192,7 +192,7 @@ class Reader:
     def _ranked(self) -> Question | None:
         """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
         if side := self._take("top|bottom"):
-            descending, count = side == "top", self._take(r"\d{1,6}")
+            descending, count = side == "top", self._take(r"[1-9]\d{0,5}")
             key = self._key() if count else None
             if key is None or not self._take("by"):
                 return None
@@ -293,7 +293,9 @@ class Reader:
         return Key(column, grain)
 
     def _the_date(self, said_of: Callable[[Column], str]) -> Column:
-        columns = self.table.holding("dates", in_doubt=True)  # one that can be read in two ways says so when it is read
+        columns = self.table.holding("dates", in_doubt=True)
+        if len(columns) == 1 and columns[0].dates is None:  # one that can be read in two ways says so
+            self._no_numbers(columns[0])
         if len(columns) != 1:
             names = ", ".join(map(str, columns))
             said = f"several columns of dates: {names}" if columns else "no column of dates that are read here"
@@ -374,7 +376,7 @@ class Reader:
             return None
         units, some = "".join(f" or with {one!r}" for one in column.units), f"{column.numbers.dropna().iloc[0]:g}"
         self.told[self.at] = f"A number of {column} is said alone{units}. It holds such as {some}."
-        if column.has_commas and re.fullmatch(r"-?\d{1,3}[.,]\d{3}", said[0]):
+        if column.has_commas and re.fullmatch(r"-?[1-9]\d{0,2}[.,]\d{3}", said[0]):
             hint = f"Write {said[0].translate({44: None, 46: None})}, or {float(said[0].replace(',', '.'))}."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
         number = said[0].replace(",", "")

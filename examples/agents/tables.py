@@ -31,7 +31,8 @@ _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
 CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
 """What looks like a number and is none: pandas would take zeros away from it, or make `10E2` a thousand, or round it."""
-_POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
@@ -89,9 +90,10 @@ class Column:
         return self.amounts[0]
 
     def holds(self, kind: str, *, in_doubt: bool = False) -> bool:
-        """Whether it holds `numbers` or `dates` that are read in one way only, or `in_doubt` in two."""
+        """Whether it holds `numbers` or `dates` that are read in one way only; `in_doubt` also in two, or what is like a date."""
         try:
-            return getattr(self, kind) is not None
+            is_like = in_doubt and kind == "dates" and not self.is_numeric and self._sample.str.match(_DAY_IN_FIGURES).mean() > 0.5
+            return getattr(self, kind) is not None or bool(is_like)
         except InvalidInputError:
             return in_doubt
 
@@ -152,7 +154,10 @@ class Column:
         if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
         codes, texts = self._different
-        readings = [pd.to_datetime(texts.str.slice(0, 19), format=form, errors="coerce") for form in _DATE_FORMATS]
+        forms, has_times = _DATE_FORMATS, texts.str.contains(":").any()
+        timed = [f"{form} {at}" for form in forms[1:] for at in ("%H:%M", "%H:%M:%S") if has_times]
+        readings = [pd.to_datetime(texts.str.slice(0, 19), format=forms[0], errors="coerce")]
+        readings += [pd.to_datetime(texts, format=form, errors="coerce") for form in (*forms[1:], *timed)]
         readings = sorted((one for one in readings if one.notna().any()), key=lambda one: -one.count())
         for one, other in combinations(readings, 2):
             differs = one.notna() & other.notna() & one.ne(other)
@@ -303,7 +308,7 @@ def read_table(path: Path, question: str = "") -> Table:
     read = partial(plain, na_values=dict.fromkeys(measured, NOTHING))
     sample = read(dtype=str, nrows=_SAMPLE_ROWS)
     filled = {at: sample[at].dropna() for at in places}
-    doubt = {at: held.head(int(held.str.fullmatch(r"\D*\d{1,3}[.,]\d{3}\D*").all())) for at, held in filled.items()}
+    doubt = {at: held.head(int(held.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all())) for at, held in filled.items()}
     ends = rf'[{re.escape(delimiter)}"\n]'
     has_zeros = any(re.search(rf"{re.escape(sign)}0\d+{ends}", text) for sign in (delimiter, '"', "\n"))
     of_time = [not held.size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for held in filled.values()]

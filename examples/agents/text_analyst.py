@@ -34,7 +34,7 @@ _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _COUNT_FOR_NOTHING = frozenset(
     "a all also an are article by compute count do document does extract file files find for from get give has have how in into is "
-    "it its list make many me measure much number of on page please result results search show tell text texts that the them then "
+    "it its list make many me measure much number of on page please result results search tell text texts that the them then "
     "there these this those to was what where which".split()
 )
 _ANY = "“…”"  # stands for a quoted word
@@ -108,6 +108,7 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     words = [word for word in _TOKEN.findall(part) if word.lower() not in _COUNT_FOR_NOTHING]
     numbers = [word for word in words if word.isdecimal() or word.lower() in _NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]
+    rest = rest[1:] if len(rest) > 1 and rest[0].lower() == "show" else rest  # alone it is a request
     if not words:
         return None
     for phrases, measure, most_numbers in _MEASURES:
@@ -164,7 +165,7 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     (["words", "word"], _words, 0), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
     _count("lines", str.splitlines), _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
-    (["read", "open", "contents", "content"], _whole, 0),
+    (["show", "read", "open", "contents", "content"], _whole, 0),
     ([*_SUMMARISE, "sentence summary"], _summary, 1),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
 ]  # fmt: skip

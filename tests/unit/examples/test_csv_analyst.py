@@ -959,6 +959,37 @@ def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, qu
 
 
 @pytest.mark.parametrize(
+    ("content", "question", "said"),
+    [
+        (
+            "at;n;paid\n30.12.24;3;2024-11-02\n31.12.24;4;2024-12-05\n",
+            "total n in December 2024",
+            "'where at is 2024-12' or 'where paid",
+        ),
+        (
+            "at;n;paid\n30.12.24;3;2024-11-02\n31.12.24;4;2024-12-05\n",
+            "total n where paid on 2024-12",
+            "sum of n where paid is 2024-12: 4",
+        ),
+        ("at;n\n30.12.2024 08:00;3\n31.12.2024 09:30;4\n", "total n since 31 December 2024", "sum of n where at >= 2024-12-31: 4"),
+        ("at;n\n31 December 2024 09:30:15;4\n1 January 2025 08:00:00;3\n", "total n per year", "- 2024: 4\n- 2025: 3"),
+        ("at;n\na;0,249\nb;-0,113\nc;0,900\n", "total n", "sum of n: 1.036 (3 of 3 rows)."),
+        ("at;n\na;1,249\nb;2,900\n", "total n", "n can be read in two ways"),
+        ("at;n\na;1\nb;2\n", "top 0 at by total n", "'0 at by total n' is not understood after 'top'."),
+    ],
+)
+def test_what_looks_like_a_date_or_a_number_is_one(run: Run, tmp_path: Path, content: str, question: str, said: str) -> None:
+    """A date that is not read is no reason to take another one, a time behind it none not to read it, and 0,249 is no thousand."""
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    try:
+        told = run(agent, question, [path]).text
+    except InvalidInputError as error:
+        told = f"{error.message} {error.hint}"
+    assert said in told
+
+
+@pytest.mark.parametrize(
     ("question", "said"),
     [
         ("total rent in Q2 2024", "'where Due date is 2024-Q2' or 'where Paid on is 2024-Q2'"),
@@ -1286,7 +1317,11 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ),
         ("n,n\n1,2\n", "total n", "Give them different names in the file."),
         ("speed (m/s),n\n3,1\n", "how many rows have speed above 3 km/h", "A number of speed (m/s) is said alone or with 'm/s'."),
-        ("at,n\n31.12.24,1\n", "total n since 2020", "no column of dates that are read here. Such are 2024-03-31"),
+        (
+            "at,n\n31.12.24,1\n",
+            "total n since 2020",
+            "at holds no numbers or dates that are read here, but cells such as '31.12.24'",
+        ),
         ("year,n\n2020,1\n", "total n since 2020", "years alone are compared as numbers"),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
         ("grade,n\na-b,1\na b,2\n", "total n where grade is a/b", "'a/b' may be said of several values of grade: 'a-b', 'a b'."),

@@ -27,6 +27,7 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
         ("how many lines has story.txt", "story.txt: lines: 3"),
         ("how many words has signs.txt", "signs.txt: words: 3 (left out: 2 without a letter or digit, such as '%')"),
+        ("show the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
     ],
@@ -46,11 +47,12 @@ def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> Non
     assert (lines[1], lines[-1]) == ("- 'cat' occurs 2 times (whole words), in 2 lines", "- lines: 3")
 
 
-def test_a_text_is_read(run: Run, data: Path) -> None:
+@pytest.mark.parametrize("task", ["Read notes.txt", "Show notes.txt, then count the words", "show me notes.txt"])
+def test_a_text_is_read(task: str, run: Run, data: Path) -> None:
     """Reading shows the text and attaches it for later tasks."""
-    done = run(agent, "Read notes.txt", [data / "notes.txt"])
+    done = run(agent, task, [data / "notes.txt"])
     assert done.files["text.txt"].decode() == (data / "notes.txt").read_text()
-    assert done.text.startswith("notes.txt: ")
+    assert done.text.startswith("notes.txt:")
 
 
 @pytest.mark.parametrize(
