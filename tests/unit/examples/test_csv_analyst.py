@@ -37,6 +37,14 @@ def figure(text: str) -> float:
     return float(found[1])
 
 
+def told(run: Run, question: str, path: Path) -> str:
+    """Return what a question is answered by, or why it is refused and what is said instead."""
+    try:
+        return run(agent, question, [path]).text
+    except InvalidInputError as error:
+        return f"{error.message} {error.hint}"
+
+
 def understand(question: str, table: Table) -> Question:
     """Read a question."""
     return Reader(question, table).question()
@@ -951,11 +959,7 @@ def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, qu
     """A value that is called like a word is never taken for it, an advice says what can be followed, the nearest column first."""
     path = tmp_path / "t.csv"
     path.write_text("status,who,share,litres,weight_kg\nmissing,a,0.4,1,5\nhere,b,0.7,2,6\n,c,0.2,3,7\nhere,d,0.9,4,8\n")
-    try:
-        told = run(agent, question, [path]).text
-    except InvalidInputError as error:
-        told = f"{error.message} {error.hint}"
-    assert said in told
+    assert said in told(run, question, path)
 
 
 @pytest.mark.parametrize(
@@ -982,11 +986,7 @@ def test_what_looks_like_a_date_or_a_number_is_one(run: Run, tmp_path: Path, con
     """A date that is not read is no reason to take another one, a time behind it none not to read it, and 0,249 is no thousand."""
     path = tmp_path / "t.csv"
     path.write_text(content)
-    try:
-        told = run(agent, question, [path]).text
-    except InvalidInputError as error:
-        told = f"{error.message} {error.hint}"
-    assert said in told
+    assert said in told(run, question, path)
 
 
 @pytest.mark.parametrize(
@@ -1002,11 +1002,7 @@ def test_a_date_that_can_be_read_in_two_ways_is_a_date(run: Run, tmp_path: Path,
     """A date without a column may be of it as of any: another one is not taken since that one cannot be read."""
     path = tmp_path / "t.csv"
     path.write_text("Unit,Rent,Due date,Paid on\nA,10,01/07/2024,2024-06-30\nB,20,02/07/2024,2024-07-05\nC,30,03/08/2024,never\n")
-    try:
-        told = run(agent, question, [path]).text
-    except InvalidInputError as error:
-        told = f"{error.message} {error.hint}"
-    assert said in told
+    assert said in told(run, question, path)
 
 
 @pytest.mark.parametrize(
@@ -1030,11 +1026,7 @@ def test_what_is_written_in_two_ways_is_counted_once_or_refused(run: Run, tmp_pa
     rows = "2024-03-05,1000,paid,2024-03-05 10:00,5 km", '05 March 2024,"1,000",not paid,2024-03-05T10:00,5km'
     path.write_text("\n".join(["issued,copies,state,at,size", *rows, "6 Mar 2024,250,part paid,2024-03-05 11:00,7 km"]) + "\n")
     path.write_text(path.read_text() + "07.03.2024,250,paid,2024-03-06 11:00,8 km\n")
-    try:
-        told = run(agent, question, [path]).text
-    except InvalidInputError as error:
-        told = f"{error.message} {error.hint}"
-    assert said in told
+    assert said in told(run, question, path)
 
 
 @pytest.mark.parametrize(
@@ -1054,11 +1046,7 @@ def test_an_amount_per_another_is_no_group(run: Run, tmp_path: Path, question: s
     """Pay per bin is pay divided by bins, to most; by bins it is a group for each number of them."""
     path = tmp_path / "t.csv"
     path.write_text("pay,Bins,Hours (h),area,Zone\n3.30,3,1,20.5,1\n5.20,5,2,11,2\n3.60,3,2,30,1\n")
-    try:
-        told = run(agent, question, [path]).text
-    except InvalidInputError as error:
-        told = str(error)
-    assert said in told
+    assert said in told(run, question, path)
 
 
 @pytest.mark.parametrize(
