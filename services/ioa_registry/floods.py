@@ -241,11 +241,11 @@ class FloodJudge:
     def _make_room(self, now: float) -> None:
         """Forget keys whose buckets are empty again, and those that were put off long ago."""
         if len(self._levels) > _MOST_LEVELS:
-            messages, read = self._limits.messages.per_second, self._limits.sent.per_second
+            messages, sent = self._limits.messages.per_second, self._limits.sent.per_second
             self._levels = {
                 key: one
                 for key, one in self._levels.items()
-                if (now - one.at) * messages < one.messages or (now - one.at) * read < max(one.pulled, one.received)
+                if (now - one.at) * messages < one.messages or (now - one.at) * sent < max(one.pulled, one.received)
             }
         if len(self._put_off) > _MOST_LEVELS:
             self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}

@@ -22,7 +22,7 @@ from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish
 from ioa.adapters.nats.permissions import READS
-from ioa.adapters.nats.request_reply import Answering, HeadedAnswer, NatsRequester
+from ioa.adapters.nats.request_reply import HeadedAnswer, HeadedHandler, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
@@ -106,7 +106,7 @@ async def _ask_group_setup(client: Client, stream: str, request: ReadStream, tim
     return _page_told(decode(StreamRead, answer.data, max_payload_bytes=MAX_ANSWER_BYTES))
 
 
-def answering_reads(client: Client, streams: Collection[str]) -> Answering:
+def answering_reads(client: Client, streams: Collection[str]) -> HeadedHandler:
     """Make what answers requests for what some streams hold: which of them somebody may ask for, the subject tells.
 
     A single message is answered as it is stored, with the headers that a direct get adds.

@@ -94,7 +94,7 @@ class HeadedAnswer:
 
 Handler = Callable[[str, bytes], Awaitable[bytes]]
 """Gets a request's subject and payload; returns the answer's."""
-Answering = Callable[[str, bytes], Awaitable[bytes | HeadedAnswer]]
+HeadedHandler = Callable[[str, bytes], Awaitable[bytes | HeadedAnswer]]
 """Returns an answer with headers, or its payload alone."""
 Asked = TypeVar("Asked", bound=Model)
 Reply = TypeVar("Reply", bound=Model)
@@ -121,7 +121,7 @@ class ServiceEndpoint:
 
     name: str
     subject: str
-    handler: Answering
+    handler: HeadedHandler
     is_own: bool = False
     lane: Callable[[str], str] | None = None
     caller_at: int | None = None
