@@ -28,12 +28,14 @@ class Family(StrEnum):
 class Rate:
     """How many requests a second, and how many at once after a while without any.
 
-    With `unit_bytes` a request counts once more for each so many bytes that it has, though never for more than the burst.
+    With `unit_bytes` a request counts once more for each so many bytes that it has, and with `second_counts` as so many more for
+    each second for which it has held up others; in both ways never for more than the burst.
     """
 
     per_second: float
     burst: int
     unit_bytes: int | None = None
+    second_counts: int | None = None
 
 
 SAY_UNIT_BYTES = 16_384
@@ -41,6 +43,8 @@ SAY_UNIT_BYTES = 16_384
 
 READ_UNIT_BYTES = 100
 """For how many of its bytes a request for what a stream holds counts once more: it may name a thousand subjects."""
+READ_SECOND_COUNTS = 40_000
+"""As how many messages each second counts for which a stream is held: with the rate below a quarter of the time is one caller's."""
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10),
@@ -48,7 +52,7 @@ RATES: Mapping[Family, Rate] = {
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50),
     Family.FILES: Rate(100, 200),
-    Family.READS: Rate(10_000, 40_000, unit_bytes=READ_UNIT_BYTES),
+    Family.READS: Rate(10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS),
     Family.OTHERS: Rate(10, 20),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
@@ -133,6 +137,13 @@ class Buckets:
         bucket.promised = promised
         return QuotaRefusal(promised - now, is_first, is_flood)
 
+    def charge(self, caller: str, family: Family, now: float, held_seconds: float) -> None:
+        """Take off the caller's bucket what an admitted request counts for by how long it has held up others."""
+        rate, bucket = self._rates[family], self._buckets.get((caller, family))
+        if rate.second_counts is not None and bucket is not None:
+            more = min(rate.burst, held_seconds * rate.second_counts)
+            bucket.full_at = max(bucket.full_at, now) + more / rate.per_second
+
     def callers(self) -> set[str]:
         """Return who has asked, but for those who have been forgotten to make room."""
         return {caller for caller, _ in self._buckets}
@@ -146,3 +157,16 @@ class Buckets:
             return
         self._buckets = {key: one for key, one in self._buckets.items() if one.full_at > now or now - one.slowed_at <= SLOWED_FOR}
         self._room = max(_MAX_BUCKETS, 2 * len(self._buckets))
+
+
+class Holding:
+    """Tells for how long each request has held what serves them one after the other, by when each was asked and answered."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def took(self, what: str, began: float, ended: float) -> float:
+        """Return for how many seconds a request held `what`; until then it waited for those that were answered before it."""
+        since = max(began, self._until.get(what, began))
+        self._until[what] = ended
+        return ended - since

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
+from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, Holding, QuotaRefusal, Rate
 
 RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
 
@@ -19,6 +19,26 @@ def test_what_is_said_counts_by_its_bytes() -> None:
     buckets = Buckets({Family.SAY: Rate(per_second=10, burst=3, unit_bytes=1_000)})
     assert [buckets.judge("ada", Family.SAY, 0.0, size) == ADMITTED for size in (999, 1_000, 0)] == [True, True, False]
     assert [buckets.judge("ada", Family.SAY, now, 1_000_000) == ADMITTED for now in (0.2, 0.31)] == [False, True]
+
+
+def test_what_holds_up_others_counts_by_its_time() -> None:
+    """Of its caller alone, and for no more than a burst however long it was; where time does not count, it is not looked at."""
+    buckets = Buckets({Family.READS: Rate(per_second=10, burst=20, second_counts=100), Family.SAY: Rate(per_second=10, burst=1)})
+    for caller, held in (("ada", 0.1), ("mallory", 60.0)):
+        assert buckets.judge(caller, Family.READS, 0.0) == ADMITTED
+        buckets.charge(caller, Family.READS, 0.0, held)
+    assert [buckets.judge("mallory", Family.READS, now) == ADMITTED for now in (0.19, 0.21, 0.22)] == [False, True, False]
+    assert buckets.judge("ada", Family.READS, 0.19) == ADMITTED
+    assert buckets.judge("ada", Family.SAY, 0.0) == ADMITTED
+    buckets.charge("ada", Family.SAY, 0.0, 60.0)
+    assert buckets.judge("ada", Family.SAY, 0.11) == ADMITTED
+
+
+def test_who_waits_holds_nothing() -> None:
+    """Of requests that are served one after the other, each has held what it asks for since the one before it was answered."""
+    holding = Holding()
+    assert [holding.took("log", 0.0, 2.0), holding.took("log", 0.5, 3.0), holding.took("log", 10.0, 11.0)] == [2.0, 1.0, 1.0]
+    assert holding.took("results", 0.5, 1.0) == 0.5
 
 
 def test_nobody_pays_for_another() -> None:

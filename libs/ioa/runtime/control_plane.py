@@ -14,7 +14,7 @@ from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
-from ioa.quotas import RATES, READ_UNIT_BYTES, SAY_UNIT_BYTES, Family, Rate
+from ioa.quotas import RATES, READ_SECOND_COUNTS, READ_UNIT_BYTES, SAY_UNIT_BYTES, Family, Rate
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
@@ -86,7 +86,7 @@ class ControlPlaneSettings(ProcessSettings):
     quota_reads: float = Field(
         default=_READS.per_second,
         gt=0,
-        description="messages of streams a second that one user reads; to search a stream is 1,000",
+        description="messages of streams a second that one user reads; to search a stream is 1,000, to hold it 40 a millisecond",
     )
     quota_reads_burst: int = Field(default=_READS.burst, ge=1_000, description="how many of these may be asked for at once")
     quota_others: float = Field(default=_OTHERS.per_second, gt=0, description="requests of other kinds a second by one agent")
@@ -147,7 +147,7 @@ class ControlPlaneSettings(ProcessSettings):
             Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
             Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst),
-            Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES),
+            Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS),
             Family.OTHERS: Rate(self.quota_others, self.quota_others_burst),
         }
         return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)

@@ -11,7 +11,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.request_reply import Bounds, NatsRequester, ServiceEndpoint, answer, open_service
-from ioa.errors import RateLimitedError, UnavailableError, row_of
+from ioa.errors import NotFoundError, RateLimitedError, UnavailableError, row_of
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.quotas import Family, Rate
@@ -123,3 +123,23 @@ async def test_who_asks_for_much_is_told_when_to_come_back(nats_client: Client) 
         shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "eve"})}
         refused = await nats_client.request(_SUBJECT, b"eve", headers=shown)
     assert (done.count("eve"), (refused.headers or {})["Nats-Service-Error-Code"]) == (3, row_of(RateLimitedError).wire_code)
+
+
+async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> None:
+    """However little a request counts as before it is answered; what is refused counts for nothing more."""
+    done: list[str] = []
+
+    async def note(_subject: str, data: bytes) -> bytes:
+        done.append(data.decode())
+        if data == b"anna":
+            raise NotFoundError("There is no such thing.")
+        return data
+
+    endpoint = ServiceEndpoint("shared", _SUBJECT, note, family=Family.READS, at_most=250, counts=lambda _data: 1)
+    bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=10**12)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        for asker in ("eve", "eve", "anna", "anna"):
+            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker})}
+            await nats_client.request(_SUBJECT, asker.encode(), headers=shown)
+    assert done == ["eve", "anna", "anna"]

@@ -41,7 +41,7 @@ from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
-from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
+from ioa.quotas import RATES, Admitted, Buckets, Family, Holding, Rate
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _RETRY_AFTER = "Ioa-Retry-After"
@@ -116,7 +116,8 @@ class ServiceEndpoint:
         side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
-        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody, too.
+        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody;
+            it counts as well for how long its answer holds up others on that subject.
     """
 
     name: str
@@ -370,6 +371,7 @@ class _Answering:
         self._lanes: dict[str, _Lane] = {}
         self._kept: dict[str, _Kept] = {}
         self._buckets = Buckets(bounds.rates)
+        self._holding = Holding()
         self._turns = _Turns(bounds.max_concurrent)
         self._shared = _Turns(_SHARED_AT_ONCE, _SHARED_PART)
         self._closed = False
@@ -401,7 +403,7 @@ class _Answering:
         request = Request(message)
         lane = self._lane(endpoint, caller, request.subject)
         if self._has_room(lane.turns) and lane.in_flight < lane.most and not lane.waiting:
-            self._start(lane, endpoint, request)
+            self._start(lane, endpoint, caller, request)
         elif not self._may_keep_more(caller, request):
             self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
         elif self._has_room_to_wait(endpoint, lane, request):
@@ -486,15 +488,18 @@ class _Answering:
             lane.in_turn = True
             lane.turns.lanes.append(lane)
 
-    def _start(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
+    def _start(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
         lane.turns.in_flight += 1
         lane.in_flight += 1
-        self._group.create_task(self._answer(lane, endpoint, request))
+        self._group.create_task(self._answer(lane, endpoint, caller, request))
 
-    async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, request: Request) -> None:
-        began = time.thread_time()
+    async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        began, asked_at = time.thread_time(), self._loop.time()
         try:
-            await _answer(endpoint, request)
+            is_answered = await _answer(endpoint, request)
+            if is_answered and caller and endpoint.counts is not None:
+                now = self._loop.time()
+                self._buckets.charge(caller, endpoint.family, now, self._holding.took(request.subject, asked_at, now))
         finally:
             lane.turns.spend(time.thread_time() - began, self._loop.time())
             lane.turns.in_flight -= 1
@@ -529,7 +534,7 @@ class _Answering:
             first = lane.waiting.popleft()
             self._keep(first.caller, -1, -len(first.request.data))
             if first.until > now:
-                self._start(lane, first.endpoint, first.request)
+                self._start(lane, first.endpoint, first.caller, first.request)
                 break
             _answered(first.endpoint.subject, "overdue").inc()
         self._give_turn(lane)
@@ -552,7 +557,8 @@ def _patience(request: Request) -> float:
         return _USUAL_PATIENCE.total_seconds()
 
 
-async def _answer(endpoint: ServiceEndpoint, request: Request) -> None:
+async def _answer(endpoint: ServiceEndpoint, request: Request) -> bool:
+    """Answer a request, and return whether that was not by an error."""
     started = time.perf_counter()
     code = "ok"
     try:
@@ -580,6 +586,7 @@ async def _answer(endpoint: ServiceEndpoint, request: Request) -> None:
     finally:
         _answered(endpoint.subject, code).inc()
         _took(endpoint.subject).observe(time.perf_counter() - started)
+    return code == "ok"
 
 
 @cache
