@@ -46,6 +46,7 @@ _PLACES |= {
     "deed": "DEED",
     "webhook_id": "WEBHOOK_ID",
     "stream": _STREAM,
+    "tenant": "TENANT",
 }
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000

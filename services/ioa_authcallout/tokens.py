@@ -12,12 +12,11 @@ import jwt
 from jwt.exceptions import ExpiredSignatureError, InvalidAudienceError, InvalidIssuerError, PyJWTError
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from ioa.adapters.nats.authorization import full_name
 from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import Permissions, Service, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField
+from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
 from ioa.runtime.watched_file import is_line

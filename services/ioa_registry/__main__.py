@@ -10,7 +10,7 @@ from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import roster_of
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import Connection, at_renewal, open_connection
-from ioa.adapters.nats.connections import NatsConnections
+from ioa.adapters.nats.connections import NatsConnections, NatsPullTeller
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
@@ -85,10 +85,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             endpoints.append(ServiceEndpoint("readmit", subjects.READMIT, answer(Readmit, floods.readmit), is_own=True))
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
         removing = remover.follow(settings.keep_agents)
-        watching_floods = [] if floods is None else [floods.follow()]
+        watching_floods = NatsPullTeller(watching).follow() if floods is None else floods.follow()
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
-                background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing, *watching_floods),
+                background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing, watching_floods),
                 open_service(
                     client,
                     "ioa-registry",

@@ -22,6 +22,7 @@ from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, HELD, SlowedCaller
 from ioa.protocol.audit import Deed
+from ioa.protocol.ids import TenantId, full_name
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Acknowledged
 from ioa.quotas import SLOWED_FOR, Rate
@@ -331,10 +332,11 @@ class FloodWatch:
             if self._judge.is_put_off(one.key, now) or one.connection in drowning:
                 self._put(one.connection)
 
-    def pulling(self, key: str, messages: int) -> None:
-        """Count what is sent for few requests: each of them costs the server much."""
-        if key not in self._roster.trusted:
-            self._note(self._judge.pulled(self._roster.names.get(key, key), messages, self._now()))
+    def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
+        """Count what is sent for few requests: each of them costs the server much. No tenant tells of another's agents."""
+        name = self._roster.names.get(key, key)
+        if key not in self._roster.trusted and (told_by is None or name.startswith(full_name(told_by, ""))):
+            self._note(self._judge.pulled(name, messages, self._now()))
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:

@@ -7,6 +7,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ioa.protocol.ids import TenantId
+
 
 @dataclass(frozen=True)
 class ConnectionId:
@@ -54,8 +56,8 @@ class ConnectionHearer(Protocol):
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Hear which connections a server has, that was asked."""
 
-    def pulling(self, key: str, messages: int) -> None:
-        """Hear that an agent may be sent as many messages by one request, to wherever it says."""
+    def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
+        """Hear that an agent may be sent so many messages for what it asks, and which tenant tells so, if one does."""
 
 
 class Connections(Protocol):

@@ -196,3 +196,8 @@ def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *,
     if len(meant) > 1:
         raise InvalidInputError(f"{len(meant)} users have a goal {found}.", hint=f"Write whose: {', '.join(map(str, meant))}.")
     return meant[0]
+
+
+def full_name(tenant: TenantId | None, name: str) -> str:
+    """Return what somebody is called where all tenants are looked at: `acme/anna`, or `anna` where the tenant has no name."""
+    return name if tenant is None else f"{tenant}/{name}"

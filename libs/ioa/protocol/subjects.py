@@ -6,7 +6,7 @@ The sender of a message stands in its subject, so that NATS permissions make it 
 from __future__ import annotations
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, TenantId, UserId, check_token
 
 ROOT = "ioa.v1"
 
@@ -38,6 +38,9 @@ ANY_AUDIT = f"{ROOT}.audit.*"
 ANY_READ = f"{ROOT}.read.*"
 SERVER_CONNECTIONS = f"{ROOT}.server.connections"
 """Where the control plane asks each server who is connected, and what each connection has sent."""
+PULLED = f"{ROOT}.server.pulled"
+"""Where a tenant's control plane tells how much its agents ask JetStream for, to the one that looks after the whole server."""
+ANY_PULLED = f"{PULLED}.*"
 KEPT_OUT = f"{ROOT}.server.kept_out"
 """Where registries tell whom they keep out for a flood, each once a second, to the gate of nats-server and to auth callouts."""
 
@@ -176,6 +179,16 @@ def report(agent_id: AgentId) -> str:
 def read(stream: str) -> str:
     """Where group setup is asked for what a stream holds."""
     return f"{ROOT}.read.{stream}"
+
+
+def pulled_by(tenant: TenantId) -> str:
+    """Where the control plane that looks after the whole server hears how much a tenant's agents ask for."""
+    return f"{PULLED}.{tenant}"
+
+
+def parse_pulled_by(subject: str) -> TenantId:
+    """Return the tenant that tells on a subject."""
+    return TenantId(subject.rpartition(".")[2])
 
 
 def parse_read(subject: str) -> str:

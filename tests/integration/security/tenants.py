@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ioa.adapters.nats.server import open_nats_server
-from ioa.cli.credentials import create_credentials, in_folder, plan_of
+from ioa.cli.credentials import AUTHORIZATION, create_credentials, in_folder, plan_of
 from ioa.cli.terminal import Terminal
 from ioa.protocol.ids import TenantId
 from ioa.testing.manual_clock import NEW_YEAR
@@ -18,13 +18,27 @@ ONE, TWO = TenantId("one"), TenantId("two")
 
 
 @asynccontextmanager
+async def open_looked_after(folder: Path, pools: Sequence[str]) -> AsyncIterator[tuple[Secured, Secured]]:
+    """Run it with the tenant that has no name, which looks after the server, and one with a name, pools and a user."""
+    credentials = folder / "credentials"
+    for plan in (plan_of([], [], ["observer"], ["admin"]), plan_of(pools, ["user"], ["observer"], ["admin"], tenant=ONE)):
+        await asyncio.to_thread(create_credentials, credentials, plan, Terminal(as_json=True), now=NEW_YEAR)
+    authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
+    async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
+        yield (
+            secured_by(server, credentials, folder / "logs"),
+            secured_by(server, credentials / in_folder(ONE, ""), folder / "logs" / ONE),
+        )
+
+
+@asynccontextmanager
 async def open_tenants(folder: Path, pools: Sequence[str], *limits_of_two: str) -> AsyncIterator[tuple[Secured, Secured]]:
     """Run it with credentials for the services, pools, a user and one of each role of both tenants."""
     credentials = folder / "credentials"
     for tenant, limits in ((ONE, ()), (TWO, limits_of_two)):
         plan = plan_of(pools, ["user"], ["observer"], ["admin"], ["auditor"], tenant=tenant, limits=limits)
         await asyncio.to_thread(create_credentials, credentials, plan, Terminal(as_json=True), now=NEW_YEAR)
-    authorization = await asyncio.to_thread((credentials / "nats" / "authorization.conf").read_text)
+    authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
         one, two = (secured_by(server, credentials / in_folder(tenant, ""), folder / "logs" / tenant) for tenant in (ONE, TWO))
         yield one, two

@@ -23,7 +23,7 @@ from ioa.ports.connections import SentTotals
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.ids import GoalId, GoalName, TenantId
 from ioa.protocol.stream_reads import ReadStream
 from ioa.quotas import Family
 from tests.integration.security.secured import open_intruder, open_once
@@ -99,6 +99,6 @@ class _Pulls:
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Pass over who is there."""
 
-    def pulling(self, key: str, messages: int) -> None:
+    def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Keep how many messages somebody may be sent."""
         self._told.append(messages)

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from nats.aio.msg import Msg
 from nats.js.errors import APIError
+from pydantic_core import to_json
 
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.inspection import open_inspection
-from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.cli.examination import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.files import StoredBytes
@@ -23,8 +25,8 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from tests.integration.security.secured import flooding, open_intruder
-from tests.integration.security.tenants import ONE, TWO, open_tenants
+from tests.integration.security.secured import flooding, open_intruder, open_processes
+from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
 
@@ -135,3 +137,19 @@ async def _examined(town: Town) -> tuple[TenantId | None, Health]:
     """Whose system the doctor says it is to a tenant's observer, and how its store stands."""
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
         return await inspection.tenant(), stores_finding(await inspection.storage(), StoredBytes(owners=(), size_bytes=0)).health
+
+
+async def test_who_has_the_server_send_without_end_is_put_off_in_any_tenant(tmp_path: Path) -> None:
+    """Who pulls is, and not whose inbox it names: what a tenant's agents ask for is heard by who looks after the server."""
+    pull = to_json({"batch": 1, "expires": 60_000_000_000, "idle_heartbeat": 1_000_000})
+    async with AsyncExitStack() as stack:
+        whole, one = await stack.enter_async_context(open_looked_after(tmp_path, [BOB, MALLORY]))
+        await stack.enter_async_context(open_processes(whole, [whole.service("registry")]))
+        town = await stack.enter_async_context(open_town_on(one, (BOB,)))
+        inspection = await stack.enter_async_context(open_inspection(whole.settings("observer"), patience=SOON))
+        mallory = await stack.enter_async_context(open_intruder(one, MALLORY, MALLORY))
+        for _ in range(60):
+            await mallory.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", pull, reply=town.agents[BOB].client.new_inbox())
+        slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
+        await town.lead_some()
+    assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/{MALLORY}"]

@@ -13,6 +13,7 @@ from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
 from ioa.ports.inspection import FLOOD, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
+from ioa.protocol.ids import TenantId
 from ioa.protocol.kept_out import Readmit
 from ioa.quotas import Rate
 from ioa.runtime.audit import AuditLog
@@ -217,6 +218,21 @@ def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
     for received, answerable in ((0, False), (50_000, False), (50_010, True)):
         now = replace(bob, received=received, is_answerable=answerable)
         assert judge.counted("S1", [now], received / 10_000) == frozenset()
+
+
+async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
+    """How much they ask for puts them off by their full names; of another tenant's, or of one without a name, it is not heeded."""
+    server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UBOB": "acme/bob", "UANNA": "umbra/anna", "UZOE": "zoe"}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest"):
+            watch.pulling(key, 100_000, TenantId("acme"))
+    assert [one.caller for one in watch.slowed()] == ["acme/bob", "acme/guest"]
 
 
 async def test_an_agent_that_drowns_is_let_in_again_at_once() -> None:

@@ -43,7 +43,7 @@ from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.ports.connections import KeyHolders
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId
+from ioa.protocol.ids import AgentId, PoolId, TenantId, UserId, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import inbox_prefix_of
 
@@ -111,9 +111,9 @@ def authorization(
     """
     limits = {may.tenant: AccountLimits() for may in users.values() if may.tenant is not None} | dict(tenants or {})
     accounts = _accounts(None, own or AccountLimits(), users) | {SYSTEM: _of_the_server()}
-    accounts[CONTROL_PLANE]["imports"] = _imports_of_the_server()
     for tenant, bounds in sorted(limits.items()):
         accounts |= _accounts(tenant, bounds, users)
+    accounts[CONTROL_PLANE]["imports"] = [*_imports_of_the_server(), *map(_pulled_by, sorted(limits))]
     asked: dict[str, Any] = {}
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
@@ -179,8 +179,17 @@ def _imports_of_the_server() -> list[dict[str, Any]]:
     ]
 
 
+def _pulled_by(tenant: TenantId) -> dict[str, Any]:
+    """Hear how much a tenant's agents ask for, under the tenant's name. nats-server lets no request be heard two accounts away."""
+    told = {"account": account_of(CONTROL_PLANE, tenant), "subject": subjects.PULLED}
+    return {"stream": told, "to": subjects.pulled_by(tenant)}
+
+
 def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str, Permissions]) -> dict[str, dict[str, Any]]:
-    """Return the three accounts of a tenant. They import from each other, and from nobody else."""
+    """Return the three accounts of a tenant. They import from each other, and from nobody else.
+
+    How much the agents of one with a name ask for is told to the control plane without a name, which looks after the whole server.
+    """
     importers: dict[tuple[str, str], list[str]] = defaultdict(list)
     control_plane = account_of(CONTROL_PLANE, tenant)
     accounts: dict[str, dict[str, Any]] = {}
@@ -190,6 +199,8 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
             importers[kind, subject].append(account_of(side, tenant))
         accounts[side] = {"imports": [_imported(kind, control_plane, subject) for kind, subject in crossed]}
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
+    if tenant is not None:
+        exports.append(_exported("stream", subjects.PULLED, [CONTROL_PLANE]))
     jetstream = "enabled" if limits.max_file is None else {"max_file": limits.max_file}
     accounts = {CONTROL_PLANE: {"jetstream": jetstream, "exports": exports}} | accounts
     for side, account in accounts.items():
@@ -261,11 +272,6 @@ def roster_of(rendered: str) -> KeyHolders:
         elif name := next((match[1] for one in may.publish for role in (_AGENT, _USER) if (match := role.fullmatch(one))), None):
             named[key] = full_name(may.tenant, name)
     return KeyHolders(named, frozenset(trusted))
-
-
-def full_name(tenant: TenantId | None, name: str) -> str:
-    """Return what somebody is called where all tenants are looked at: `acme/anna`, or `anna` where the tenant has no name."""
-    return name if tenant is None else f"{tenant}/{name}"
 
 
 def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:

@@ -8,11 +8,13 @@ nothing is told.
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import nats.errors
 from nats.aio.client import Client
@@ -48,6 +50,8 @@ _DEAREST = 20_000
 """As how many messages a pull counts at most."""
 _FLOOD = 100_000
 """More than anybody may have sent at once."""
+_TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
+"""Of several replicas one tells of each pull, and once in so many seconds."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -76,8 +80,8 @@ class _Event(BaseModel):
 
     def totals(self) -> SentTotals:
         """Return what the connection had sent."""
-        at, own = ConnectionId(self.server.id, self.client.number), _is_unheard(self.client.account)
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, own)
+        at = ConnectionId(self.server.id, self.client.number)
+        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, is_answerable=False)
 
 
 class _Connection(BaseModel):
@@ -91,7 +95,7 @@ class _Connection(BaseModel):
 
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
-        own, is_agent = _is_unheard(self.account) or self.subscriptions > _WATCHES, is_of_agents(self.account)
+        own, is_agent = self.subscriptions > _WATCHES, is_of_agents(self.account)
         at = ConnectionId(server, self.number)
         return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions)
 
@@ -110,12 +114,9 @@ class _Asker(BaseModel):
     key: str = Field(alias="user")
 
 
-def _is_unheard(account: str) -> bool:
-    """Whether an account's holders are agents of a tenant with a name, whose pulls cross over elsewhere.
-
-    They are judged by what is sent to them instead: nobody but an agent who knows the nonce of another's inbox has it sent there.
-    """
-    return is_of_agents(account) and tenant_of(account) is not None
+class _Pulled(BaseModel):
+    messages: dict[str, Annotated[int, Field(ge=0)]]
+    """How many may be sent for what was asked since it was told last, by who asks."""
 
 
 def heartbeats_asked(request: bytes) -> int:
@@ -149,8 +150,9 @@ def _whole(digits: str) -> int:
 class _Pulls:
     """What agents ask of JetStream, of which so much is heard between two counts."""
 
-    def __init__(self, client: Client, hear: Callable[[Msg, int], None]) -> None:
+    def __init__(self, client: Client, hear: Callable[[_Asker, int], None], queue: str = "") -> None:
         self._client = client
+        self._queue = queue
         self._hear = hear
         self._subscription: Subscription | None = None
         self._left = 0
@@ -161,12 +163,41 @@ class _Pulls:
             self._left = _MOST_HEARD
             if self._subscription is not None:  # else each would be heard, and counted, by both
                 await self._subscription.unsubscribe()
-            self._subscription = await self._client.subscribe(f"{PULLS}*", future=MessageSink(self._take))
+            self._subscription = await self._client.subscribe(f"{PULLS}*", self._queue, future=MessageSink(self._take))
             await self._subscription.unsubscribe(limit=_MOST_HEARD)
 
     def _take(self, message: Msg) -> None:
         self._left -= 1
-        self._hear(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
+        with suppress(ValidationError):
+            asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
+            if is_outside(asker.account):
+                self._hear(asker, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
+
+
+class NatsPullTeller:
+    """Tells how much the agents of a tenant with a name ask JetStream for, which the tenant's own control plane alone hears.
+
+    Who looks after the whole server is told once in a second, by one of the replicas for each request.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._asked = Counter[str]()
+        self._pulls = _Pulls(client, self._hear, _TELLING)
+
+    async def follow(self) -> None:
+        """Tell, for ever. What is lost while the connection is away is not told again."""
+        while True:
+            with suppress(nats.errors.Error, OSError):
+                await self._pulls.listen()
+                if self._asked and not may_not_publish(self._client, subjects.PULLED):
+                    told, self._asked = _Pulled(messages=dict(self._asked)), Counter[str]()
+                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
+            await asyncio.sleep(_TOLD_EVERY_SECONDS)
+
+    def _hear(self, asker: _Asker, messages: int) -> None:
+        if tenant_of(asker.account) is not None:
+            self._asked[asker.key] += messages
 
 
 class NatsConnections:
@@ -200,11 +231,14 @@ class NatsConnections:
                 server = found.server.id
                 hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_outside(one.account)])
 
+        def pulled(message: Msg) -> None:
+            with suppress(ValidationError):
+                for key, messages in _Pulled.model_validate_json(message.data).messages.items():
+                    hearer.pulling(key, messages, subjects.parse_pulled_by(message.subject))
+
+        heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: pulled}
         self._hearer = hearer
-        subscriptions = [
-            await self._client.subscribe(subject, future=MessageSink(take))
-            for subject, take in ((CONNECTED, opened), (DISCONNECTED, closed), (self._inbox, counted))
-        ]
+        subscriptions = [await self._client.subscribe(subject, future=MessageSink(take)) for subject, take in heard.items()]
         try:
             yield
         finally:
@@ -228,11 +262,9 @@ class NatsConnections:
                 hint="Run `ioa credentials upgrade`, and restart nats-server.",
             )
 
-    def _hear(self, message: Msg, messages: int) -> None:
-        with suppress(ValidationError):
-            asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
-            if self._hearer is not None and is_outside(asker.account):
-                self._hearer.pulling(asker.key, messages)
+    def _hear(self, asker: _Asker, messages: int) -> None:
+        if self._hearer is not None:
+            self._hearer.pulling(asker.key, messages)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""

@@ -434,6 +434,7 @@ _SERVED = {
         CONNECTED,
         DISCONNECTED,
         f"{PULLS}*",
+        subjects.ANY_PULLED,
     ),
     Service.GROUPS: (
         subjects.ANY_LAUNCH,
@@ -479,6 +480,7 @@ _NEEDED = {
         subjects.SERVER_CONNECTIONS,
         disconnecting(_ANY),
         subjects.KEPT_OUT,
+        subjects.PULLED,
     ),
     Service.GROUPS: (
         *_writing_logs(),
