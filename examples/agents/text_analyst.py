@@ -158,11 +158,18 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
     return f"words: {len(words)}{left_out}"
 
 
+def _sentences(text: str, number: int, ctx: TaskContext) -> str:
+    found = sentences_of(text)
+    short = [one for one in found if len(words_of(one)) == 1]
+    doubt = f" ({len(short)} of one word, such as {short[0]!r}: where that is short for a word, one less)" if short else ""
+    return f"sentences: {len(found)}{doubt}"
+
+
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines contain ")
 _SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    (["words", "word"], _words, 0), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
+    (["words", "word"], _words, 0), (["sentences", "sentence"], _sentences, 0), _count("paragraphs", paragraphs_of),
     _count("lines", str.splitlines), _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["show", "read", "open", "contents", "content"], _whole, 0),
