@@ -78,7 +78,7 @@ def run(task: str, ctx: TaskContext) -> str:
         return f"{asked} = {convert(*match.groups())}"
     if re.fullmatch(rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+", text, re.IGNORECASE):
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
-    if comma := re.search(r"(?<![\d,])\d+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
+    if comma := re.search(r"(?<![\d,.])\d+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
         raise InvalidInputError(f"{comma[0]} is no number that is read here.", hint=f"Say {comma[0].replace(',', '.')}.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"

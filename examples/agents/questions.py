@@ -231,6 +231,8 @@ class Reader:
                 conditions.append(condition)
             else:
                 self.at = start
+                if conditions and re.match(r"\s*or\b", self.text[start:]):
+                    self.told[start] = "'or' stands between values of one column; conditions of several are joined by 'and'."
                 break
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
@@ -350,7 +352,7 @@ class Reader:
         if not is_value:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
-            some = ", ".join(map(str, column.different[:8]))
+            some = ", ".join(f'"{one}"' if "," in str(one) else str(one) for one in column.different[:8])
             none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))

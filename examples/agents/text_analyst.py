@@ -10,7 +10,7 @@ from collections.abc import Callable, Sized
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
+from text_measures import doubtful_ends, frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
 
 agent = Agent(
     "text-analyst",
@@ -159,10 +159,10 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _sentences(text: str, number: int, ctx: TaskContext) -> str:
-    found = sentences_of(text)
-    short = [one for one in found if len(words_of(one)) == 1]
-    doubt = f" ({len(short)} of one word, such as {short[0]!r}: where that is short for a word, one less)" if short else ""
-    return f"sentences: {len(found)}{doubt}"
+    most, doubtful = len(sentences_of(text)), doubtful_ends(text)
+    if not doubtful:
+        return f"sentences: {most}"
+    return f"sentences: {most - len(doubtful)} to {most} ({doubtful[0][-40:]!r} may end in a word that is cut short)"
 
 
 _OCCUR = ("", " occur", " occurs", " appear", " appears")

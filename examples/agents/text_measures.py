@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import pairwise
 
 _STOP_WORDS = set(
     """a about above after again against all also am an and any are as at be because been before being below between both but by can
@@ -32,11 +33,26 @@ def sentences_of(text: str) -> list[str]:
 
     A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
     """
+    return [one for block in _sentences(text) for one in block]
+
+
+def doubtful_ends(text: str) -> list[str]:
+    """Those of them that may go on in the next one: they end like a word that is cut short."""
+    return [one for block in _sentences(text) for one, other in pairwise(block) if _may_go_on(one, other)]
+
+
+def _may_go_on(sentence: str, following: str) -> bool:
+    """Whether a point may be that of an abbreviation: behind a word alone, or before a figure or a small letter."""
+    return sentence.endswith(".") and (len(words_of(sentence)) == 1 or following[0].isdecimal() or following[0].islower())
+
+
+def _sentences(text: str) -> list[list[str]]:
+    """The sentences of each block."""
     from sentencex import segment  # here, since an agent that has nothing to do yet should not take 4 MB for it
 
     blocks = paragraphs_of(_MARKS.sub("\n\n", text))
     running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
-    return [one.strip() for block in running for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)]
+    return [[one.strip() for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)] for block in running]
 
 
 def frequent_words(text: str) -> list[tuple[str, int]]:
@@ -51,7 +67,12 @@ def summarise(text: str, count: int) -> list[str]:
 
     What it speaks of are its frequent words (Luhn 1958). A long sentence has more of them, so that its length counts against it.
     """
-    sentences = list(dict.fromkeys(sentences_of(text)))
+    whole = list[str]()
+    for block in _sentences(text):
+        goes_on = [False, *(_may_go_on(one, other) for one, other in pairwise(block))]
+        for one, is_rest in zip(block, goes_on, strict=False):  # a block may have none
+            whole.append(f"{whole.pop()} {one}" if is_rest else one)
+    sentences = list(dict.fromkeys(whole))
     long = [sentence for sentence in sentences if len(words_of(sentence)) > 3]
     sentences = long if len(long) >= count else sentences
     weights = dict(frequent_words(text))

@@ -66,6 +66,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("3 +", "cannot be computed"),
         ("3,5 km to m", "3,5 is no number that is read here"),
         ("2,75 + 1", "Say 2.75."),
+        ("1.700,00 + 1", "',' is not part of one"),
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),

@@ -953,12 +953,15 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
         ('how many rows where status is not "missing"', 'status is not "missing": 2 (2 of 4 rows; left out: 1 without status).'),
         ("how many rows where share above 50%", "A number of share is said alone. It holds such as 0.4."),
         ("total weight of who", "Here may stand 'weight_kg'"),
+        ("how many rows where share above 0.3 or who is a", "'or' stands between values of one column; conditions of several"),
+        ("how many rows where note is friendly", 'Values of note are "ok, friendly", late'),
     ],
 )
 def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, question: str, said: str) -> None:
     """A value that is called like a word is never taken for it, an advice says what can be followed, the nearest column first."""
     path = tmp_path / "t.csv"
-    path.write_text("status,who,share,litres,weight_kg\nmissing,a,0.4,1,5\nhere,b,0.7,2,6\n,c,0.2,3,7\nhere,d,0.9,4,8\n")
+    rows = 'missing,a,0.4,1,5,"ok, friendly"', "here,b,0.7,2,6,late", ",c,0.2,3,7,late", "here,d,0.9,4,8,"
+    path.write_text("\n".join(["status,who,share,litres,weight_kg,note", *rows, ""]))
     assert said in told(run, question, path)
 
 
