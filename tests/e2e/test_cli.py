@@ -154,7 +154,7 @@ def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None
 
 
 async def test_a_search_says_why(system: Running, command: CommandLine) -> None:
-    """`--why` names for each agent the signals, the example that matched, and how busy it is, as it said when it renewed its lease."""
+    """`--why` names for each agent the signals, the example that matched, and how busy it was when it renewed its lease."""
 
     async def searched() -> str:
         return (await asyncio.to_thread(command.run, "agents", "search", "say hello", "--why", "-k", "1")).stdout
