@@ -25,7 +25,7 @@ async def crowd(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Crowd]
     """Agents of two teams on one router, one registry and one group setup, each a process."""
     async with (
         open_connection(NatsSettings(nats_server.url, "overload")) as client,
-        open_services(nats_server.url, tmp_path / "logs") as services,
+        open_services(nats_server.url, tmp_path / "logs", {"IOA_QUOTA_GROUP_TASKS": "400"}) as services,
     ):
         await services.start("ioa_registry", "ioa_groups", "ioa_router", replicas=1)
         async with open_crowd(client, nats_server.url, tmp_path / "agents") as ready:
