@@ -142,7 +142,7 @@ async def test_poison_lies_everywhere(site: Site) -> None:
 
 @pytest.mark.timeout(400)
 async def test_one_big_group_beside_many_small_ones(site: Site) -> None:
-    """As many tasks in one group as it may have take nothing from others: those are as quick as ever, and a deadline is kept within 5 s."""
+    """As many tasks as a group may have take nothing from others: those are as quick as ever, and a deadline is kept within 5 s."""
     await site.fleet.publish(GoalId("big"), "big", timeout=timedelta(minutes=10))
     too_long = GoalId("too-long")
     begun = datetime.now(UTC)
