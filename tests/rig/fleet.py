@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta
@@ -39,6 +40,7 @@ from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
 from tests.rig.forks import fork_server
+from tests.rig.pings import replicas_answering
 from tests.rig.standstill import freeze, thaw
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
@@ -202,6 +204,17 @@ class Fleet:
         wanted = set(agents or ROSTER)
         await eventually(self._online, wanted.issubset, within=_PATIENCE)
 
+    async def until_serving(self) -> None:
+        """Wait until the whole control plane answers: before it does, each process makes the streams as they should be."""
+        running = Counter(
+            self._program(name)[0] for name in self._running if name not in (*WORKERS, *TWINS) and self.is_running(name)
+        )
+
+        async def answering() -> Counter[str]:
+            return Counter({module: await replicas_answering(self.client, module) for module in running})
+
+        await eventually(answering, running.__eq__, within=_PATIENCE)
+
     async def publish(
         self,
         goal_id: GoalId,
@@ -291,6 +304,10 @@ class Fleet:
         """The end of every process's log, for a test that failed."""
         shown = [f"--- {path.name} ---\n" + path.read_text(errors="replace")[-3_000:] for path in self._folder.glob("*.log")]
         return "\n".join(shown)
+
+    def has_logged(self, words: str) -> bool:
+        """Whether any process has logged these words since it was first started."""
+        return any(words in path.read_text(errors="replace") for path in self._folder.glob("*.log"))
 
     def _program(self, name: str) -> tuple[str, dict[str, str]]:
         part = name.partition("-")[0]

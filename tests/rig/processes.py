@@ -17,8 +17,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from tests.rig.forks import fork_server
+from tests.rig.pings import replicas_answering
 
-_PING_FOR = timedelta(milliseconds=250)
 _STOP_GRACE = timedelta(seconds=10)
 _TAIL_LINES = 40
 
@@ -93,7 +93,7 @@ class ServiceProcesses:
             AssertionError: They do not.
         """
         deadline = asyncio.get_running_loop().time() + within.total_seconds()
-        while (found := await self._ping(module)) != replicas:
+        while (found := await replicas_answering(self._client, module)) != replicas:
             ended = [replica for replica in self._started if replica.module == module and not replica.is_running]
             died = [replica for replica in ended if await replica.child.wait() not in (0, -signal.SIGKILL, -signal.SIGTERM)]
             if died or asyncio.get_running_loop().time() > deadline:
@@ -126,22 +126,6 @@ class ServiceProcesses:
         # Discovery removes an index in a folder of its own choice, which a process that is killed does not.
         program = Program(name, module, env={"IOA_INDEX_FOLDER": str(self._logs / f"{name}-index"), **self._env})
         return Replica(module, await self._forks.start(program), self._forks.log_of(program))
-
-    async def _ping(self, module: str) -> int:
-        """Count the replicas that answer within a moment."""
-        inbox = self._client.new_inbox()
-        replies: set[bytes] = set()
-        subscription = await self._client.subscribe(inbox)
-        try:
-            await self._client.publish(f"$SRV.PING.{module.replace('_', '-')}", reply=inbox)
-            async with asyncio.timeout(_PING_FOR.total_seconds()):
-                while True:
-                    replies.add((await anext(subscription.messages)).data)
-        except TimeoutError:
-            return len([reply for reply in replies if reply])
-        finally:
-            if not self._client.is_closed:
-                await subscription.unsubscribe()
 
 
 @asynccontextmanager

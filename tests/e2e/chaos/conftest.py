@@ -26,4 +26,5 @@ async def fleet(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Fleet]
     async with open_fleet(nats_server.url, tmp_path / "fleet", QUICK) as fleet:
         await fleet.start(*CONTROL_PLANE, *WORKERS)
         await fleet.until_online()
+        await fleet.until_serving()
         yield fleet

@@ -20,7 +20,7 @@ async def test_an_agents_disk_is_full(fleet: Fleet) -> None:
     await fleet.publish_mix(10, seed=60)
     fleet.fill_disk("worker-0")
     await fleet.publish_mix(10, seed=61)
-    await eventually(fleet.logs, lambda logs: "memory cannot be used" in logs)
+    await eventually(lambda: fleet.has_logged("memory cannot be used"))
     fleet.free_disk("worker-0")
     assert check(await fleet.evidence()) == []
 
@@ -32,6 +32,6 @@ async def test_the_log_refuses_writes(fleet: Fleet) -> None:
     info = await js.stream_info(LOG)
     await js.update_stream(info.config.evolve(max_bytes=max(info.state.bytes, 1)))
     await fleet.publish_mix(5, seed=63)
-    await eventually(fleet.logs, lambda logs: "has no room left" in logs)
+    await eventually(lambda: fleet.has_logged("has no room left"))
     await js.update_stream(info.config.evolve(max_bytes=-1))
     assert check(await fleet.evidence()) == []

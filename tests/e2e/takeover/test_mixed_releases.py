@@ -107,31 +107,38 @@ async def test_routers_and_agents_of_two_releases_work_side_by_side(
 ) -> None:
     """Beside an older router and older agents goals come to their answers, those with a newer policy by the newer ones.
 
-    An older router takes part in what it knows, also alone, and leaves alone what it does not, until a newer one is back.
+    An older agent that is offered such a goal leaves it to others. An older router takes part in what it knows, also alone, and
+    leaves alone what it does not, until a newer one is back.
     """
     code = await asyncio.to_thread(unpack_release, version, tmp_path)
     folder = tmp_path / "fleet"
     old_worker = environment_of(agents_of(_OLD), ROSTER, folder / "agents", folder / f"{_OLD}.jsonl")
     older = Older(code, tmp_path / "older.log", {**QUICK, "IOA_NATS_URL": nats_server.url, "IOA_LOG_LEVEL": "info"})
-    kinds = ("led", newer, "talk", "mixed")
-    async with (
-        open_fleet(nats_server.url, folder, QUICK) as fleet,
-        older.running("ioa_router"),
-        older.running("ioa_testkit.load_worker", old_worker),
-    ):
-        await fleet.start("registry-0", "groups-0", "router-0", _NEW)
-        await fleet.until_online()
-        for number in range(3):
-            for kind in kinds:
-                await fleet.publish(GoalId(f"{kind}-{number}"), kind)
-        await eventually(lambda: _all_open(fleet.client, [GoalId(f"{newer}-{number}") for number in range(3)]), within=_WITHIN)
+    kinds, newest = ("led", "talk", "mixed"), [GoalId(f"{newer}-{number}") for number in range(3)]
+    async with open_fleet(nats_server.url, folder, QUICK) as fleet, older.running("ioa_router"):
+        await fleet.start("registry-0", "groups-0", "router-0")
+        async with older.running("ioa_testkit.load_worker", old_worker):
+            await fleet.start(_NEW)
+            await fleet.until_online()
+            await fleet.stop(_NEW)
+            await fleet.publish(newest[0], newer)
+            await eventually(older.log, lambda log: '"subject": "ioa.v1.work.' in log, within=_WITHIN)
+        for goal_id in newest[1:]:
+            await fleet.publish(goal_id, newer)
+        await fleet.start(_NEW)
+        await eventually(lambda: _all_open(fleet.client, newest), within=_WITHIN)  # older agents would draw them again and again
         await fleet.kill("router-0")
-        await fleet.publish(GoalId("alone"), "led")  # the older router leads it by itself
-        await eventually(lambda: without_result(fleet.client, [GoalId("alone")]), lambda left: not left, within=_WITHIN)
-        await fleet.start("router-0")
-        evidence = await fleet.evidence()
+        async with older.running("ioa_testkit.load_worker", old_worker):
+            await fleet.until_online()
+            await fleet.publish(GoalId("alone"), "led")  # the older router leads it by itself
+            await eventually(lambda: without_result(fleet.client, [GoalId("alone")]), lambda left: not left, within=_WITHIN)
+            await fleet.start("router-0")
+            for number in range(3):
+                for kind in kinds:
+                    await fleet.publish(GoalId(f"{kind}-{number}"), kind)
+            evidence = await fleet.evidence()
     results = {result.goal_id: (result.reason, result.content) for result in evidence.results}
-    answers = {f"{kind}-{number}": answer_to(f"load {kind} {kind}-{number}") for kind in kinds for number in range(3)}
+    answers = {f"{kind}-{number}": answer_to(f"load {kind} {kind}-{number}") for kind in (*kinds, newer) for number in range(3)}
     answers["alone"] = answer_to("load led alone")
     assert results == {GoalId(goal_id): (Reason.CONCLUDED, answer) for goal_id, answer in answers.items()}
     assert check(evidence) == []
