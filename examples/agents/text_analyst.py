@@ -5,12 +5,12 @@ around them, and any other word is refused by name. A summary is extractive: it 
 """
 
 import re
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import doubtful_ends, frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
+from text_measures import Sentence, frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
 
 agent = Agent(
     "text-analyst",
@@ -137,7 +137,8 @@ def _whole(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _summary(text: str, number: int, ctx: TaskContext) -> str:
-    return f"summary: {' '.join(summarise(text, number or 3))}"
+    chosen = summarise(text, number or 3)
+    return f"summary: {' '.join(one.text for one in chosen)}{_in_doubt(chosen)}"
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
@@ -159,10 +160,14 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _sentences(text: str, number: int, ctx: TaskContext) -> str:
-    most, doubtful = len(sentences_of(text)), doubtful_ends(text)
-    if not doubtful:
-        return f"sentences: {most}"
-    return f"sentences: {most - len(doubtful)} to {most} ({doubtful[0][-40:]!r} may end in a word that is cut short)"
+    found = sentences_of(text)
+    least, most = len(found), sum(one.most for one in found)
+    return f"sentences: {least if least == most else f'{least} to {most}'}{_in_doubt(found)}"
+
+
+def _in_doubt(sentences: Sequence[Sentence]) -> str:
+    doubts = [doubt for one in sentences for doubt in one.doubts]
+    return f" (in doubt is whether a sentence ends at {doubts[0]!r})" if doubts else ""
 
 
 _OCCUR = ("", " occur", " occurs", " appear", " appears")

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from itertools import pairwise
+from typing import NamedTuple
 
 _STOP_WORDS = set(
     """a about above after again against all also am an and any are as at be because been before being below between both but by can
@@ -15,6 +16,7 @@ _STOP_WORDS = set(
 )
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
+_STOPS, _CLOSING = tuple(".!?…"), "\"'”’)]"
 _EDGES = re.compile(r"^\W+|(?<=\w)\W+$")
 
 
@@ -28,31 +30,43 @@ def paragraphs_of(text: str) -> list[str]:
     return [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
 
 
-def sentences_of(text: str) -> list[str]:
+class Sentence(NamedTuple):
+    """A sentence of a text, or several: behind a word that may be cut short nobody can tell whether one ends."""
+
+    text: str
+    doubts: tuple[str, ...]  # the words on both sides of each such point
+
+    @property
+    def most(self) -> int:
+        """How many sentences it may be."""
+        return len(self.doubts) + 1
+
+
+def sentences_of(text: str) -> list[Sentence]:
     """Sentences of the running text; a list item is one.
 
     A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
     """
-    return [one for block in _sentences(text) for one in block]
+    from sentencex import segment  # here, since an agent that has nothing to do yet should not take 4 MB for it
 
-
-def doubtful_ends(text: str) -> list[str]:
-    """Those of them that may go on in the next one: they end like a word that is cut short."""
-    return [one for block in _sentences(text) for one, other in pairwise(block) if _may_go_on(one, other)]
+    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
+    running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
+    found = list[Sentence]()
+    for block in running:
+        parts = [one.strip() for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)]
+        whole = ""
+        for part, following in zip(parts, [*parts[1:], None], strict=False):
+            whole = f"{whole} {part}".lstrip()
+            if following is None or not _may_go_on(part, following):
+                ends = [(one, other) for one, other in pairwise(whole.split()) if one.rstrip(_CLOSING)[-1:] in _STOPS]
+                found.append(Sentence(whole, tuple(f"{one} {other}" for one, other in ends if not other[0].islower())))
+                whole = ""
+    return found
 
 
 def _may_go_on(sentence: str, following: str) -> bool:
     """Whether a point may be that of an abbreviation: behind a word alone, or before a figure or a small letter."""
     return sentence.endswith(".") and (len(words_of(sentence)) == 1 or following[0].isdecimal() or following[0].islower())
-
-
-def _sentences(text: str) -> list[list[str]]:
-    """The sentences of each block."""
-    from sentencex import segment  # here, since an agent that has nothing to do yet should not take 4 MB for it
-
-    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
-    running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
-    return [[one.strip() for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)] for block in running]
 
 
 def frequent_words(text: str) -> list[tuple[str, int]]:
@@ -62,23 +76,20 @@ def frequent_words(text: str) -> list[tuple[str, int]]:
     return [one for one in ranked if one[0] not in _STOP_WORDS and len(one[0]) > 1 and not re.search(r"^\d+$|'", one[0])]
 
 
-def summarise(text: str, count: int) -> list[str]:
+def summarise(text: str, count: int) -> list[Sentence]:
     """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over.
 
     What it speaks of are its frequent words (Luhn 1958). A long sentence has more of them, so that its length counts against it.
+    Those that may be several are taken where there are not enough others.
     """
-    whole = list[str]()
-    for block in _sentences(text):
-        goes_on = [False, *(_may_go_on(one, other) for one, other in pairwise(block))]
-        for one, is_rest in zip(block, goes_on, strict=False):  # a block may have none
-            whole.append(f"{whole.pop()} {one}" if is_rest else one)
-    sentences = list(dict.fromkeys(whole))
-    long = [sentence for sentence in sentences if len(words_of(sentence)) > 3]
-    sentences = long if len(long) >= count else sentences
+    sentences = list(dict.fromkeys(sentences_of(text)))
+    for fits in (lambda one: one.most == 1, lambda one: len(words_of(one.text)) > 3):
+        fitting = [one for one in sentences if fits(one)]
+        sentences = fitting if len(fitting) >= count else sentences
     weights = dict(frequent_words(text))
 
     def weight(at: int) -> float:
-        words = {word.lower() for word in words_of(sentences[at])} & weights.keys()
+        words = {word.lower() for word in words_of(sentences[at].text)} & weights.keys()
         return sum(weights[word] for word in words) / (len(words) + 4)
 
     best = sorted(range(len(sentences)), key=weight, reverse=True)[:count]
