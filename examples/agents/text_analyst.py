@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence, Sized
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import Sentence, frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
+from text_measures import Sentence, frequent_words, headings_of, occurrences, paragraphs_of, sentences_of, summarise, words_of
 
 agent = Agent(
     "text-analyst",
@@ -33,9 +33,9 @@ _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _COUNT_FOR_NOTHING = frozenset(
-    "a all also an are article by compute count do document does extract file files find for from get give has have how in into is "
-    "it its list make many me measure much number of on page please result results search tell text texts that the them then "
-    "there these this those to was what where which".split()
+    "a all also an are article by compute contain contains count do document does extract file files find for from get give has "
+    "have how in into is it its list make many me measure much number of on page please result results search tell text texts "
+    "that the them then there these this those to was what where which".split()
 )
 _ANY = "“…”"  # stands for a quoted word
 _TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
@@ -138,7 +138,8 @@ def _whole(text: str, number: int, ctx: TaskContext) -> str:
 
 def _summary(text: str, number: int, ctx: TaskContext) -> str:
     chosen = summarise(text, number or 3)
-    return f"summary: {' '.join(one.text for one in chosen)}{_in_doubt(chosen)}"
+    doubt = _in_doubt(chosen)
+    return f"summary: {' '.join(one.text for one in chosen)}{f' ({doubt})' if doubt else ''}"
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
@@ -160,18 +161,24 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _sentences(text: str, number: int, ctx: TaskContext) -> str:
-    found = sentences_of(text)
+    found, headings = sentences_of(text), headings_of(text)
     least, most = len(found), sum(one.most for one in found)
-    return f"sentences: {least if least == most else f'{least} to {most}'}{_in_doubt(found)}"
+    left_out = (
+        f"left out: {len(headings)} short {'line' if len(headings) == 1 else 'lines'} without a full stop, such as {headings[0]!r}"
+        if headings
+        else ""
+    )
+    said = "; ".join(filter(None, [_in_doubt(found), left_out]))
+    return f"sentences: {least if least == most else f'{least} to {most}'}{f' ({said})' if said else ''}"
 
 
 def _in_doubt(sentences: Sequence[Sentence]) -> str:
     doubts = [doubt for one in sentences for doubt in one.doubts]
-    return f" (in doubt is whether a sentence ends at {doubts[0]!r})" if doubts else ""
+    return f"in doubt is whether a sentence ends at {doubts[0]!r}" if doubts else ""
 
 
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
-_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines contain ")
+_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
 _SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     (["words", "word"], _words, 0), (["sentences", "sentence"], _sentences, 0), _count("paragraphs", paragraphs_of),

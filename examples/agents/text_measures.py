@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import NamedTuple
 
 _STOP_WORDS = set(
@@ -49,10 +49,9 @@ def sentences_of(text: str) -> list[Sentence]:
     """
     from sentencex import segment  # here, since an agent that has nothing to do yet should not take 4 MB for it
 
-    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
-    running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
+    blocks, headings = _blocks(text)
     found = list[Sentence]()
-    for block in running:
+    for block in blocks or headings:
         parts = [one.strip() for one in segment("en", " ".join(block.split())) if re.search(r"\w", one)]
         whole = ""
         for part, following in zip(parts, [*parts[1:], None], strict=False):
@@ -62,6 +61,18 @@ def sentences_of(text: str) -> list[Sentence]:
                 found.append(Sentence(whole, tuple(f"{one} {other}" for one, other in ends if not other[0].islower())))
                 whole = ""
     return found
+
+
+def headings_of(text: str) -> list[str]:
+    """The short lines that are no sentences; none if the text has no others."""
+    blocks, headings = _blocks(text)
+    return headings if blocks else []
+
+
+def _blocks(text: str) -> tuple[list[str], list[str]]:
+    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
+    running = ["\n" in block or len(block.split()) > 12 or _ENDS.search(block) is not None for block in blocks]
+    return list(compress(blocks, running)), [block for block, runs in zip(blocks, running, strict=True) if not runs]
 
 
 def _may_go_on(sentence: str, following: str) -> bool:
