@@ -42,7 +42,7 @@ _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
-_CODE_WORDS = frozenset("id code year rank zip postcode".split())
+_CODE_WORDS = frozenset("id year rank zip".split())
 
 
 @dataclass(eq=False)
@@ -197,7 +197,7 @@ class Column:
         """Why its figures must not be added up; empty when they may."""
         words = name_words(self.name)
         says_so = (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
-        if says_so or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
+        if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
         if re.search("[%°/]", unit):

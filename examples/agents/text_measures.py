@@ -17,6 +17,7 @@ _STOP_WORDS = set(
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
 _STOPS, _CLOSING = tuple(".!?…"), "\"'”’)]"
+_CUT_SHORT = re.compile(r"[b-df-hj-np-tv-xz]+|\w|\d\d|[^\W\d](\.[^\W\d])+", re.IGNORECASE)  # no vowel, one sign, a day, p.m
 _EDGES = re.compile(r"^\W+|(?<=\w)\W+$")
 
 
@@ -76,8 +77,10 @@ def _blocks(text: str) -> tuple[list[str], list[str]]:
 
 
 def _may_go_on(sentence: str, following: str) -> bool:
-    """Whether a point may be that of an abbreviation: behind a word alone, or before a figure or a small letter."""
-    return sentence.endswith(".") and (len(words_of(sentence)) == 1 or following[0].isdecimal() or following[0].islower())
+    """Whether a point may be that of an abbreviation: behind a word alone, or one like `Ms` or `p.m`, or before a small letter."""
+    words = words_of(sentence)
+    is_cut = len(words) == 1 or _CUT_SHORT.fullmatch(words[-1]) is not None or following[0].isdecimal() or following[0].islower()
+    return sentence.endswith(".") and is_cut
 
 
 def frequent_words(text: str) -> list[tuple[str, int]]:

@@ -174,7 +174,10 @@ def test_refuses_what_it_does_not_understand(question: str, said: str, run: Run,
     assert said in str(error.value)
 
 
-RATES = "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading\na,0.2,5,3,5%,0.1,10,1\nb,0.3,10,4,2%,0.25,10,2\n"
+RATES = (
+    "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading,Barcode\n"
+    "a,0.2,5,3,5%,0.1,10,1,400123\nb,0.3,10,4,2%,0.25,10,2,400456\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -185,6 +188,7 @@ RATES = "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading\na,0.
         ("sum of bonus %", "Say 'average Bonus %'"),
         ("total discount", "by the '%' of its cells"),
         ("total part per kind", "lie between 0 and 1"),
+        ("total barcode", "or a code, by its name"),
     ],
 )
 def test_rates_are_not_summed(question: str, said: str, run: Run, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
             "How many sentences does board.txt contain?",
             "board.txt: sentences: 2 (left out: 2 short lines without a full stop, such as 'The board')",
         ),
+        ("sentences in names.txt", "names.txt: sentences: 2 to 5 (in doubt is whether a sentence ends at 'Ms. Grau')"),
         ("How many words does board.txt contain?", "board.txt: words: 10 (left out: 3 without a letter or digit, such as '#')"),
         ("count words, sentences and paragraphs", "notes.txt:\n- words: 3\n- sentences: 2\n- paragraphs: 1"),
     ],
@@ -54,6 +55,7 @@ def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
             "firms.txt": "It failed twice. Ms. Dr. Novák pays approx. 5 EUR. Who asks?",
             "board.txt": "# The board\n\nThe fee rises.\n\n- No refunds\n- Who pays it?\n",
             "notes.txt": "All rise. Sit!",
+            "names.txt": "Then, Ms. Grau left at 5 p.m. Sunday. It cost 3.50. Who paid?",
             "diary.txt": "Monday. No. 5 was ill. Her key was left with me. Total cost of it: 5 euros. Quiet.",
         }.get(path.name, "up 5 % – again")
     )
