@@ -13,12 +13,13 @@ _ROLE = "You do one task of a team. Do not invent figures or sources; say what y
 
 agent = Agent(
     "assistant",
-    description="Does by a language model what needs understanding: translates, rewrites, explains, drafts and classifies texts.",
-    skills=["translation", "writing and rewriting", "explanations and general knowledge"],
+    description="Does by a language model what needs understanding: summarises, translates, rewrites, explains, drafts and "
+    "classifies texts.",
+    skills=["summaries of texts", "translation", "writing and rewriting", "explanations and general knowledge"],
     examples=[
-        "translate this into German", "rewrite this letter more politely", "explain how a heat pump works",
-        "draft an e-mail that declines the offer", "what is the mood of these reviews", "give me ideas for a slogan",
-        "answer this question from general knowledge",
+        "summarise notes.txt in three sentences", "translate this into German", "rewrite this letter more politely",
+        "explain how a heat pump works", "draft an e-mail that declines the offer", "what is the mood of these reviews",
+        "give me ideas for a slogan", "answer this question from general knowledge",
     ],
     tags=["language model", "writing"],
     may_team_up=False,

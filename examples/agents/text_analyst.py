@@ -1,29 +1,29 @@
-"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
+"""Read, search and measure texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
 
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
-around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
+around them, and any other word is refused by name. What needs understanding, such as a summary, is for a model.
 """
 
 import re
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sized
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import Sentence, frequent_words, headings_of, occurrences, paragraphs_of, sentences_of, summarise, words_of
+from text_measures import frequent_words, occurrences, paragraphs_of, words_of
 
 agent = Agent(
     "text-analyst",
-    description="Reads text and HTML files, shows and analyses them: summaries of a chosen number of sentences, frequent words, "
-    "counts of words, sentences, paragraphs, lines and characters, and lines that mention a word.",
-    skills=["read a text file", "extractive summary of a text", "word count and text statistics", "find a word in a text"],
+    description="Reads text and HTML files, shows, searches and measures them: counts of words, paragraphs, lines and characters, "
+    "frequent words, and lines that mention a word.",
+    skills=["read a text file", "word count and text statistics", "find a word in a text"],
     examples=[
-        "summarise notes.txt in 3 sentences", "count the words in it", "what are the ten most frequent words in the article?",
-        "read minutes.txt", "how many sentences and paragraphs does the text have", "summarise page.html",
-        "how often does the word 'water' occur in notes.txt", "give a summary of the page", "which lines mention 'harbour'",
+        "count the words in notes.txt", "count the words in it", "what are the ten most frequent words in the article?",
+        "read minutes.txt", "how many words and paragraphs does the text have", "read page.html",
+        "how often does the word 'water' occur in notes.txt", "which lines mention 'harbour'", "show me the page",
         "number of words in the text", "read letter.txt and tell me how many words it has",
     ],
-    tags=["text", "summary", "words"], declines=True, may_team_up=False,
+    tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
@@ -41,9 +41,9 @@ _ANY = "“…”"  # stands for a quoted word
 _TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
-    "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
-    "characters), asked for their most frequent words, and searched, for what stands in quotes: how often does 'WORD' occur, which "
-    "lines mention 'WORD'."
+    "Texts are read ('read FILE'), counted ('how many words': words, paragraphs, lines, characters), asked for their most frequent "
+    "words, and searched, for what stands in quotes: how often does 'WORD' occur, which lines mention 'WORD'. All else, such as a "
+    "summary, is for a language model."
 )
 _COLON = " A text itself stands behind a colon: 'how many words has this text: …'."
 
@@ -136,12 +136,6 @@ def _whole(text: str, number: int, ctx: TaskContext) -> str:
     return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "") + links
 
 
-def _summary(text: str, number: int, ctx: TaskContext) -> str:
-    chosen = summarise(text, number or 3)
-    doubt = _in_doubt(chosen)
-    return f"summary: {' '.join(one.text for one in chosen)}{f' ({doubt})' if doubt else ''}"
-
-
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
     ranked, number = frequent_words(text), number or 10
     words = ", ".join(f"{word} ({count})" for word, count in ranked[:number])
@@ -160,32 +154,12 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
     return f"words: {len(words)}{left_out}"
 
 
-def _sentences(text: str, number: int, ctx: TaskContext) -> str:
-    found, headings = sentences_of(text), headings_of(text)
-    least, most = len(found), sum(one.most for one in found)
-    left_out = (
-        f"left out: {len(headings)} short {'line' if len(headings) == 1 else 'lines'} without a full stop, such as {headings[0]!r}"
-        if headings
-        else ""
-    )
-    said = "; ".join(filter(None, [_in_doubt(found), left_out]))
-    return f"sentences: {least if least == most else f'{least} to {most}'}{f' ({said})' if said else ''}"
-
-
-def _in_doubt(sentences: Sequence[Sentence]) -> str:
-    doubts = [doubt for one in sentences for doubt in one.doubts]
-    return f"in doubt is whether a sentence ends at {doubts[0]!r}" if doubts else ""
-
-
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
-_SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    (["words", "word"], _words, 0), (["sentences", "sentence"], _sentences, 0), _count("paragraphs", paragraphs_of),
-    _count("lines", str.splitlines), _count("characters", str),
+    (["words", "word"], _words, 0), _count("paragraphs", paragraphs_of), _count("lines", str.splitlines), _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["show", "read", "open", "contents", "content"], _whole, 0),
-    ([*_SUMMARISE, "sentence summary"], _summary, 1),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
 ]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}

@@ -1,8 +1,7 @@
-"""The text analyst: counts that can be checked by hand, and summaries that quote."""
+"""The text analyst: counts that can be checked by hand."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 from text_analyst import agent
-from text_measures import frequent_words, sentences_of, summarise, words_of
+from text_measures import frequent_words, words_of
 
 STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He paid 3.50 euros, e.g. for a well-fed cat.\n"
 
@@ -22,28 +21,14 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
     ("task", "expected"),
     [
         ("count the words in story.txt", "story.txt: words: 22"),
-        (
-            "how many sentences does story.txt have?",
-            "story.txt: sentences: 4 to 5 (in doubt is whether a sentence ends at 'Dr. Smith')",
-        ),
         ("number of paragraphs in story.txt", "story.txt: paragraphs: 2"),
         ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
         ("how many lines has story.txt", "story.txt: lines: 3"),
         ("how many words has signs.txt", "signs.txt: words: 3 (left out: 2 without a letter or digit, such as '%')"),
         ("show the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
-        ("how many sentences has firms.txt", "firms.txt: sentences: 3 to 6 (in doubt is whether a sentence ends at 'Ms. Dr.')"),
-        (
-            "how many sentences has diary.txt",
-            "diary.txt: sentences: 3 to 6 (in doubt is whether a sentence ends at 'Monday. No.')",
-        ),
-        (
-            "How many sentences does board.txt contain?",
-            "board.txt: sentences: 2 (left out: 2 short lines without a full stop, such as 'The board')",
-        ),
-        ("sentences in names.txt", "names.txt: sentences: 2 to 5 (in doubt is whether a sentence ends at 'Ms. Grau')"),
         ("How many words does board.txt contain?", "board.txt: words: 10 (left out: 3 without a letter or digit, such as '#')"),
-        ("count words, sentences and paragraphs", "notes.txt:\n- words: 3\n- sentences: 2\n- paragraphs: 1"),
+        ("count words, lines and paragraphs", "notes.txt:\n- words: 3\n- lines: 1\n- paragraphs: 1"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
@@ -52,32 +37,11 @@ def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
     path.write_text(
         {
             "story.txt": STORY,
-            "firms.txt": "It failed twice. Ms. Dr. Novák pays approx. 5 EUR. Who asks?",
             "board.txt": "# The board\n\nThe fee rises.\n\n- No refunds\n- Who pays it?\n",
             "notes.txt": "All rise. Sit!",
-            "names.txt": "Then, Ms. Grau left at 5 p.m. Sunday. It cost 3.50. Who paid?",
-            "diary.txt": "Monday. No. 5 was ill. Her key was left with me. Total cost of it: 5 euros. Quiet.",
         }.get(path.name, "up 5 % – again")
     )
     assert run(agent, task, [path]).text == expected
-
-
-def test_a_summary_cuts_no_sentence_where_a_word_is_cut_short() -> None:
-    """What may go on in the next sentence is told with it."""
-    text = "The pump failed twice. Ms. Dr. Novák pays approx. 5 EUR for a pump. We agreed."
-    assert [one.text for one in summarise(text, 3)][1] == "Ms. Dr. Novák pays approx. 5 EUR for a pump."
-
-
-def test_a_summary_takes_what_is_surely_one_sentence(run: Run, tmp_path: Path) -> None:
-    """What may be two counts for one only where there are not enough others, which the answer says then."""
-    path = tmp_path / "diary.txt"
-    path.write_text(
-        "The pump and the key were left with me. Total cost of pump and key: 5 euros. The pump ran. A key was lost by us."
-    )
-    assert run(agent, "summarise diary.txt in 1 sentence", [path]).text == "diary.txt: summary: A key was lost by us."
-    assert run(agent, "summarise diary.txt in 3 sentences", [path]).text.endswith(
-        "us. (in doubt is whether a sentence ends at 'me. Total')"
-    )
 
 
 def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> None:
@@ -127,24 +91,6 @@ def test_occurrences(run: Run, tmp_path: Path) -> None:
     assert run(agent, "which lines mention '@'", [path]).text.startswith("story.txt: '@' occurs 2 times, in 1 line\n  4: Mail")
 
 
-@pytest.mark.parametrize(
-    ("task", "count"),
-    [
-        ("summarise notes.txt in 3 sentences", 3),
-        ("a one-sentence summary of notes.txt", 1),
-        ("summarise notes.txt in five sentences", 5),
-    ],
-)
-def test_summary_quotes(task: str, count: int, run: Run, data: Path) -> None:
-    """A summary has as many sentences as were asked for, each of them the text's own, in its order."""
-    source = " ".join((data / "notes.txt").read_text().split())
-    summary = run(agent, task, [data / "notes.txt"]).text.removeprefix("notes.txt: summary: ")
-    quoted = sentences_of(summary)
-    places = [source.find(sentence.text) for sentence in quoted]
-    assert len(quoted) == count
-    assert places == sorted(places) and places[0] >= 0
-
-
 def test_frequent_words(run: Run, data: Path) -> None:
     """Words that are in every text are none of them."""
     done = run(agent, "the 3 most frequent words of notes.txt", [data / "notes.txt"])
@@ -181,12 +127,6 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         run(agent, "count the words in the result", [data / "notes.txt"], [upstream("summarise it", "x.txt: summary: hello there")])
 
 
-def test_a_summary_of_short_sentences_is_as_long_as_asked() -> None:
-    """Short sentences say little, and are taken where there are not enough others."""
-    chosen = summarise("Mix 200 g flour with 2 eggs. Add milk. Fry them.", 2)
-    assert [one.text for one in chosen] == ["Mix 200 g flour with 2 eggs.", "Add milk."]
-
-
 @pytest.mark.parametrize(
     ("task", "content", "said"),
     [
@@ -194,26 +134,24 @@ def test_a_summary_of_short_sentences_is_as_long_as_asked() -> None:
         ("count the words", b" \n\t\n", "empty"),
         ("count the words", b"ab\x00\x01cd", "not a text file"),
         ("boil it", b"water", "'boil' is not understood"),
-        ("summarise both texts in three sentences", b"water", "'both' is not understood"),
+        ("count the words of both texts", b"water", "'both' is not understood"),
+        ("summarise it", b"water", "'summarise' is not understood. Texts are read ('read FILE')"),
+        ("how many sentences has it", b"One. Two.", "'sentences' is not understood"),
         ("it", b"water", "not clear"),
         ("how often does ' ' occur", b"big water", "not clear"),
         ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
-        ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
-        (
-            "summarise it in 200 words",
-            b"big water. More water.",
-            "Each word is known, but 'summarise it in 200 words' is no request",
-        ),
-        ("average sentence length", b"big water", "'average', 'length' are not understood"),
+        ("read the second part", b"big water. More water.", "'second', 'part' are not understood"),
+        ("read it in 200 words", b"big water. More water.", "Each word is known, but 'read it in 200 words' is no request"),
+        ("average line length", b"big water", "'average', 'length' are not understood"),
         ("the longest word", b"big water", "'longest' is not understood"),
         ("how long does it take to read it", b"big water", "'long', 'take' are not understood"),
         ("read https://example.org/a", b"big water", "https://example.org/a is not fetched here"),
         ("what was decided?", b"big water", "'decided' is not understood"),
         ("readability of the text", b"big water", "'readability' is not understood"),
-        ("how many sentences of 3 words", b"big water. More water.", "Each word is known"),
+        ("how many lines of 3 words", b"big water. More water.", "Each word is known"),
         ("word count of: one two three", b"big water", "Each word is known, but 'word count of: one two three' is"),
         ("translate and count the words", b"big water", "'translate' is not understood"),
-        ("how many sentences are not short", b"big water", "'not', 'short'"),
+        ("how many lines are not short", b"big water", "'not', 'short'"),
         ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
         ("count the words in 'big' lines", b"big water", "Each word is known"),
         ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Texts are read"),
@@ -233,7 +171,7 @@ def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path
 def test_nothing_to_read(run: Run) -> None:
     """Without any text the error says what to send."""
     with pytest.raises(InvalidInputError) as error:
-        run(agent, "summarise it")
+        run(agent, "count its words")
     assert "Send a text file, or write the text behind a colon" in str(error.value)
 
 
@@ -249,18 +187,6 @@ def test_words_as_written(words: list[str]) -> None:
     assert len(words_of(" ".join(words))) == len(" ".join(words).split())
 
 
-@given(st.text(max_size=400), st.integers(1, 5))
-def test_any_text(text: str, count: int) -> None:
-    """Any text can be summarised, and a summary never has more sentences than asked for."""
-    assert len(summarise(text, count)) <= count
-
-
 def test_unicode() -> None:
     """Words of other scripts and accents are words."""
     assert frequent_words("Straße straße Ελλάδα ελλάδα Ελλάδα 日本 naïve")[:2] == [("ελλάδα", 3), ("straße", 2)]
-
-
-def test_abbreviations_do_not_end_sentences() -> None:
-    """`Dr.`, `e.g.` and initials do not end a sentence, nor does a question mark in quotes before who asked."""
-    text = 'Dr. J. Doe, e.g., left. "Why?" she asked. It cost 3.5 m. per day! Heading\n'
-    assert [len(re.findall(r"\w+", sentence.text)) for sentence in sentences_of(text)] == [6, 3, 7, 1]
