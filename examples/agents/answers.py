@@ -34,14 +34,14 @@ class Answer:
 
 def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
     """Answer a question about a file: in words, and by a table in CSV with its title; both are empty if it has none."""
-    found = answer(Reader(text, table := read_table(path, text)).question(), table)
+    found = answer(Reader(text, table := read_table(path)).question(), table)
     return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
 
 
 def reads(text: str, path: Path) -> bool:
     """Whether a text is a question that can be read of a file."""
     with suppress(InvalidInputError):
-        return Reader("", read_table(path, text)).reads(text)
+        return Reader("", read_table(path)).reads(text)
     return False
 
 
@@ -52,7 +52,7 @@ def answer(question: Question, table: Table) -> Answer:
     if figure.operation == "rows":
         shown = figure.columns or table.columns
         columns = list(dict.fromkeys((*shown, *(one.column for one in question.conditions))))
-        frame = pd.DataFrame({at: column.shown[cells.index] for at, column in enumerate(columns)})
+        frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(columns)})
         frame.columns = pd.Index(map(str, columns))
         title = f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}"
         return _listed(title, reading, frame, f"{figure}{where(question)}")
@@ -94,7 +94,7 @@ def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
-    row = ", ".join(f"{column} {show(column.shown[at[0]])}" for column in table.columns[:SHOWN])
+    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
     row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
     return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
@@ -107,25 +107,25 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
         lost = used & read.isna()
-        missing = lost & column.cells.isna()
+        missing = lost & column.is_missing
         unread = lost & ~missing
         if missing.any():
             notes.append(f"{missing.sum()} without {column} ({column.missing(missing)})".removesuffix(" ()"))
         if unread.any():
-            notes.append(f"{unread.sum()} that cannot be read, such as {str(column.cells[unread].iloc[0])!r}")
+            notes.append(f"{unread.sum()} that cannot be read, such as {column.cells[unread].iloc[0]!r}")
         used &= ~lost
         return read
 
     for condition in question.conditions:
         column = condition.column
         if "missing" in condition.sign:
-            used &= column.cells.isna().eq(condition.sign == "is missing")
+            used &= column.is_missing.eq(condition.sign == "is missing")
             told += [f"missing is what is empty, {written}" for written in [column.missing()] if written]
             told += [f"{one!r} among words is a value" for one in column.different if one in NOTHING]
         else:
             fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
-            if condition.sign == "=" and column.shown is not column.cells:
-                others = set(column.shown[fits].dropna()) - {span.written for span in condition.spans}
+            if condition.sign == "=" and column.is_numeric:
+                others = set(column.cells[fits].dropna()) - {span.written for span in condition.spans}
                 told += [f"with {', '.join(map(repr, sorted(others)[:3]))}"] * bool(others)
             used &= fits
     may_be_none = figure.operation in ("count", "nunique", "rows") and not question.keys
@@ -146,7 +146,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     edge = [(at, lacks) for at, lacks in table.apart.items() if used[at] and at not in remarks]
     told += [f"{len(edge)} of them without {lacks}, which all others have, such as {_row(table, at)}" for at, lacks in edge[:1]]
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
-    told += [f"told apart: {alike}" for column in apart if (alike := _alike(column.cells[used]))]
+    told += [f"told apart: {alike}" for column in apart if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -165,7 +165,7 @@ def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Se
         found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
         may_be = {at for at in table.apart if not pd.isna(_measured(column)[at])}
         if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
-            lacking = [one for one in table.columns if set(np.flatnonzero(one.cells.isna())) == found | may_be]
+            lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             fill, what = "", "that hold sums of others"
             if lacks := [lacked for at, lacked in table.apart.items() if at in double and at not in found]:
@@ -179,14 +179,14 @@ def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Se
 
 
 def _row(table: Table, at: int) -> str:
-    return repr(", ".join(str(cell) for one in table.columns if not pd.isna(cell := one.shown[at]))[:80])
+    return repr(", ".join(str(cell) for one in table.columns if not pd.isna(cell := one.cells[at]))[:80])
 
 
 def _sums_of_all(values: Any, column: Column) -> set[int]:
     """The first or the last row, if it holds the sum of all others, rounded as it is written, and any with that of all above it."""
     found, above = set[int](), np.cumsum(values) - values
     for at in (0, len(values) - 1) if np.count_nonzero(values) > 3 else ():
-        decimals = re.search(r"[.,](\d+)\D*$", str(column.shown[at]))
+        decimals = re.search(r"[.,](\d+)\D*$", column.cells[at])
         rest = values.sum() - values[at]
         if abs(values[at] - rest) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") * bool(
             values.dtype.kind == "f"
@@ -257,10 +257,11 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
 
 def _labels(key: Key) -> pd.Series:
     cells, dates = key.column.cells, key.column.dates
-    given = cells.dropna().astype(str)
-    as_written = not key.grain and given.str.match(r"\d{4}-\d\d").all()  # they are in order as they stand
-    if dates is None or (as_written and given.nunique() == dates.nunique()):
+    if dates is None:
         return _names(key.column)
+    different = pd.Series(key.column.different)
+    if not key.grain and different.str.match(r"\d{4}-\d\d").all() and len(different) == dates.nunique():
+        return cells  # they are in order as they stand
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
         return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
     codes, unique = pd.factorize(dates)
@@ -270,17 +271,16 @@ def _labels(key: Key) -> pd.Series:
 
 
 def _names(column: Column) -> pd.Series:
-    """Its cells as what rows are told apart by: numbers as they are written, which two of one number must not differ in."""
-    is_text = column.shown is column.cells and not column.is_numeric
-    numbers = column.numbers if is_text and column.holds("numbers") else column.cells
-    if column.shown is column.cells and numbers is column.cells:
+    """Its cells as what rows are told apart by: numbers in their order, of which none must be written in two ways."""
+    if not column.holds("numbers"):
         return column.cells
-    assert numbers is not None
-    codes, _ = pd.factorize(numbers, sort=True)
-    written = column.shown.groupby(codes).unique().drop(-1, errors="ignore")
-    if twice := next((" and ".join(map(repr, one)) for one in written if len(one) > 1), ""):
-        raise InvalidInputError(f"{column} has {twice}, which are one number, or two names.", hint="Write it in one way.")
-    return column.cells if is_text else pd.Series(pd.Categorical.from_codes(codes, pd.Index(written.str[0])))
+    assert column.numbers is not None
+    cells = column.cells.drop_duplicates().dropna()
+    numbers = column.numbers[cells.index].sort_values()
+    if len(twice := cells[numbers.index[numbers.duplicated(keep=False) & numbers.notna()]]):
+        both = " and ".join(map(repr, twice[:2]))
+        raise InvalidInputError(f"{column} has {both}, which are one number, or two names.", hint="Write it in one way.")
+    return column.cells if numbers.isna().any() else pd.Series(pd.Categorical(column.cells, cells[numbers.index]))
 
 
 def show(value: object) -> str:

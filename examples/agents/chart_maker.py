@@ -71,7 +71,7 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
     from questions import Figure, Key, Question, Reader
     from tables import read_table
 
-    table = read_table(path, question or "")
+    table = read_table(path)
     if question is None:
         if len(table.columns) != 2 or table.columns[1].numbers is None:
             hint = "Group by one column, as in 'total … per COLUMN'."

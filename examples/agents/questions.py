@@ -258,7 +258,7 @@ class Reader:
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:
-        example = next(iter(column.cells.dropna().astype(str)), "")
+        example = next(iter(column.different), "")
         code = "; what begins with 0, has an E or over 15 digits is taken for a code" * bool(re.fullmatch(CODE, example))
         held = "numbers" if column.dates is not None else "numbers or dates that are read here"
         hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."
@@ -353,7 +353,7 @@ class Reader:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
             some = ", ".join(f'"{one}"' if "," in str(one) else str(one) for one in column.different[:8])
-            none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.cells.isna().any() else ""
+            none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.is_missing.any() else ""
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))
 
@@ -505,7 +505,7 @@ class Reader:
 
         def rank(column: Column) -> tuple[int, bool, int]:
             few = column.cells.duplicated().sum()
-            return -len(words.intersection(name_words(column.name))), bool(column.cells.isna().any()), -few
+            return -len(words.intersection(name_words(column.name))), bool(column.is_missing.any()), -few
 
         columns = sorted(self.table.columns, key=rank)
         figures, dates = ([one for one in columns if one.holds(kind)] for kind in ("numbers", "dates"))

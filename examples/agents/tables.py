@@ -11,8 +11,8 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import cache, cached_property, partial, reduce
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from ioa.files import read_text
 from request import RECORDS, fold
 
 _SAMPLE_ROWS, _LAST = 1_000, 3
-_ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "low_memory": False}
+_ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
 NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
 CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
-"""What looks like a number and is none: pandas would take zeros away from it, or make `10E2` a thousand, or round it."""
+"""What looks like a number and is none: its zeros count, `10E2` is no thousand, and it may be too long to be exact."""
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
@@ -50,26 +50,18 @@ class Column:
     """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
     name: str
-    read: Callable[[], pd.Series]
-    read_as_written: Callable[[], pd.Series]
+    cells: pd.Series
+    read_missing: Callable[[], pd.Series]
+    """Its cells again, in which only those that are empty are missing."""
     has_decimal_commas: bool = False
-    is_of_time: bool = True
-    doubt: pd.Series = field(default_factory=pd.Series)
-    """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
 
     def __str__(self) -> str:
         return self.name
 
     @cached_property
-    def cells(self) -> pd.Series:
-        """Its cells; different words are stored once."""
-        return self.read()
-
-    @cached_property
-    def shown(self) -> pd.Series:
-        """Its cells as they are listed: a number with the decimals that it is written with, since a version 3.10 is not 3.1."""
-        is_decimal = pd.api.types.is_float_dtype(self.cells.dtype)
-        return self.read_as_written().where(self.cells.notna()) if is_decimal else self.cells
+    def is_missing(self) -> pd.Series:
+        """Which of its cells are missing."""
+        return self.cells.isna()
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
@@ -82,7 +74,7 @@ class Column:
     @property
     def has_commas(self) -> bool:
         """Whether some cells have a comma that may be of decimals."""
-        return self.has_decimal_commas and bool(self.read_as_written().str.contains(",").any())
+        return self.has_decimal_commas and bool(self._different[1].str.contains(",").any())
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -92,7 +84,7 @@ class Column:
     def holds(self, kind: str, *, in_doubt: bool = False) -> bool:
         """Whether it holds `numbers` or `dates` that are read in one way only; `in_doubt` also in two, or what is like a date."""
         try:
-            is_like = in_doubt and kind == "dates" and not self.is_numeric and self._sample.str.match(_DAY_IN_FIGURES).mean() > 0.5
+            is_like = in_doubt and kind == "dates" and self._sample.str.match(_DAY_IN_FIGURES).mean() > 0.5
             return getattr(self, kind) is not None or bool(is_like)
         except InvalidInputError:
             return in_doubt
@@ -100,14 +92,16 @@ class Column:
     @cached_property
     def amounts(self) -> tuple[pd.Series | None, str]:
         """Its numbers, and the unit of its cells, such as `km` or `%`; empty if they are plain."""
-        if self.is_numeric:
-            if pd.api.types.is_integer_dtype(self.cells.dtype) and float(self.cells.abs().max()) * len(self.cells) >= 2**63:
-                raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
-            return self.cells, ""
         sample = self._sample
-        if sample.str.fullmatch(CODE).any() or not sample.str.fullmatch(_AMOUNT).any():
+        if not sample.str.fullmatch(_AMOUNT).any() or sample.str.fullmatch(CODE).any():
             return None, ""
         codes, texts = self._different
+        if self._figures is not None:
+            if (self._figures % 1 == 0).all() and self._figures.abs().max() * len(codes) >= 2**53:
+                raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
+            return pd.Series(self._figures.array.take(codes, allow_fill=True)), ""
+        if any(map(re.compile(CODE).fullmatch, texts)):
+            return None, ""
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
         written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
         written = [re.sub(r"(?<=\d)['’](?=\d{3}(?!\d))", "", one) if "'" in one or "’" in one else one for one in written]
@@ -123,7 +117,7 @@ class Column:
             raise InvalidInputError(said, hint="Write all its numbers in one way, without a sign for thousands.")
         values = commas if need_commas else points
         spread = pd.Series(values.array.take(codes, allow_fill=True))
-        if spread.count() * 2 <= self.cells.count():
+        if spread.count() * 2 <= (~self.is_missing).sum():
             return None, ""
         if other := next(iter(texts[values.isna() & texts.str.contains(r"\d")]), ""):  # an amount too, in words or signs of its own
             raise InvalidInputError(f"{self} holds numbers, and {other!r}, which is not read as one.", hint=_ONE_WAY)
@@ -144,13 +138,11 @@ class Column:
 
     def missing(self, rows: pd.Series | bool = True) -> str:
         """How cells of some rows are written that are missing and not empty: as `n/a`, and among numbers and dates as `-`."""
-        return ", ".join(map(repr, self.read_as_written()[self.cells.isna() & rows].dropna().unique()[:3]))
+        return ", ".join(map(repr, self.read_missing()[self.is_missing & rows].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
         """Its cells as dates, missing where they are none; None if most are none. Refuses what may begin with day or month."""
-        if not self.is_of_time or self.is_numeric:
-            return None
         if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
         codes, texts = self._different
@@ -169,25 +161,21 @@ class Column:
             return None
         return pd.Series(dates.array.take(codes, allow_fill=True))
 
-    @cached_property
-    def different(self) -> list[object]:
-        """Its different cells, in order; of figures only whole ones, as years."""
-        cells = self.cells.dropna()
-        if pd.api.types.is_float_dtype(cells.dtype):
-            cells = cells[cells % 1 == 0].astype("int64")
-        unique: list[object] = np.asarray(pd.unique(cells), dtype=object).tolist()
-        return unique
+    @property
+    def different(self) -> list[str]:
+        """Its different cells, in order."""
+        return self._different[1].to_list()
 
     @cached_property
-    def _by_words(self) -> dict[str, list[object]]:
+    def _by_words(self) -> dict[str, list[str]]:
         """Its different cells by their folded words, joined: `LS-4` is `LS4`."""
-        cells = defaultdict[str, list[object]](list)
+        cells = defaultdict[str, list[str]](list)
         for cell in self.different:
-            cells["".join(_WORD.findall(fold(str(cell))))].append(cell)
+            cells["".join(_WORD.findall(fold(cell)))].append(cell)
         cells.pop("", None)
         return cells
 
-    def values(self, said: str) -> tuple[object, ...]:
+    def values(self, said: str) -> tuple[str, ...]:
         """The cells that these folded words say; signs between words do not count, nor does a last `s`."""
         spoken = (said, said.removesuffix("s"), f"{said}s")
         return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
@@ -208,8 +196,18 @@ class Column:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether its cells were read as numbers."""
-        return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
+        """Whether all its cells are numbers that are written in figures alone."""
+        return self._figures is not None
+
+    @property
+    def is_of_time(self) -> bool:
+        """Whether some of its cells are like a date or a year."""
+        return bool(self._sample.str.match(_LIKE_A_DATE_OR_YEAR).any())
+
+    @property
+    def doubt(self) -> pd.Series:
+        """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
+        return self._sample.head(int(self._sample.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all()))
 
     @property
     def is_amount(self) -> bool:
@@ -220,16 +218,23 @@ class Column:
 
     @cached_property
     def _sample(self) -> pd.Series:
-        """Some of its cells as text: what none of them is like, the column is not taken for."""
-        is_category = isinstance(self.cells.dtype, pd.CategoricalDtype)
-        some = (self.cells.cat.categories if is_category else self.cells.dropna())[:_SAMPLE_ROWS]
-        return pd.Series([str(value).strip() for value in some], dtype=object)
+        """Some of its cells: what none of them is like, the column is not taken for."""
+        return self.cells[~self.is_missing].head(_SAMPLE_ROWS)
 
-    @property
+    @cached_property
     def _different(self) -> tuple[Any, pd.Series]:
-        """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
+        """Which of its different cells each row holds (-1: none), and those. A million rows hold few."""
         codes, unique = pd.factorize(self.cells)
-        return codes, pd.Series([str(value).strip() for value in np.asarray(unique, dtype=object).tolist()], dtype=object)
+        return codes, pd.Series(np.asarray(unique, dtype=object), dtype=object)
+
+    @cached_property
+    def _figures(self) -> pd.Series | None:
+        """Its different cells as numbers, if each is written in figures alone, with a point for decimals if that is sure."""
+        lines = "\n".join(self._different[1])
+        if re.search(r"[^\d\n-]" if self.has_decimal_commas else r"[^\d.\n-]", lines) or re.search(rf"(?m)^(?:{CODE})$", lines):
+            return None
+        read = _floats(lines)
+        return read if read.notna().all() else None
 
 
 def name_words(name: str) -> list[str]:
@@ -254,25 +259,19 @@ def _floats(lines: str) -> pd.Series:
 
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. Two columns may have one name.
-
-    `summed` are those with an amount in rows where others are empty; `remarks` are rows of a first cell alone, by their places.
-    `has_gaps` says whether the first row or the last one lacks cells.
-    """
+    """A file's rows. Two columns may have one name; `remarks` are rows of a first cell alone, by their places."""
 
     name: str
     columns: tuple[Column, ...]
     rows: int
-    summed: tuple[Column, ...] = ()
     remarks: tuple[int, ...] = ()
-    has_gaps: bool = False
 
     @cached_property
     def apart(self) -> dict[int, Column]:
         """The first row, or up to three last ones, that lack a cell which all others have: of which column."""
         found = dict[int, Column]()
-        for column in self.columns if self.has_gaps else ():
-            gaps = np.flatnonzero(column.cells.isna()).tolist()
+        for column in self.columns:
+            gaps = np.flatnonzero(column.is_missing).tolist()
             at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
             found |= dict.fromkeys(gaps, column) if at_edge and len(gaps) <= _LAST < self.rows - len(gaps) else {}
         return found
@@ -280,17 +279,26 @@ class Table:
     @cached_property
     def gaps(self) -> Any:
         """By a number for each row, which cells it lacks of columns that are filled in most of them; 0 for none."""
-        empty = pd.DataFrame({at: cells for at, one in enumerate(self.columns) if (cells := one.cells.isna()).mean() < 0.5})
-        kinds = empty.groupby(list(empty)).ngroup() + 1 if len(empty.columns) else pd.Series(0, index=range(self.rows))
-        return kinds.where(empty.any(axis=1), 0).to_numpy()
+        empty = pd.DataFrame({at: one.is_missing for at, one in enumerate(self.columns) if one.is_missing.mean() < 0.5})
+        if not empty.any(axis=None):
+            return np.zeros(self.rows, int)
+        return (empty.groupby(list(empty)).ngroup() + 1).where(empty.any(axis=1), 0).to_numpy()
+
+    @cached_property
+    def summed(self) -> tuple[Column, ...]:
+        """The columns with an amount in a row that lacks cells: it may hold sums of others."""
+        rows, edges = np.flatnonzero(self.gaps), [0, self.rows - 1]
+        edges = [at for at in edges if any(one.is_missing[at] for one in self.columns)]
+        some = np.unique([*rows[:_SAMPLE_ROWS], *rows[-_SAMPLE_ROWS:], *edges]).astype(int)
+        return tuple(one for one in self.columns if one.cells[some].dropna().str.fullmatch(_AMOUNT).any())
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
         return [column for column in self.columns if column.holds(kind, in_doubt=in_doubt)]
 
 
-def read_table(path: Path, question: str = "") -> Table:
-    """Read a delimited file with a header, or JSON records; what `question` does not name, only if it is asked for later."""
+def read_table(path: Path) -> Table:
+    """Read a delimited file with a header, or JSON records: its cells as they are written."""
     name, text = path.name, read_text(path)
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
     head = (text := _tidy(text, delimiter))[:65_536]
@@ -299,54 +307,24 @@ def read_table(path: Path, question: str = "") -> Table:
         hint = "Take away what stands above the line with the names of the columns, or name all."
         raise InvalidInputError(f"The first line of {name} names but its first column, {titles[0]!r}.", hint=hint)
     places = range(len(titles))
-    plain = partial(_read, name, text.encode(), names=places, sep=delimiter, decimal="." if delimiter == "," else ",")
+    read = partial(_read, name, text.encode(), names=places, sep=delimiter)
     if text.rstrip().count(f"\n{text.strip().partition(chr(10))[0]}\n") and len(titles) > 1:
         raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
-    if (first := plain(dtype=str, nrows=_SAMPLE_ROWS)).empty:
+    if (first := read(nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
     measured = [at for at in places if first[at][~first[at].isin(NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
-    read = partial(plain, na_values=dict.fromkeys(measured, NOTHING))
-    sample = read(dtype=str, nrows=_SAMPLE_ROWS)
-    filled = {at: sample[at].dropna() for at in places}
-    doubt = {at: held.head(int(held.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all())) for at, held in filled.items()}
-    ends = rf'[{re.escape(delimiter)}"\n]'
-    has_zeros = any(re.search(rf"{re.escape(sign)}0\d+{ends}", text) for sign in (delimiter, '"', "\n"))
-    of_time = [not held.size or bool(held.str.match(_LIKE_A_DATE_OR_YEAR).any()) for held in filled.values()]
-    types, loaded = {at: _type(sample[at], delimiter) for at in places}, dict[int, pd.Series]()
+    frame = read(na_values=dict.fromkeys(measured, NOTHING))
+    _refuse_short_lines(name, text, delimiter, len(frame), titles)
 
-    def load(wanted: Iterable[int]) -> int:
-        """Read some columns. Of the others only a byte a cell is kept: they are parsed, but become no text and no numbers."""
-        new = {at for at in wanted if at not in loaded}
-        frame = read(dtype={at: kind if at in new else "S1" for at, kind in types.items() if kind or at not in new})
-        whole = {at for at in new if types[at] is None and (has_zeros or _is_whole(frame[at], filled[at]))}
-        codes = {at for at in whole if written(at).str.fullmatch(CODE).any()}
-        loaded.update((at, read(dtype="object", usecols=[at])[at] if at in codes else frame[at]) for at in new)
-        return len(frame)
+    def missing(at: int) -> pd.Series:
+        return read(usecols=[at], keep_default_na=False, na_values=[""])[at]
 
-    def cells(at: int) -> pd.Series:
-        if at not in loaded:
-            load(places)
-        return loaded[at]
-
-    @cache
-    def written(at: int) -> pd.Series:
-        return plain(dtype=str, usecols=[at], keep_default_na=False, na_values=[""])[at]
-
-    columns = [
-        Column(title, partial(cells, at), partial(written, at), delimiter != ",", of_time[at], doubt[at])
-        for at, title in enumerate(title or f"column {at + 1}" for at, title in enumerate(titles))
-    ]
-    said, end = fold(question), next(csv.reader([text[-65_536:].rstrip().rpartition("\n")[2]], delimiter=delimiter), [])
-    has_gaps = len(end) < len(titles) or any(cell in ("", *NOTHING) for cell in end)
-    begins_with_gaps = bool(sample.iloc[0].isna().any())
-    summed = {at for at, cell in zip(places, end, strict=False) if has_gaps and re.fullmatch(_AMOUNT, cell)}
-    lacking = sample[[at for at in places if sample[at].isna().mean() < 0.5]].isna().any(axis=1)
-    summed |= {at for at in places if lacking.any() and sample[at][lacking].dropna().str.fullmatch(_AMOUNT).any()}
-    rows = load(at for at in places if of_time[at] or at in summed or any(named.search(said) for named in columns[at].patterns))
-    _refuse_short_lines(name, text, delimiter, rows, titles)
-    kept = tuple(one for at, one in enumerate(columns) if titles[at] or one.cells.notna().any())
-    remarks = _remarks(text, delimiter, len(titles))
-    return Table(name, kept, rows, tuple(columns[at] for at in sorted(summed)), remarks, has_gaps or begins_with_gaps)
+    columns = tuple(
+        Column(title or f"column {at + 1}", frame[at], partial(missing, at), delimiter != ",")
+        for at, title in enumerate(titles)
+        if title or frame[at].notna().any()
+    )
+    return Table(name, columns, len(frame), _remarks(text, delimiter, len(titles)))
 
 
 def _remarks(text: str, delimiter: str, width: int) -> tuple[int, ...]:
@@ -389,29 +367,6 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
         raise InvalidInputError(
             f"{name} cannot be read as a table: {str(error).strip().rpartition('error: ')[2]}.", hint=hint
         ) from None
-
-
-def _type(sample: pd.Series, delimiter: str) -> str | None:
-    """How a column is read: as numbers, where pandas finds them, as words that are stored once, or, if all differ, as text.
-
-    Codes are words. A comma that is surely a decimal one is read as such; else all cells tell it from a point.
-    """
-    held = sample.dropna()
-    is_comma = held.str.fullmatch(r"-?\d+(?:,\d+)?").all() and not held.str.fullmatch(_POINT).all()
-    is_number = pd.to_numeric(held, errors="coerce").notna().all() if delimiter == "," else is_comma
-    if is_number:
-        return "object" if held.str.fullmatch(CODE).any() else None  # as a category pandas would find numbers in it
-    return "category" if held.duplicated().any() else "str"
-
-
-def _is_whole(cells: pd.Series, sample: pd.Series) -> bool:
-    """Whether numbers may be codes that the sample did not show: those too long, or with a point though the sample has none."""
-    is_int = pd.api.types.is_integer_dtype(cells.dtype)
-    return (
-        bool(cells.abs().max() >= 10**15)
-        if is_int
-        else pd.api.types.is_float_dtype(cells.dtype) and bool(sample.str.isdecimal().all())
-    )
 
 
 def _records(name: str, text: str) -> tuple[str, str]:

@@ -610,7 +610,7 @@ def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp
     """Whether a file is read for its question or as a whole, the answer is the same."""
     path = tmp_path / "t.csv"
     path.write_text("shop,day,n,note\nLima,2024-01-02,1,x\nRome,2023-04-05,2,\nMüller,2024-06-07,4,y\n", encoding="cp1252")
-    assert _ask(question, read_table(path, question)) == _ask(question, read_table(path))
+    assert _ask(question, read_table(path)) == _ask(question, read_table(path))
 
 
 def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
