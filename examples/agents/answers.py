@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from math import isclose
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,9 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     columns = () if figure.operation in ("rows", "nunique") else figure.columns
-    told += [f"in {unit}" for column in columns if (unit := column.amounts[1])]
     measured = dict.fromkeys([*columns, *(one.column for one in question.conditions if one.spans)])
+    units = {column: column.amounts[1] for column in measured if column.holds("numbers") and column.amounts[1]}
+    told += [f"in {unit}" if column in columns else f"{column} in {unit}" for column, unit in units.items()]
     doubtful = [pair for one in measured for pair in zip(one.doubt, _measured(one)[one.doubt.index], strict=True)]
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
@@ -143,8 +145,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     _refuse_lines_of_totals([*measured, *table.summed], table, used)
     remarks = [at for at in table.remarks if used[at]]
     told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
-    edge = [(at, lacks) for at, lacks in table.apart.items() if used[at] and at not in remarks]
-    told += [f"{len(edge)} of them without {lacks}, which all others have, such as {_row(table, at)}" for at, lacks in edge[:1]]
+    edge = [(at, why) for at, why in table.apart.items() if used[at] and at not in remarks]
+    told += [f"{len(edge)} of them {why}, such as {_row(table, at)}" for at, why in edge[:1]]
     apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in apart if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -168,10 +170,10 @@ def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Se
             lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             fill, what = "", "that hold sums of others"
-            if lacks := [lacked for at, lacked in table.apart.items() if at in double and at not in found]:
+            if why := [why for at, why in table.apart.items() if at in double and at not in found]:
                 fill, what = (
-                    ", or fill in what others lack",
-                    f"that lack {lacks[0]}, which all others have: they may hold totals or means",
+                    ", or fill in what others lack" * why[0].startswith("without"),
+                    f"{why[0]}, that may hold totals or means",
                 )
             hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}."
             named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
@@ -186,17 +188,31 @@ def _sums_of_all(values: Any, column: Column) -> set[int]:
     """The first or the last row, if it holds the sum of all others, rounded as it is written, and any with that of all above it."""
     found, above = set[int](), np.cumsum(values) - values
     for at in (0, len(values) - 1) if np.count_nonzero(values) > 3 else ():
-        decimals = re.search(r"[.,](\d+)\D*$", column.cells[at])
+        decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
         rest = values.sum() - values[at]
         if abs(values[at] - rest) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") * bool(
             values.dtype.kind == "f"
         ) + 1e-9 * abs(rest):
             found.add(at)
+    found |= _sums_of_blocks(values)
     if (values >= 0).all():
         found |= set(
             np.flatnonzero((np.cumsum(values != 0) > _SUMMED) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
         )
     return found
+
+
+def _sums_of_blocks(values: Any) -> set[int]:
+    """Rows of which each is the sum of those since the one before, if every row but a sum of all of them is in such a block."""
+    found, size, total = list[int](), 0, 0.0
+    for at, value in enumerate(values.tolist()):
+        if size > 1 and total and isclose(value, total, rel_tol=1e-9):
+            found, size, total = [*found, at], 0, 0.0
+        else:
+            size, total = size + 1, total + value
+    if size == 1 and isclose(values[-1], values[found].sum(), rel_tol=1e-9):
+        found, size = [*found, len(values) - 1], 0
+    return set(found) if len(found) > 1 and not size else set()
 
 
 def _sums_of_others(values: Any, gaps: Any) -> set[int]:

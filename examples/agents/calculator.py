@@ -76,10 +76,13 @@ def run(task: str, ctx: TaskContext) -> str:
     text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(of_length(task, _MAX_CHARS), ctx)).split()))
     if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
         return f"{asked} = {convert(*match.groups())}"
-    if re.fullmatch(rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+", text, re.IGNORECASE):
+    several = rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+"
+    conversions = re.findall(r"\d ?[^\W\d]+(?: [^\W\d]+)? (?:in|to|into) ", text)
+    if len(conversions) > 1 or re.fullmatch(several, text, re.IGNORECASE):
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
-    if comma := re.search(r"(?<![\d,.])\d+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
-        raise InvalidInputError(f"{comma[0]} is no number that is read here.", hint=f"Say {comma[0].replace(',', '.')}.")
+    if comma := re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
+        number = comma[0].replace(".", "").replace(",", ".")
+        raise InvalidInputError(f"{comma[0]} is no number that is read here.", hint=f"Say {number}.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 

@@ -48,13 +48,17 @@ def run(task: str, ctx: TaskContext) -> str:
     if wish is None:
         if not re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE):
             raise DeclinedError("Bar charts and line charts are drawn here, and none is asked for.")
-        hint = "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'."
+        hint = (
+            "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'. "
+            "What else is wished for is another request: make the requests the items of a list, each with its file."
+        )
         raise InvalidInputError(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
     paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
     if not paths:
-        raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
+        hint = "Group the figures, as in 'per COLUMN', and ask for them before all charts: a chart is no table."
+        raise InvalidInputError("The earlier results hold no table to draw.", hint=hint)
     lines = list[str]()
     for number, path in enumerate(paths, 1):
         chart = path, None if earlier else rest, (wish["kind"] or "").lower()

@@ -22,7 +22,7 @@ agent = Agent(
         "which city has the lowest average value?", "which region had the highest total amount in data.csv",
         "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
         "the median salary where city is Berlin", "list name and price where price above 100",
-        "number of distinct customers in this CSV file", "total of price times quantity per product",
+        "number of distinct customers in this CSV file",
         "how many rows are in the table", "average pages per language in this JSON file",
     ],
     tags=["csv", "data", "statistics"], declines=True, may_team_up=False,

@@ -249,7 +249,8 @@ class Reader:
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        column = self._column() or self._fail()
+        here = self.at
+        column = self._column() or self._fail("It is not said of which column." * bool(self._take(rf"{PER}|{_WHERE}")), here)
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if operation == "sum" and column.why_rate:
@@ -258,7 +259,7 @@ class Reader:
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:
-        example = next(iter(column.different), "")
+        example = next(iter(column.unread or column.different), "")
         code = "; what begins with 0, has an E or over 15 digits is taken for a code" * bool(re.fullmatch(CODE, example))
         held = "numbers" if column.dates is not None else "numbers or dates that are read here"
         hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."

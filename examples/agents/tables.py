@@ -28,7 +28,8 @@ _SAMPLE_ROWS, _LAST = 1_000, 3
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
 NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
-_AMOUNT = r"(\()?([-+−])?([€$£¥₹])?[^\S\n]*([-+−]?[\d.,'’]+)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
+_FIGURES = r"[-+−]?(?:[1-9]\d{0,2}(?: \d{3})+(?!\d)[\d.,]*|[\d.,'’]+)"
+_AMOUNT = rf"(\()?([-+−])?([€$£¥₹])?[^\S\n]*({_FIGURES})[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
 CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
 """What looks like a number and is none: its zeros count, `10E2` is no thousand, and it may be too long to be exact."""
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
@@ -39,6 +40,7 @@ _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
+_CALLED_A_FIGURE = re.compile(r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median)s?\b:?(?: of .*)?")
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
@@ -104,7 +106,7 @@ class Column:
             return None, ""
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
         written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
-        written = [re.sub(r"(?<=\d)['’](?=\d{3}(?!\d))", "", one) if "'" in one or "’" in one else one for one in written]
+        written = [re.sub(r"(?<=\d)['’ ](?=\d{3}(?!\d))", "", one) if re.search("['’ ]", one) else one for one in written]
         written = [one.replace("−", "-") for one in written]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
@@ -148,6 +150,9 @@ class Column:
         codes, texts = self._different
         forms, has_times = _DATE_FORMATS, texts.str.contains(":").any()
         timed = [f"{form} {at}" for form in forms[1:] for at in ("%H:%M", "%H:%M:%S") if has_times]
+        zones = texts.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0]
+        if len(found := zones[texts.str.contains(r"\d:\d")].fillna("none").unique()) > 1:
+            raise InvalidInputError(f"{self} has times of several zones: {', '.join(found[:3])}.", hint="Write all in one.")
         readings = [pd.to_datetime(texts.str.slice(0, 19), format=forms[0], errors="coerce")]
         readings += [pd.to_datetime(texts, format=form, errors="coerce") for form in (*forms[1:], *timed)]
         readings = sorted((one for one in readings if one.notna().any()), key=lambda one: -one.count())
@@ -165,6 +170,11 @@ class Column:
     def different(self) -> list[str]:
         """Its different cells, in order."""
         return self._different[1].to_list()
+
+    @property
+    def unread(self) -> list[str]:
+        """Those of some of its cells that are no numbers."""
+        return self._sample[~self._sample.str.fullmatch(_AMOUNT)].to_list()
 
     @cached_property
     def _by_words(self) -> dict[str, list[str]]:
@@ -267,13 +277,19 @@ class Table:
     remarks: tuple[int, ...] = ()
 
     @cached_property
-    def apart(self) -> dict[int, Column]:
-        """The first row, or up to three last ones, that lack a cell which all others have: of which column."""
-        found = dict[int, Column]()
+    def apart(self) -> dict[int, str]:
+        """The first row, or up to three last ones, that lack a cell which all others have, or are called a figure: what of it."""
+        found = dict[int, str]()
+        edges = {0, *range(max(0, self.rows - _LAST), self.rows)} if self.rows > _LAST + 1 else set[int]()
         for column in self.columns:
             gaps = np.flatnonzero(column.is_missing).tolist()
             at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
-            found |= dict.fromkeys(gaps, column) if at_edge and len(gaps) <= _LAST < self.rows - len(gaps) else {}
+            if at_edge and len(gaps) <= _LAST < self.rows - len(gaps):
+                found |= dict.fromkeys(gaps, f"without {column}, which all others have")
+            called = [at for at in edges - found.keys() if _CALLED_A_FIGURE.fullmatch(str(column.cells[at]))]
+            others = column.cells.drop(index=[*edges]) if called else column.cells[:0]
+            if called and not others.str.casefold().isin(column.cells[called].str.casefold()).any():
+                found |= {at: f"called {column.cells[at]!r}" for at in called}
         return found
 
     @cached_property

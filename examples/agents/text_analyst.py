@@ -27,7 +27,7 @@ agent = Agent(
 )  # fmt: skip
 _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
-_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
@@ -144,8 +144,8 @@ def _frequent(text: str, number: int, ctx: TaskContext) -> str:
     return f"most frequent words (without words such as 'the'): {words}{more}"
 
 
-def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callable[..., str], int]:
-    return [name, name.removesuffix("s")], lambda text, number, ctx: f"{name}: {len(parts(text))}", 0
+def _count(name: str, parts: Callable[[str], Sized], which: str = "") -> tuple[list[str], Callable[..., str], int]:
+    return [name, name.removesuffix("s")], lambda text, number, ctx: f"{name}{which}: {len(parts(text))}", 0
 
 
 def _words(text: str, number: int, ctx: TaskContext) -> str:
@@ -154,10 +154,12 @@ def _words(text: str, number: int, ctx: TaskContext) -> str:
     return f"words: {len(words)}{left_out}"
 
 
+_BLOCKS = " (what stands between blank lines, headings and lists, too)"
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    (["words", "word"], _words, 0), _count("paragraphs", paragraphs_of), _count("lines", str.splitlines), _count("characters", str),
+    (["words", "word"], _words, 0), _count("paragraphs", paragraphs_of, _BLOCKS), _count("lines", str.splitlines),
+    _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["show", "read", "open", "contents", "content"], _whole, 0),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),

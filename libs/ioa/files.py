@@ -58,7 +58,7 @@ def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     known = [_comparable(name) for name in there]
     words = [word.rstrip(".-") for word in _WORD.findall(text)]
     names = [word for word in words if word.lower().endswith(tuple(suffixes))]
-    lost = [name for name in names if not any(_comparable(name) in one for one in known)]
+    lost = [name for name in names if not any(_stands_in(_comparable(name), one) for one in known)]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""
 
 

@@ -51,6 +51,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
         pick("total a in lost.csv", context, TABLES)
     assert (pick("total a", context, TABLES), came(context)) == ([], "The goal came with: c.txt.")
     assert missing("total a in my sales.csv and x.csv", TABLES, ["my sales.csv"]) == "'x.csv' did not come with the goal."
+    assert missing("total a in visits.csv", TABLES, ["vet_visits.csv"]) == "'visits.csv' did not come with the goal."
 
 
 @pytest.mark.parametrize(

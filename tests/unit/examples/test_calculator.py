@@ -66,7 +66,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("3 +", "cannot be computed"),
         ("3,5 km to m", "3,5 is no number that is read here"),
         ("2,75 + 1", "Say 2.75."),
-        ("1.700,00 + 1", "',' is not part of one"),
+        ("1.700,00 + 1", "Say 1700.00."),
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),
@@ -122,8 +122,6 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
         "1 if 2 else 3",
         "what is 2 plus 2 roughly",
         "What is 12.5% tax on 80 crowns?",
-        "3 BTU to kg and 4 litres to ml",
-        "Convert 180 F to C, and 3 pounds to kg",
         "add 3, 4 and 5",
     ],
 )
@@ -133,7 +131,16 @@ def test_what_is_no_calculation(task: str, run: Run) -> None:
         run(agent, task)
 
 
-@pytest.mark.parametrize("task", ["5 feet 11 inches to cm", "3 hours and 20 minutes in seconds"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "5 feet 11 inches to cm",
+        "3 hours and 20 minutes in seconds",
+        "3 BTU to kg and 4 litres to ml",
+        "Convert 180 F to C, and 3 pounds to kg",
+        "Convert 350 degrees Fahrenheit to Celsius and 2 gallons to litres",
+    ],
+)
 def test_several_amounts_are_not_converted_at_once(task: str, run: Run) -> None:
     """Each of the words is known, so that none of them is to blame."""
     with pytest.raises(InvalidInputError, match="has several amounts"):

@@ -642,7 +642,10 @@ def test_a_share_is_said_by_its_number(condition: str, run: Run, tmp_path: Path)
     """The per cent sign of a column's cells is none of the question, and `of` stands for `is`."""
     table = tmp_path / "t.csv"
     table.write_text("shop,discount\nA,10%\nB,5%\nC,10%\n")
-    assert run(agent, f"how many rows {condition}", [table]).text == "t.csv: number of rows where discount is 10: 2 (2 of 3 rows)."
+    assert (
+        run(agent, f"how many rows {condition}", [table]).text
+        == "t.csv: number of rows where discount is 10: 2 (2 of 3 rows, discount in %)."
+    )
 
 
 @pytest.mark.parametrize(
@@ -865,15 +868,15 @@ D,9 kg,30,20 %,7.25,INV-1003,65+,2024-06-03,?,
     ("question", "said"),
     [
         ("total weight", "sum of weight: 25.5 (4 of 5 rows, in kg; left out: 1 without weight ('n/a'))."),
-        ("how many rows have weight over 3 kg", "weight > 3: 3 (3 of 5 rows; left out: 1 without weight ('n/a'))."),
+        ("how many rows have weight over 3 kg", "weight > 3: 3 (3 of 5 rows, weight in kg; left out: 1 without weight ('n/a'))."),
         ("how many rows have over_km over 3 km", "over_km > 3: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
-        ("how many rows have a fee below 10 %", "fee < 10: 2 (2 of 5 rows; left out: 1 without fee)."),
-        ("how many rows where fee is 12 per cent", "fee is 12: 1 (1 of 5 rows; left out: 1 without fee)."),
+        ("how many rows have a fee below 10 %", "fee < 10: 2 (2 of 5 rows, fee in %; left out: 1 without fee)."),
+        ("how many rows where fee is 12 per cent", "fee is 12: 1 (1 of 5 rows, fee in %; left out: 1 without fee)."),
         ("how many rows where over_km is 1 or 12", "over_km is 1 or 12: 2 (2 of 5 rows; left out: 1 without over_km ('-'))."),
         ("how many rows where mood is <bad>", "mood is <bad>: 1 (1 of 5 rows; left out: 1 without mood)."),
         (
             'how many rows where mood is "<bad>" and fee is 5',
-            "mood is <bad> and fee is 5: 1 (1 of 5 rows; left out: 1 without mood).",
+            "mood is <bad> and fee is 5: 1 (1 of 5 rows, fee in %; left out: 1 without mood).",
         ),
         ("how many rows where mood is ?", "mood is ?: 1 (1 of 5 rows; left out: 1 without mood)."),
         ("how many rows where mood is missing", "mood is missing: 1 (1 of 5 rows, '?' among words is a value)."),
@@ -1098,10 +1101,20 @@ _LOGS = ["L1,oak,1.234,4", "L2,oak,2.345,6", "L3,ash,3.456,5", "L4,oak,4.567,7"]
         ([*_LOGS, "TOTAL,,12,"], "hold sums of others of volume: 'TOTAL, 12'"),
         (
             [*_LOGS, "Total,,11.9,22"],
-            "lack kind, which all others have: they may hold totals or means of volume: 'Total, 11.9, 22'",
+            "without kind, which all others have, that may hold totals or means of volume: 'Total, 11.9, 22'",
         ),
-        ([*_LOGS, "Mean,,2.9005,5.5", "SD,,1.43,1.29"], "lack kind, which all others have"),
-        (["All,,11.9,23", *_LOGS], "lack kind, which all others have"),
+        ([*_LOGS, "Mean,,2.9005,5.5", "SD,,1.43,1.29"], "without kind, which all others have"),
+        (["All,,11.9,23", *_LOGS], "without kind, which all others have"),
+        (
+            ["L1,oak,10,1", "L2,oak,25,2", "All,Subtotal,35,3", "L3,ash,8,2", "L4,ash,7,2", "All,Subtotal,15,4"],
+            "hold sums of others of volume: 'All, Subtotal, 35, 3'; 'All, Subtotal, 15, 4'",
+        ),
+        (
+            ["L1,oak,10,1", "L2,oak,25,2", "a,a,35,3", "L3,ash,8,2", "L4,ash,7,2", "b,b,15,4", "c,c,50,7"],
+            "hold sums of others of volume: 'a, a, 35, 3'; 'b, b, 15, 4'; 'c, c, 50, 7'",
+        ),
+        ([*_LOGS, "Grand total,all,13,22"], "called 'Grand total', that may hold totals or means of volume"),
+        ([*_LOGS, "all,Mean,2.9,5.5"], "called 'Mean', that may hold totals or means of volume"),
         (
             [f"L{at},oak,{at % 4 + 1},1" for at in range(30)] + ["page,oak,73,30", "L31,oak,2,1", "L32,ash,3,1"],
             "hold sums of others",
@@ -1114,6 +1127,52 @@ def test_lines_that_may_hold_totals_or_means_are_refused(lines: list[str], said:
     path.write_text("\n".join(["log,kind,volume,boards", *lines]))
     with pytest.raises(InvalidInputError, match=re.escape(said)):
         run(agent, "total volume", [path])
+
+
+@pytest.mark.parametrize("lines", [["L5,Total,1,1"], ["L5,mean,1,1", "L6,mean,1,1", "L7,oak,1,1", "L8,oak,1,1"], ["Max,oak,3,1"]])
+def test_what_is_called_like_others_is_no_line_of_totals(lines: list[str], run: Run, tmp_path: Path) -> None:
+    """A cell that stands elsewhere in its column, too, is a kind of rows; `Max` is a name."""
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], *lines]))
+    assert "of volume: " in run(agent, "total volume", [path]).text
+
+
+@pytest.mark.parametrize("edge", [0, -1])
+def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> None:
+    """It is left out, and told, as any other is."""
+    lines = ["L0,oak,5,1", "L1,ash,7,2", "L2,elm,9,3", "L3,oak,2,3", "L4,ash,,3", "L5,elm,3,3"]
+    lines[edge] = "L9,fir,,3"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["log,kind,volume,boards", *lines]))
+    assert "(4 of 6 rows; left out: 2 without volume)" in run(agent, "total volume", [path]).text
+
+
+def test_times_of_several_zones_are_not_compared(run: Run, tmp_path: Path) -> None:
+    """Which came first, and on which day, the clock alone does not tell; of one zone it does."""
+    path = tmp_path / "t.csv"
+    path.write_text("start,n\n2024-09-01T23:30:00+02:00,3\n2024-09-01T22:30:00Z,4\n")
+    with pytest.raises(InvalidInputError, match="start has times of several zones: \\+02:00, Z"):
+        run(agent, "how many rows per day", [path])
+    path.write_text("start,n\n2024-09-01T23:30:00Z,3\n2024-09-02T22:30:00Z,4\n")
+    assert "2024-09-01: 1" in run(agent, "how many rows per day", [path]).text
+
+
+def test_a_blank_may_stand_for_thousands(run: Run, tmp_path: Path) -> None:
+    """As the French write, whichever blank it is; a cell that is not read is the one that is shown."""
+    path = tmp_path / "t.csv"
+    path.write_text("date;amount;tel\n1;834,61 €;0241 123 456\n2;4\u202f468,56 €;a 1\n3;-1\xa0000 €;030 4\n", encoding="utf-8")
+    assert "sum of amount: 4303.17 (3 of 3 rows, in €)" in run(agent, "total amount", [path]).text
+    assert "tel holds no numbers or dates that are read here, but cells such as '0241 123 456'" in told(run, "total tel", path)
+    path.write_text("n\n1\n2 x y\n3 x z\n")
+    assert "cells such as '2 x y'" in told(run, "total n", path)
+
+
+def test_it_is_said_that_no_column_is_said(run: Run, tmp_path: Path) -> None:
+    """`Total` may be a column's name, too."""
+    path = tmp_path / "t.csv"
+    path.write_text("country,total\nDE,1\nFR,2\n")
+    assert "'per country' is not understood after 'total'. It is not said of which column." in told(run, "total per country", path)
+    assert "DE: 1" in run(agent, "total total per country", [path]).text
 
 
 def test_rows_that_others_make_doubtful_are_left_out_by_what_they_lack(run: Run, tmp_path: Path) -> None:

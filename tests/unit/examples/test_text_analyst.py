@@ -21,14 +21,17 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
     ("task", "expected"),
     [
         ("count the words in story.txt", "story.txt: words: 22"),
-        ("number of paragraphs in story.txt", "story.txt: paragraphs: 2"),
+        (
+            "number of paragraphs in story.txt",
+            "story.txt: paragraphs (what stands between blank lines, headings and lists, too): 2",
+        ),
         ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
         ("how many lines has story.txt", "story.txt: lines: 3"),
         ("how many words has signs.txt", "signs.txt: words: 3 (left out: 2 without a letter or digit, such as '%')"),
         ("show the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("How many words does board.txt contain?", "board.txt: words: 10 (left out: 3 without a letter or digit, such as '#')"),
-        ("count words, lines and paragraphs", "notes.txt:\n- words: 3\n- lines: 1\n- paragraphs: 1"),
+        ("count words, lines and characters", "notes.txt:\n- words: 3\n- lines: 1\n- characters: 14"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
@@ -48,6 +51,7 @@ def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> Non
     """Both are answered, and none stands for the other."""
     path = tmp_path / "story.txt"
     path.write_text(STORY)
+    assert run(agent, "how often does 'the cat's' occur", [path]).text.startswith("story.txt: 'the cat's' occurs 0 times")
     lines = run(agent, "Find 'cat' in story.txt and count the lines", [path]).text.splitlines()
     assert (lines[1], lines[-1]) == ("- 'cat' occurs 2 times (whole words), in 2 lines", "- lines: 3")
 

@@ -15,6 +15,7 @@ _VERB = f"(?:{'|'.join(sorted(VERBS))}|an?|one)"
 _PICTURE = re.compile(rf"(?:chart|plot|graph|draw|visuali[sz]e)\b|{_VERB} (?:[\w-]++ ){{0,3}}?{PICTURE}s?\b", re.IGNORECASE)
 _DOCUMENT = re.compile(rf"report\b|{_VERB} (?:[\w-]++ ){{0,5}}?{DOCUMENT}\b", re.IGNORECASE)
 _ENDS_IN_DOCUMENT = re.compile(rf"\b{DOCUMENT}$", re.IGNORECASE)
+_OF, _GROUPED = re.compile(r"\bof\b", re.IGNORECASE), re.compile(r"\b(?:per|by|for each)\b", re.IGNORECASE)
 _FETCHES = re.compile(rf"(?:read|fetch|download|get|open) (?:the (?:file|page|text) )?{INPUT}$", re.IGNORECASE)
 """What yields the very input that it names, so that `it` means the same either way."""
 _ALL = re.compile(
@@ -74,6 +75,8 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
         return (before,)
     if _DEMONSTRATIVE.search(text):
         return None
+    if _is_picture_of_its_own(text):
+        return ()
     if request.listed and not (_is_picture(text) or is_document(text)):
         return ()
     return () if not _DEFINITE.search(text) and (request.given or _NAMES_SOMETHING.search(text)) else None
@@ -91,6 +94,12 @@ def _before(at: int, requests: Sequence[Request]) -> int:
 
 def _is_picture(text: str) -> bool:
     return bool(_PICTURE.match(text))
+
+
+def _is_picture_of_its_own(text: str) -> bool:
+    """Whether a picture is asked for of a question, and not of a result: `a chart of average pay per city`."""
+    of = _OF.search(text) if _is_picture(text) and not _DEFINITE.search(text) else None
+    return of is not None and _GROUPED.search(text, of.end()) is not None
 
 
 def is_document(text: str) -> bool:
