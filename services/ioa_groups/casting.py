@@ -108,7 +108,7 @@ def _of_name(name: AgentId, count: int, owner: AgentId, taken: set[AgentId], bus
     if known is not None and count == 1:
         return [] if name in taken else [name]  # whether it is there is asked of all members alike
     leader = registry.card(owner)
-    drafter = None if leader is None else leader.card.pool
+    drafter = None if leader is None else leader.card
     free = [
         one.card.agent_id
         for one in registry.cards()

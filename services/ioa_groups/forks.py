@@ -35,7 +35,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
-from ioa.protocol.cards import AgentCard, abridged, may_draft
+from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
@@ -271,7 +271,7 @@ class Forks:
             NoAgentError: Somebody is gone, is of an older release, or accepts no teams of the owner's pool.
             UnavailableError: Somebody is away for a moment.
         """
-        registry, pool = self._ports.registry, charter.team_members[0].pool
+        registry, leader = self._ports.registry, charter.team_members[0]
         stand_ins = [one.new for one in fork.replace]
         people = {member.agent_id for member in state.members if member.human}
         for agent_id in {*state.living(), *stand_ins} - people:
@@ -282,8 +282,8 @@ class Forks:
                 raise absence(registry, agent_id)
             if record.card.level < state.level_of_members:
                 raise NoAgentError(f"{agent_id} cannot go on: it is of an older release than the group.", hint="Upgrade it.")
-            if agent_id != charter.owner and not may_draft(pool, record.card):
-                raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
+            if agent_id != charter.owner and (why := why_not_drafted(leader, record.card)):
+                raise NoAgentError(f"{agent_id} cannot join: {why}.")
         if charter.policy is not None:
             check_levels(charter.policy, charter.team_members)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ioa.agent.casting import cast_needs
 from ioa.errors import (
@@ -48,7 +48,7 @@ from ioa.ports.discovery import Discovery
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
-from ioa.protocol.cards import AgentCard, abridged, card_bytes, may_draft
+from ioa.protocol.cards import AgentCard, abridged, card_bytes, why_not_drafted
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, comm_id_of_task
@@ -111,6 +111,52 @@ class _Mandate:
     parent: ParentTask | None
     traceparent: str
     labels: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Opening:
+    """Who opens a group with whom, at what time; for what, its mandate says."""
+
+    request: LaunchGroup
+    team: TeamSpec | None
+    cast: tuple[Casting, ...]
+    cards: tuple[AgentCard, ...]
+    at: datetime
+
+    def under(self, mandate: _Mandate) -> GroupLaunched:
+        """Return the group's first entry, if it has room.
+
+        Raises:
+            PayloadTooLargeError: Goal, plan and cards together do not fit into it.
+        """
+        request, level = self.request, min(mandate.limits.level, *(card.level for card in self.cards))
+        launched = GroupLaunched(
+            at=self.at,
+            charter=Charter(
+                comm_id=mandate.comm_id,
+                goal_id=request.goal_id,
+                user=mandate.user,
+                goal=mandate.goal,
+                owner=request.owner,
+                team_members=self.cards,
+                team_up_depth=mandate.depth,
+                limits=mandate.limits.model_copy(update={"level": level}),
+                inputs=mandate.inputs,
+                parent=mandate.parent,
+                plan=request.plan,
+                traceparent=mandate.traceparent,
+                brief=request.brief if mandate.parent else "",
+                policy=None if self.team is None else self.team.policy,
+                cast=self.cast,
+                labels=mandate.labels,
+            ),
+            usage=request.usage,
+            overhead=request.overhead,
+            calls=request.calls,
+            decided_by=request.decided_by,
+        )
+        check_launch_size(launched)
+        return launched
 
 
 @dataclass(frozen=True)
@@ -179,34 +225,11 @@ class GroupSetup:
         if team is not None:
             check_levels(team.policy, cards)
         _check_team(request, team, cards)
-        mandate = await self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request, record)
-        charter = Charter(
-            comm_id=mandate.comm_id,
-            goal_id=request.goal_id,
-            user=mandate.user,
-            goal=mandate.goal,
-            owner=request.owner,
-            team_members=cards,
-            team_up_depth=mandate.depth,
-            limits=mandate.limits.model_copy(update={"level": min(mandate.limits.level, *(card.level for card in cards))}),
-            inputs=mandate.inputs,
-            parent=mandate.parent,
-            plan=request.plan,
-            traceparent=mandate.traceparent,
-            brief=request.brief if parent else "",
-            policy=None if team is None else team.policy,
-            cast=cast,
-            labels=mandate.labels,
-        )
-        launched = GroupLaunched(
-            at=self._ports.clock.now(),
-            charter=charter,
-            usage=request.usage,
-            overhead=request.overhead,
-            calls=request.calls,
-            decided_by=request.decided_by,
-        )
-        check_launch_size(launched)
+
+        opening = _Opening(request, team, cast, cards, self._ports.clock.now())
+        mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
+        launched = opening.under(mandate)
+        charter = launched.charter
         if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
@@ -510,12 +533,27 @@ class GroupSetup:
         known = self._ports.registry.card(agent_id)
         return None if known is None else known.card.pool
 
-    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
-        """Record the nested team in the parent's log first: the parent decides whether there may be one."""
+    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask, opening: _Opening | None = None) -> _Mandate:
+        """Record the nested team in the parent's log first: the parent decides whether there may be one.
+
+        Args:
+            request: The launch.
+            parent: The task that the team serves.
+            opening: What is to be opened: if it has no room, the parent lends it nothing.
+        """
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
+        inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
+
+        def mandate(state: GroupState, limits: Limits) -> _Mandate:
+            depth = state.depth + 1
+            return _Mandate(comm_id, charter.user, request.goal, inputs, depth, limits, parent, charter.traceparent, charter.labels)
+
+        if opening is not None:
+            before = (await self._existing(parent.comm_id)).entry.state
+            opening.under(mandate(before, before.limits))
         opened = SubgroupOpened(at=self._ports.clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
         try:
             state = (await self._ports.ledger.record(parent.comm_id, opened)).state
@@ -536,9 +574,7 @@ class GroupSetup:
                 "deadline": loan.deadline,
             }
         )
-        inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
-        depth, traceparent = state.depth + 1, charter.traceparent
-        return _Mandate(comm_id, charter.user, request.goal, inputs, depth, limits, parent, traceparent, charter.labels)
+        return mandate(state, limits)
 
     async def _team_of_task(self, assignee: AgentId, parent: ParentTask) -> TeamSpec | None:
         """Read the stored team that a task names for its assignee to serve it with; None if it names none.
@@ -592,7 +628,7 @@ class GroupSetup:
 
     def _cards_of(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
         """Return the cards of a team, its owner first; people need not be registered, nor be there."""
-        cards, pool = [], self._pool_of(agent_ids[0])
+        cards, leader = [], self._ports.registry.card(agent_ids[0])
         for agent_id in dict.fromkeys(agent_ids):
             record = self._ports.registry.card(agent_id)
             if record is None and agent_id in people:
@@ -600,8 +636,8 @@ class GroupSetup:
                 continue
             if record is None:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
-            if agent_id != agent_ids[0] and not may_draft(pool, record.card):
-                raise NoAgentError(f"{agent_id} cannot join: its card accepts no teams of the pool {pool}.")
+            if leader is not None and agent_id != agent_ids[0] and (why := why_not_drafted(leader.card, record.card)):
+                raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people and not self._ports.registry.is_online(agent_id):
                 raise absence(self._ports.registry, agent_id)
             patience = record.card.patience

@@ -22,7 +22,7 @@ from ioa.protocol.policy import MAX_ROLES, Casting, Name
 from ioa.protocol.questions import Answer
 from ioa.protocol.team import TeamField
 from ioa.protocol.tickets import ShownTicket
-from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
+from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """Where something stands in a stream, or how many there were before it."""
@@ -78,7 +78,7 @@ class InviteMember(Instruction):
     comm_id: CommIdField
     by: AgentIdField
     """Who invites."""
-    turn: Annotated[int, Field(ge=1)]
+    turn: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     """The turn for which it has the floor."""
     agent_id: AgentIdField
     """Who is to join."""
@@ -120,7 +120,7 @@ class SetAside(Instruction):
     """
 
     agent_id: AgentIdField
-    seq: Annotated[int, Field(ge=1)]
+    seq: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     why: Annotated[str, Field(max_length=4_000)]
     sha256: Annotated[str, Field(max_length=64)] = ""
 
@@ -252,7 +252,7 @@ class Entries(Model):
     entries: tuple[SequencedEntry, ...]
     complete: bool
     head: int = 0
-    up_to: Annotated[int, Field(ge=0, exclude_if=operator.not_)] = 0
+    up_to: Annotated[int, Field(ge=0, le=MAX_COUNT, exclude_if=operator.not_)] = 0
 
 
 class Accepted(Model):

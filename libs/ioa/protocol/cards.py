@@ -11,9 +11,10 @@ from ioa.errors import PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
 from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
+from ioa.protocol.levels import TASKS_HAVE_SHARES
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
-from ioa.protocol.usage import Count
+from ioa.protocol.usage import MAX_COUNT, Count
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
@@ -52,7 +53,7 @@ class AgentCard(Model):
     """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
     declines: bool | None = None
     """Whether the agent refuses what it does not understand, so that it may be asked where nobody is sure to fit."""
-    level: Annotated[int, Field(ge=0)] = 0
+    level: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
     patience: Patience | None = None
     """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
@@ -67,9 +68,25 @@ class AgentCard(Model):
         return with_pool(data)
 
 
-def may_draft(pool: PoolId | None, card: AgentCard) -> bool:
-    """Whether agents of a pool, or with None who is of no pool, may have an agent in their teams, as its card says."""
-    return card.accepts is None or pool == card.pool or pool in card.accepts
+def may_draft(drafter: AgentCard | None, card: AgentCard) -> bool:
+    """Whether an agent, or with None who is none, may have another one in its teams."""
+    return not why_not_drafted(drafter, card)
+
+
+def why_not_drafted(drafter: AgentCard | None, card: AgentCard) -> str:
+    """Say why an agent may not have another one in its teams; empty if it may.
+
+    A card says whom it accepts. And a group is held to the rules that all its members know: one that knows none of those which keep
+    a report of a task from ending the group would take them from it.
+    """
+    pool = None if drafter is None else drafter.pool
+    if pool == card.pool:
+        return ""
+    if card.accepts is not None and pool not in card.accepts:
+        return f"its card accepts no teams of the pool {pool}"
+    if drafter is not None and card.level < TASKS_HAVE_SHARES <= drafter.level:
+        return f"its card says that it is of an older release (level {card.level}) than {drafter.agent_id} plays with"
+    return ""
 
 
 def with_pool(data: object) -> object:

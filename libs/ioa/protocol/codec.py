@@ -40,7 +40,7 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
 
     Raises:
         PayloadTooLargeError: It would not fit into one message.
-        InvalidInputError: A text in it cannot be written in UTF-8, such as half of a surrogate pair.
+        InvalidInputError: A text in it cannot be written in UTF-8, such as half of a surrogate pair, or a number is too large.
     """
     try:
         if isinstance(model, Carrier):
@@ -50,6 +50,8 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
             data = msgpack.packb(model.model_dump(mode="json"))
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A text of this {type(model).__name__} cannot be written in UTF-8: {error.reason}.") from None
+    except OverflowError:
+        raise InvalidInputError(f"A number of this {type(model).__name__} is larger than any that can be written.") from None
     check_size(data, max_payload_bytes, type(model).__name__)
     return data
 

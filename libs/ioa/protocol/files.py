@@ -17,6 +17,7 @@ from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact, FileName
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, UserIdField
 from ioa.protocol.model import Carrier, Model
+from ioa.protocol.usage import MAX_COUNT
 
 PIECE_BYTES = 512 * 1024
 """What goes with one request; the last piece of a file has less."""
@@ -24,7 +25,7 @@ PIECE_BYTES = 512 * 1024
 Place = Annotated[str, Field(min_length=1, max_length=512)]
 """What a file is called among those that its writer put into the same group, or for the same goal."""
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-_Size = Annotated[int, Field(ge=0)]
+_Size = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class Announced(Model):

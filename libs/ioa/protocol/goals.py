@@ -47,7 +47,7 @@ class Artifact(Model):
 
     name: FileName
     object_name: Annotated[str, Field(min_length=1, max_length=512)]
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
 
@@ -75,7 +75,7 @@ class Origin(Model):
     """
 
     goal_id: GoalIdField
-    at: Annotated[int, Field(ge=1)]
+    at: Annotated[int, Field(ge=1, le=MAX_COUNT)]
 
 
 class Replacement(Model):

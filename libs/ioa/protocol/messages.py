@@ -21,7 +21,7 @@ from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.named_teams import ReferenceField
 from ioa.protocol.policy import MAX_FIELDS, MAX_WRITES, FieldValue, FormField, Name
 from ioa.protocol.questions import MAX_QUESTION_CHARS, Question
-from ioa.protocol.usage import Count, OverheadField, Usage
+from ioa.protocol.usage import MAX_COUNT, Count, OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
@@ -168,7 +168,7 @@ class InformTaskProgress(Model):
 
     type: Literal["INFORM_TASK_PROGRESS"] = "INFORM_TASK_PROGRESS"
     task_id: TaskIdField
-    number: Annotated[int, Field(ge=1)]
+    number: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     content: Content = ""
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     usage: Usage | None = None
@@ -274,7 +274,7 @@ class TaskQuestion(Question):
 
     type: Literal["TASK_QUESTION"] = "TASK_QUESTION"
     task_id: TaskIdField
-    number: Annotated[int, Field(ge=1)]
+    number: Annotated[int, Field(ge=1, le=MAX_COUNT)]
     role: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
 
 
@@ -333,8 +333,8 @@ class Header(Model):
     comm_id: CommIdField
     sender: AgentIdField
     state: Phase
-    turn: Annotated[int, Field(ge=0)]
-    after: Annotated[int, Field(ge=0)]
+    turn: Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    after: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     sent_at: Time
     causation_id: MessageIdField | None = None
     usage: Usage | None = None

@@ -11,6 +11,7 @@ from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport, with_pool
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Instruction, Model, Time
+from ioa.protocol.usage import MAX_COUNT
 
 
 class Session(Model):
@@ -23,7 +24,7 @@ class Session(Model):
 
     session: SessionIdField
     host: Annotated[str, Field(max_length=255)]
-    pid: Annotated[int, Field(ge=0)]
+    pid: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     since: Time
 
     @property
@@ -78,7 +79,7 @@ class Lease(Model):
 
     duration: timedelta
     renew_every: timedelta
-    joined: Annotated[int, Field(ge=0)] = 0
+    joined: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     epoch: str = ""
     warnings: tuple[str, ...] = ()
     inbox: Annotated[str, Field(repr=False, max_length=64)] = ""

@@ -8,6 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.usage import MAX_COUNT
 
 
 class Prune(Instruction):
@@ -19,7 +20,7 @@ class Prune(Instruction):
     """
 
     older_than: Annotated[timedelta, Field(ge=timedelta(0))]
-    after: Annotated[int, Field(ge=0)] = 0
+    after: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
     dry_run: bool = False
 
 

@@ -12,6 +12,7 @@ from ioa.protocol.ids import AgentIdField, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import UNTRIED, Record
+from ioa.protocol.usage import MAX_COUNT
 
 MAX_NEEDS = 32
 MAX_NEED_CHARS = 4_000
@@ -158,7 +159,7 @@ class Hit(Model):
     matched_example: str = ""
     online: bool = True
     load: Load = IDLE
-    replicas: Annotated[int, Field(ge=1)] = 1
+    replicas: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
     record: Record = UNTRIED
     why: Why = Why()
 

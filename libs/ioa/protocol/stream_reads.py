@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from ioa.protocol.model import Carrier, Model
+from ioa.protocol.usage import MAX_COUNT
 
 MOST_SUBJECTS = 1_000
 """Of how many subjects the last messages may be asked for at once."""
@@ -84,7 +85,7 @@ class ReadRow(Model):
     stored: str
     """When, as the server says it (RFC 3339)."""
     headers: dict[str, str] = Field(default_factory=dict)
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class StreamRead(Carrier):
@@ -94,7 +95,7 @@ class StreamRead(Carrier):
     """
 
     messages: tuple[ReadRow, ...]
-    pending: Annotated[int, Field(ge=0)] = 0
+    pending: Annotated[int, Field(ge=0, le=MAX_COUNT)] = 0
 
 
 def is_pattern(subject: str) -> bool:

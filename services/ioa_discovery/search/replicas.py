@@ -90,10 +90,10 @@ class Replicas:
 
     def _is_open_to(self, found: AgentId, by: AgentId | None) -> bool:
         record = self._view.card(found)
-        if by is None or record is None or record.card.accepts is None:
+        if by is None or record is None:
             return True
         asking = self._view.card(by)
-        return may_draft(None if asking is None else asking.card.pool, record.card)
+        return may_draft(None if asking is None else asking.card, record.card)
 
     def _busy(self, one: Named, purpose: str) -> float:
         return (one.load.tasks + self._handovers.count(one.agent_id, but_for=purpose)) / one.load.slots

@@ -14,8 +14,8 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
-from ioa.protocol.levels import LEVEL, POLICIES
-from ioa.protocol.policy import Casting
+from ioa.protocol.levels import LEVEL, POLICIES, TASKS_HAVE_SHARES
+from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.registry import Register
 from ioa.protocol.team import TeamSpec, team_of
 from ioa.protocol.tickets import is_ticket
@@ -127,8 +127,21 @@ async def test_a_member_of_an_older_release_is_not_cast() -> None:
     await plane.join(ADA, level=LEVEL)
     await plane.join(BOB, level=POLICIES - 1)
     await plane.accept(team=two)
-    with pytest.raises(NoAgentError, match="bob cannot join a team with a policy: of an older release"):
+    with pytest.raises(NoAgentError, match="bob cannot join: its card says that it is of an older release"):
         await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest))
+
+
+async def test_a_member_that_does_not_know_the_policy_is_not_cast() -> None:
+    """Its release is not that old, but what it may say under this policy came later."""
+    plane, two = Plane(), team({"pro": ADA, "con": BOB})
+    first, second = two.policy.model_dump(mode="json")["roles"]
+    policy = Policy.model_validate({**two.policy.model_dump(mode="json"), "roles": [first, {**second, "secret": True}]})
+    hidden = two.model_copy(update={"policy": policy})
+    await plane.join(ADA, level=LEVEL)
+    await plane.join(BOB, level=TASKS_HAVE_SHARES)
+    await plane.accept(team=hidden)
+    with pytest.raises(NoAgentError, match="bob cannot join a team with a policy: of an older release"):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=hidden.policy.digest))
 
 
 async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:

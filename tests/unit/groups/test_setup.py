@@ -39,7 +39,7 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL
+from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -398,6 +398,18 @@ async def test_nested_teams_leave_their_group_turns_of_its_own() -> None:
     assert (state.phase, open_task(state, "t6").assignee) == (Phase.DISCUSSING, EVE)
 
 
+async def test_a_nested_team_that_cannot_be_opened_is_lent_nothing() -> None:
+    """What has no room is refused before the parent lends it turns, which nobody would give back."""
+    plane = await with_task()
+    plan = tuple(PlannedTask(task_id=TaskId(f"t{number}"), assignee=EVE, task_desc="d" * 20_000) for number in range(48))
+    request = LaunchGroup(
+        owner=BOB, members=(EVE,), goal_id=GOAL, goal="x", parent=ParentTask(comm_id=ROOM, task_id=TaskId("t1")), plan=plan
+    )
+    with pytest.raises(PayloadTooLargeError):
+        await plane.setup.launch(request)
+    assert ((await plane.state()).loans, await plane.entries(NESTED)) == ((), [])
+
+
 async def test_opening_a_nested_team_again_gives_the_same() -> None:
     """Launches of one nested team that are repeated or race open it once."""
     plane = await with_task()
@@ -684,7 +696,7 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
 
 
-@pytest.mark.parametrize(("of_bob", "expected"), [(LEVEL, LEVEL), (0, 0), (LEVEL + 1, LEVEL)])
+@pytest.mark.parametrize(("of_bob", "expected"), [(LEVEL, LEVEL), (TASKS_HAVE_SHARES, TASKS_HAVE_SHARES), (LEVEL + 1, LEVEL)])
 async def test_a_group_is_held_to_the_rules_that_all_its_members_know(of_bob: int, expected: int) -> None:
     """An agent of an older release takes part by its own rules; one of a newer release keeps to those of group setup."""
     plane = Plane()
@@ -693,6 +705,17 @@ async def test_a_group_is_held_to_the_rules_that_all_its_members_know(of_bob: in
     await plane.accept()
     standing = await plane.setup.launch(LAUNCH)
     assert standing.state.limits.level == expected
+
+
+@pytest.mark.parametrize(("of_ada", "pool", "may"), [(LEVEL, "bob", False), (LEVEL, "ada", True), (0, "bob", True)])
+async def test_who_takes_the_rules_that_protect_a_group_is_not_drafted(of_ada: int, pool: str, may: bool) -> None:
+    """A stranger's card of level 0 had one report of a task end the group. A replica of one's own pool may, and among old ones."""
+    plane = Plane()
+    await plane.registry.register(Register(card=card("ada", level=of_ada)))
+    await plane.registry.register(Register(card=card("bob", pool=pool, level=TASKS_HAVE_SHARES - 1)))
+    await plane.accept()
+    with nullcontext() if may else pytest.raises(NoAgentError, match=r"older release \(level 6\) than ada plays with"):
+        await plane.setup.launch(LAUNCH)
 
 
 async def test_a_nested_team_has_no_later_rules_than_its_parent() -> None:
