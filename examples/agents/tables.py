@@ -97,11 +97,11 @@ class Column:
         sample = self._sample
         if not sample.str.fullmatch(_AMOUNT).any() or sample.str.fullmatch(CODE).any():
             return None, ""
-        codes, texts = self._different
-        if self._figures is not None:
-            if (self._figures % 1 == 0).all() and self._figures.abs().max() * len(codes) >= 2**53:
+        if (read := self._figures) is not None:
+            if (read.dropna() % 1 == 0).all() and read.abs().max() * len(read) >= 2**53:
                 raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
-            return pd.Series(self._figures.array.take(codes, allow_fill=True)), ""
+            return read, ""
+        codes, texts = self._different
         if any(map(re.compile(CODE).fullmatch, texts)):
             return None, ""
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
@@ -227,9 +227,13 @@ class Column:
         return numbers is not None and bool(is_plural or (numbers.dropna() % 1).any())
 
     @cached_property
+    def _given(self) -> pd.Series:
+        return self.cells[~self.is_missing] if self.is_missing.any() else self.cells
+
+    @cached_property
     def _sample(self) -> pd.Series:
         """Some of its cells: what none of them is like, the column is not taken for."""
-        return self.cells[~self.is_missing].head(_SAMPLE_ROWS)
+        return self._given.head(_SAMPLE_ROWS)
 
     @cached_property
     def _different(self) -> tuple[Any, pd.Series]:
@@ -239,12 +243,16 @@ class Column:
 
     @cached_property
     def _figures(self) -> pd.Series | None:
-        """Its different cells as numbers, if each is written in figures alone, with a point for decimals if that is sure."""
-        lines = "\n".join(self._different[1])
-        if re.search(r"[^\d\n-]" if self.has_decimal_commas else r"[^\d.\n-]", lines) or re.search(rf"(?m)^(?:{CODE})$", lines):
+        """Its cells as numbers, if each is written in figures alone, with a point for decimals if that is sure."""
+        is_repetitive = self._sample.duplicated().mean() > 0.5  # each different one is read once then
+        given = self._different[1] if is_repetitive else self._given.astype(object)
+        lines = "\n".join(["", *given.to_list()])
+        if re.search(r"[^\d\n-]" if self.has_decimal_commas else r"[^\d.\n-]", lines) or re.search(r"\n0\d|\d{16}", lines):
+            return None  # what has 16 digits, or begins with 0, may be a code
+        read = pd.to_numeric(given, errors="coerce").astype(float)
+        if read.isna().any():
             return None
-        read = _floats(lines)
-        return read if read.notna().all() else None
+        return pd.Series(read.array.take(self._different[0], allow_fill=True)) if is_repetitive else read.reindex(self.cells.index)
 
 
 def name_words(name: str) -> list[str]:
@@ -365,8 +373,9 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
 def _tidy(text: str, end: str) -> str:
     """Take away blanks of any kind behind cells and in runs, and lines without a cell: what looks the same is the same."""
     text = text if text.isascii() else re.sub(r"[^\S\n\t ]", " ", text)
-    text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
-    signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n')  # of a million rows most have none
+    if f"\n{end}" in text:
+        text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
+    signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n') if " " in text else ()  # a million rows are not searched in vain
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 
 
