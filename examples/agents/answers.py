@@ -19,7 +19,7 @@ from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
 from tables import NOTHING, Column, Table, read_table
 
-SHOWN, _SUMMED, _BLOCK = 25, 10, 1_000
+SHOWN, _SUMMED, _BLOCK, _CHECKED = 25, 10, 1_000, 50_000
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 
 
@@ -142,13 +142,14 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    _refuse_lines_of_totals([*measured, *table.summed], table, used)
+    apart = _figures_of_others(table) | table.apart
+    _refuse_lines_of_totals([*measured, *table.summed], table, apart, used)
     remarks = [at for at in table.remarks if used[at]]
     told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
-    edge = [(at, why) for at, why in table.apart.items() if used[at] and at not in remarks]
+    edge = [(at, why) for at, why in apart.items() if used[at] and at not in remarks]
     told += [f"{len(edge)} of them {why}, such as {_row(table, at)}" for at, why in edge[:1]]
-    apart = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
-    told += [f"told apart: {alike}" for column in apart if not column.is_numeric and (alike := _alike(column.cells[used]))]
+    parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
+    told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -156,21 +157,42 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> None:
+def _figures_of_others(table: Table) -> dict[int, str]:
+    """The first or the last row, if it holds the sum of all others in some column, or their means in all of several: what of it."""
+    columns = [one for one in table.columns if one.holds("numbers")] if 3 < table.rows <= _CHECKED else []
+    numbers = [(one, _measured(one).fillna(0).to_numpy()) for one in columns]
+    found = dict[int, str]()
+    for at in (0, table.rows - 1):
+        if sums := [one for one, values in numbers if at in _sums_of_all(values, one)]:
+            found[at] = f"with the sum of all others in {sums[0]}"
+        elif len(numbers) > 1 and all(_is_near(values[at], np.delete(values, at).mean(), one, at) for one, values in numbers):
+            found[at] = "with the means of all others"
+    return found
+
+
+def _is_near(value: float, wanted: float, column: Column, at: int) -> bool:
+    """Whether a cell may be a number, rounded as it is written."""
+    decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
+    return bool(abs(value - wanted) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") + 1e-9 * abs(wanted))
+
+
+def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, apart: dict[int, str], used: pd.Series) -> None:
     """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells.
 
-    What stands at an edge and lacks what all others have may hold sums, means or anything else of them.
+    What stands at an edge and lacks what all others have may hold sums, means or anything else of them, and so may what holds the
+    sum of all others in another column and is the largest in this one.
     """
     for column in filter(lambda one: one.holds("numbers"), columns):
         values = _measured(column).fillna(0).to_numpy()
         found = _sums_of_all(values, column)
         found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
-        may_be = {at for at in table.apart if not pd.isna(_measured(column)[at])}
+        may_be = {at for at in apart if not pd.isna(_measured(column)[at])}
+        may_be = {at for at in may_be if not apart[at].startswith("with the sum") or values[at] >= np.delete(values, at).max()}
         if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
             lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
             other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
             fill, what = "", "that hold sums of others"
-            if why := [why for at, why in table.apart.items() if at in double and at not in found]:
+            if why := [why for at, why in apart.items() if at in double and at not in found]:
                 fill, what = (
                     ", or fill in what others lack" * why[0].startswith("without"),
                     f"{why[0]}, that may hold totals or means",
@@ -188,11 +210,7 @@ def _sums_of_all(values: Any, column: Column) -> set[int]:
     """The first or the last row, if it holds the sum of all others, rounded as it is written, and any with that of all above it."""
     found, above = set[int](), np.cumsum(values) - values
     for at in (0, len(values) - 1) if np.count_nonzero(values) > 3 else ():
-        decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
-        rest = values.sum() - values[at]
-        if abs(values[at] - rest) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") * bool(
-            values.dtype.kind == "f"
-        ) + 1e-9 * abs(rest):
+        if _is_near(values[at], values.sum() - values[at], column, at):
             found.add(at)
     found |= _sums_of_blocks(values)
     if (values >= 0).all():

@@ -125,7 +125,10 @@ def compute(text: str) -> Fraction:
     if rest := re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).split():
         if _KNOWN.issuperset(word.lower() for word in rest):
             raise InvalidInputError(f"Each word is known, but {text!r} is no one calculation.", hint=_HINT)
-        raise DeclinedError(f"{text!r} is no calculation that is understood here: {are_not(rest[:3], 'part of one')}", hint=_HINT)
+        unknown = [word for word in rest if word.lower() not in _KNOWN]
+        raise DeclinedError(
+            f"{text!r} is no calculation that is understood here: {are_not(unknown[:3], 'part of one')}", hint=_HINT
+        )
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)

@@ -8,7 +8,7 @@ is refused with where it was understood last, and with all that could stand ther
 import calendar
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice, product
@@ -135,7 +135,7 @@ class Reader:
         self.said, self.table, self.advises, self.at, self.far, self.beginning = " ".join(text.split()), table, advises, 0, 0, 0
         self.text, self.told = fold(self.said), dict[int, str]()
         name = re.escape(fold(table.name))
-        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
+        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?(?:[\w.~-]*/)*{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:
         """Read the question; refuse what cannot be read, or in two ways. Two that are joined are told from one that is not read."""
@@ -261,9 +261,9 @@ class Reader:
     def _no_numbers(self, column: Column) -> NoReturn:
         example = next(iter(column.unread or column.different), "")
         code = "; what begins with 0, has an E or over 15 digits is taken for a code" * bool(re.fullmatch(CODE, example))
-        held = "numbers" if column.dates is not None else "numbers or dates that are read here"
+        held = "numbers" if column.dates is not None else "numbers or dates"
         hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."
-        raise InvalidInputError(f"{column} holds no {held}, but cells such as {example!r}{code}.", hint=hint)
+        raise InvalidInputError(f"{column} is not read as {held}: it has cells such as {example!r}{code}.", hint=hint)
 
     def _no_figure(self) -> NoReturn:
         """Refuse a column without a figure, with all figures; what else stands there is no column alone."""
@@ -318,12 +318,20 @@ class Reader:
             return None
         last = ((self._date() if self._take("to|until|and") else None) or self._fail()) if sign == "between" else None
         spans = (first, last) if last else (first,)
+        if last and all(one.written.isdecimal() for one in spans) and not self._is_of_years(spans):
+            said = f"{first.written} and {last.written} are years that no date is of, or numbers of another column."
+            raise InvalidInputError(said, hint="Say of which column: 'where COLUMN between A and B'.")
         dates, others = self.table.holding("dates"), [one for one in self.table.columns if sign == "=" and one.is_of_time]
         if dates and (others := [one for one in others if one not in dates and one.values(first.written)]):
             names, hint = [*dates, *others], " or ".join(f"'where {one} is {first.written}'" for one in (*dates, *others))
             said = f"{first.written} may be said of several columns: {', '.join(map(str, names))}."
             raise InvalidInputError(said, hint=f"Say {hint}.")
         return Condition(self._the_date(lambda one: f"where {Condition(one, sign, spans)}"), sign, spans)
+
+    def _is_of_years(self, spans: Iterable[Span]) -> bool:
+        """Whether one of some years lies among those of the only column of dates."""
+        found = [one.dates.dropna() for one in self.table.holding("dates") if one.dates is not None]
+        return len(found) != 1 or any(found[0].min() <= span.last and span.first <= found[0].max() for span in spans)
 
     def _condition(self) -> Condition | None:
         column = self._column()
@@ -410,6 +418,10 @@ class Reader:
                 return ()
             self.at, self.far = signs.end(), max(self.far, signs.end())
             return (signs[1],)
+        said, is_quoted = self.text[found[0].start() : last.end()], self.text[begin : found[0].start()].strip() != ""
+        if not is_quoted and (first := said.partition(" or ")[0]) != said and column.values("".join(word.findall(first))):
+            hint = f'Say "{said}" in quotes, or \'{column} is "{first}" or {column} is …\'.'
+            raise InvalidInputError(f"{said!r} is a value of {column}, and {first!r} is another.", hint=hint)
         places = start, found[0].start(), self._after(r"\s*", self.at), self._after(r"[\s\"“”'‘`]*", self.at)
         cells = ((one, fold(str(one))) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}

@@ -24,7 +24,7 @@ from ioa import InvalidInputError
 from ioa.files import read_text
 from request import RECORDS, fold
 
-_SAMPLE_ROWS, _LAST = 1_000, 3
+_SAMPLE_ROWS, _LAST, _GROUPS = 1_000, 3, 25
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
 NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
@@ -40,7 +40,9 @@ _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
-_CALLED_A_FIGURE = re.compile(r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median)s?\b:?(?: of .*)?")
+_CALLED_A_FIGURE = re.compile(
+    r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
+)
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
@@ -201,7 +203,7 @@ class Column:
         if re.search("[%°/]", unit):
             return f"by the {unit!r} of its cells"
         given = pd.Series() if numbers is None else numbers.dropna()
-        is_share = given.between(0, 1).all() and (given % 1).any()
+        is_share = not unit and not re.search(r"[(\[]", self.name) and given.between(0, 1).all() and (given % 1).any()
         return "since all its values lie between 0 and 1" if is_share else ""
 
     @property
@@ -221,10 +223,11 @@ class Column:
 
     @property
     def is_amount(self) -> bool:
-        """Whether its numbers are of what is counted or measured: they have decimals, or its name has a plural's `s`."""
-        numbers = self.numbers if self.holds("numbers") else None
+        """Whether its numbers count or measure something: they have decimals or are many, or its name has a plural's `s`."""
+        numbers = self.numbers.dropna() if self.holds("numbers") and self.numbers is not None else pd.Series()
         is_plural = re.search(r"\w{2}[^\W_su]s(?:\s*[(\[].*)?$", fold(self.name))
-        return numbers is not None and bool(is_plural or (numbers.dropna() % 1).any())
+        are_many = max(_GROUPS, len(numbers) / 2) < numbers.nunique() and not self.why_rate
+        return bool(len(numbers)) and bool(is_plural or (numbers % 1).any() or are_many)
 
     @cached_property
     def _given(self) -> pd.Series:
@@ -394,12 +397,20 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
         ) from None
 
 
+def _record(name: str, line: str) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        raise InvalidInputError(f"A line of {name} is no record: {line.strip()[:80]!r}.", hint=f"{error}") from None
+
+
 def _records(name: str, text: str) -> tuple[str, str]:
     """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    records: Any = None
-    for whole in (f"[{','.join(filter(str.strip, text.splitlines()))}]", text):
-        with suppress(ValueError):
-            records = json.loads(whole)
+    lines, records = list(filter(str.strip, text.splitlines())), None
+    with suppress(ValueError):
+        records = json.loads(text)
+    if not isinstance(records, list) and len(lines) > 1 and lines[0].lstrip().startswith("{"):
+        records = list(map(partial(_record, name), lines))
     rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
     if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')

@@ -29,6 +29,7 @@ _PAGES = (".html", ".htm")
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
+_FOLDER = re.compile(r"(?<!\S)\S*/$")
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -95,7 +96,7 @@ def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | 
     if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
         raise InvalidInputError(said, hint=came(ctx))
     for name in names:
-        task = task.replace(name, " ")
+        task = " ".join(_FOLDER.sub("", part) for part in task.split(name))
     terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
     if not parts or sum(measure is _term for measure, _ in parts) != len(terms):

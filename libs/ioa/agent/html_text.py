@@ -11,6 +11,14 @@ _BLOCKS = frozenset(
     "caption summary".split()
 )
 
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
+_NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
+
+
+def _hides(attribute: tuple[str, str | None]) -> bool:
+    name, said = attribute
+    return name == "hidden" or (name == "style" and _NOT_SHOWN.search(said or "") is not None)
+
 
 class _Words(HTMLParser):
     """Collects what a page shows: its `main` part if it has one, without menus and scripts."""
@@ -20,10 +28,14 @@ class _Words(HTMLParser):
         self.parts: list[str] = []
         self._before_cells = before_cells
         self._unseen = self._as_written = 0
+        self._hidden = list[str]()
+        """The elements that are open from the outermost on which its author hides."""
         self._is_over = False
 
-    def handle_starttag(self, tag: str, _attrs: list[tuple[str, str | None]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what is not seen, and where a line ends."""
+        if tag not in _VOID and (self._hidden or any(map(_hides, attrs))):
+            self._hidden.append(tag)
         self._unseen += tag in _UNSEEN
         self._as_written += tag == "pre"
         if tag == "main" and not self._is_over:
@@ -32,6 +44,8 @@ class _Words(HTMLParser):
 
     def handle_endtag(self, tag: str) -> None:
         """Note where what is not seen ends, and where a line does."""
+        if tag in self._hidden:
+            del self._hidden[len(self._hidden) - 1 - self._hidden[::-1].index(tag) :]
         self._unseen = max(0, self._unseen - (tag in _UNSEEN))
         self._as_written = max(0, self._as_written - (tag == "pre"))
         self._add("\n" if tag in _BLOCKS else "")
@@ -39,7 +53,7 @@ class _Words(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         """Keep what is seen."""
-        if not self._unseen:
+        if not self._unseen and not self._hidden:
             self._add(data if self._as_written else re.sub(r"\s+", " ", data))
 
     def _add(self, text: str) -> None:

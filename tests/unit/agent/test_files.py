@@ -81,4 +81,6 @@ def test_a_page_says_what_a_reader_sees() -> None:
     """Menus, scripts and what is around the main part are left out; lines of the source are none of the page, but in `pre`."""
     page = "<nav>Home</nav><div>Advert</div><main><h1>A\nB</h1><pre>x\ny</pre><p>one<br>two<aside>more</aside></main><p>Imprint"
     assert text_of_html(page) == "A B\nx\ny\none\ntwo"
+    hidden = '<p hidden>a<br>b<b>c</b></p><p>d<img hidden></p><div style="display: none"><p>e</p></div>f<p style="color:red">g</p>'
+    assert text_of_html(hidden) == "d\nf\ng"
     assert text_of_html("<table><tr><td>1<td>2</table>", before_cells="\n") == "1\n2"

@@ -160,7 +160,7 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("revenue growth", "'revenue growth' is not understood"),
         ("total of units plus 10", "'plus 10' is not understood after 'total of units'"),
         ("cumulative revenue by month", "cumulative"),
-        ("total region", "holds no numbers"),
+        ("total region", "is not read as numbers"),
         ("total revenue in 2019", "No row"),
         ("total revenue from 2024", "Something is missing at the end"),
         ("total revenue per month of region", "holds no dates"),
@@ -916,7 +916,7 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
     path = tmp_path / "t.csv"
     path.write_text("bed,heat\n0105,39\n0012,37\n0012,38\n")
     assert said in run(agent, question, [path]).text
-    with pytest.raises(InvalidInputError, match=r"bed holds no numbers .* '0105'; what begins with 0"):
+    with pytest.raises(InvalidInputError, match=r"bed is not read as numbers .* '0105'; what begins with 0"):
         run(agent, "total bed", [path])
 
 
@@ -1147,6 +1147,49 @@ def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> Non
     assert "(4 of 6 rows; left out: 2 without volume)" in run(agent, "total volume", [path]).text
 
 
+@pytest.mark.parametrize(
+    ("table", "question", "said"),
+    [
+        ("who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n", "total sum", "with the sum of all others in n"),
+        (
+            "who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n",
+            "how many rows",
+            "1 of them with the sum of all others in n",
+        ),
+        ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the means of all others"),
+        ("ward,n\nA,10\nB,20\nC,31\nMaximum,31\nMinimum,10\n", "highest n", "called 'Maximum'"),
+        ("d,water\n2023-01-02,900\n2024-01-03,4000\n", "sum of water between 1000 and 5000", "Say of which column"),
+        (
+            "d,water\n2023-01-02,900\n2024-01-03,4000\n",
+            "sum of water from 2020 to 2023",
+            "sum of water where d is between 2020 and 2023: 900",
+        ),
+        ("group,n\nA,1\nA or B,2\nB,4\n", "total n where group is A or B", "'a or b' is a value of group, and 'a' is another"),
+        ("group,n\nA,1\nA or B,2\nB,4\n", 'total n where group is "A or B"', ": 2 (1 of 3 rows)"),
+        ("group,n\nA,1\nA or B,2\nB,4\n", "total n where group is B or A", ": 5 (2 of 3 rows)"),
+        ("item,butter (kg)\nZopf,0.25\nTart,0.75\n", "total butter", ": 1 (2 of 2 rows)"),
+        ("a,n\nx,1\ny,2\n", "total n in data/t.csv", ": 3 (2 of 2 rows)"),
+        (
+            "tickets sold,takings\n" + "".join(f"{at},{at * 3}\n" for at in range(60)),
+            "average takings per tickets sold",
+            "nothing is divided",
+        ),
+    ],
+)
+def test_what_may_be_meant_otherwise(table: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A line of totals is one in all of its columns, years are of dates that are there, and `or` in a cell is no choice."""
+    path = tmp_path / "t.csv"
+    path.write_text(table, encoding="utf-8")
+    assert said in told(run, question, path)
+
+
+def test_the_line_is_shown_that_is_no_record(run: Run, tmp_path: Path) -> None:
+    """A file of lines is told by the one that is wrong, and not that it should be another file."""
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"who":"Al","hours":3}\n{"who":"Bo","hours":}\n')
+    assert """A line of t.jsonl is no record: '{"who":"Bo","hours":}'""" in told(run, "total hours", path)
+
+
 def test_times_of_several_zones_are_not_compared(run: Run, tmp_path: Path) -> None:
     """Which came first, and on which day, the clock alone does not tell; of one zone it does."""
     path = tmp_path / "t.csv"
@@ -1162,7 +1205,7 @@ def test_a_blank_may_stand_for_thousands(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("date;amount;tel\n1;834,61 €;0241 123 456\n2;4\u202f468,56 €;a 1\n3;-1\xa0000 €;030 4\n", encoding="utf-8")
     assert "sum of amount: 4303.17 (3 of 3 rows, in €)" in run(agent, "total amount", [path]).text
-    assert "tel holds no numbers or dates that are read here, but cells such as '0241 123 456'" in told(run, "total tel", path)
+    assert "tel is not read as numbers or dates: it has cells such as '0241 123 456'" in told(run, "total tel", path)
     path.write_text("n\n1\n2 x y\n3 x z\n")
     assert "cells such as '2 x y'" in told(run, "total n", path)
 
@@ -1259,11 +1302,11 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
 @pytest.mark.parametrize(
     ("content", "question", "said"),
     [
-        (WRITTEN, "total code", "code holds no numbers or dates that are read here, but cells such as 'INV-1000'."),
+        (WRITTEN, "total code", "code is not read as numbers or dates: it has cells such as 'INV-1000'."),
         (
             WRITTEN,
             "how many rows have code above 1000",
-            "code holds no numbers or dates that are read here, but cells such as 'INV-1000'.",
+            "code is not read as numbers or dates: it has cells such as 'INV-1000'.",
         ),
         (WRITTEN, "how many rows have weight over 3 lb", "'lb' is not understood after 'how many rows have weight over 3'."),
         (WRITTEN, "how many rows have weight over 3 lb", "A number of weight is said alone or with 'kg'."),
@@ -1367,14 +1410,14 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "at,n\n09:00,1\n12:00,2\n",
             "how many rows where at is after 10:00",
-            "at holds no numbers or dates that are read here, but cells such as '09:00'.",
+            "at is not read as numbers or dates: it has cells such as '09:00'.",
         ),
         ("n,n\n1,2\n", "total n", "Give them different names in the file."),
         ("speed (m/s),n\n3,1\n", "how many rows have speed above 3 km/h", "A number of speed (m/s) is said alone or with 'm/s'."),
         (
             "at,n\n31.12.24,1\n",
             "total n since 2020",
-            "at holds no numbers or dates that are read here, but cells such as '31.12.24'",
+            "at is not read as numbers or dates: it has cells such as '31.12.24'",
         ),
         ("year,n\n2020,1\n", "total n since 2020", "years alone are compared as numbers"),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "'year' may be said of several columns: year, at."),
