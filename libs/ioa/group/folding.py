@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Earshot, FoldedTasks, GroupState, Paused, WaitingTask
-from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.levels import TASKS_ARE_FOLDED
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Earshot, FoldedTasks, GroupState, Paused, Task, WaitingTask
+from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
+from ioa.protocol.levels import IDS_TELL_TURNS, TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
 
 KEPT = 32
@@ -38,7 +38,14 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
         return state
     leaving = {task.task_id for task in gone}
     stay = tuple([task for task in state.tasks if task.task_id not in leaving])
+    if state.limits.level >= IDS_TELL_TURNS:
+        stay = tuple(map(_short, stay))
     return state.model_copy(update={"tasks": stay, "folded": _counted(state.folded, gone)})
+
+
+def _short(task: Task) -> Task:
+    is_told = isinstance(task, ClosedTask) and task.turn and task.turn == turn_of_task_id(task.task_id)
+    return task.model_copy(update={"turn": 0}) if is_told else task
 
 
 def _named(state: GroupState) -> frozenset[TaskId]:

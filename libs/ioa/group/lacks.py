@@ -37,13 +37,13 @@ def _missing(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
     Only tasks that are still in the state are known. Of a failure that lies further back, whoever concludes has long known.
     """
     closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
-    done = {name: task.turn for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
+    done = {name: task.given_in for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
     return tuple(
         task.task_id
         for task in closed
         if task.assignee in lost
         and task.outcome is not TaskOutcome.DONE
-        and done.get(name_of_task_id(task.task_id), 0) <= task.turn
+        and done.get(name_of_task_id(task.task_id), 0) <= task.given_in
     )
 
 

@@ -290,16 +290,26 @@ class WaitingTask(Model):
 
 
 class ClosedTask(Model):
-    """A task that has ended, once and for all; only what is done may be rejected yet. `why` is the reason if it is not done."""
+    """A task that has ended, once and for all; only what is done may be rejected yet.
+
+    Attributes:
+        turn: When it was given out; 0 where its id tells it.
+        why: The reason if it is not done.
+    """
 
     status: Literal["closed"] = "closed"
     task_id: TaskIdField
     assignee: AgentIdField
-    turn: int
+    turn: Annotated[Count, Field(exclude_if=operator.not_)] = 0
     outcome: TaskOutcome
     why: str = ""
     subgroup: CommIdField | None = None
     earshot: Earshot = ()
+
+    @property
+    def given_in(self) -> int:
+        """The turn in which it was given out."""
+        return self.turn or turn_of_task_id(self.task_id) or 0
 
 
 class FoldedTasks(Model):

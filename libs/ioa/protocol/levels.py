@@ -90,5 +90,8 @@ STRIKES_ARE_BOUNDED = 9
 TASKS_NAME_TEAMS = 10
 """A task may name a stored team, which serves it in its assignee's place."""
 
-LEVEL = 10
+IDS_TELL_TURNS = 11
+"""In which turn a closed task was given out is told by its id alone, once others have left the state."""
+
+LEVEL = 11
 """The level of this release."""

@@ -128,7 +128,8 @@ def _count_tasks(before: GroupState, after: GroupState) -> None:
     for new in [task for task in after.tasks if id(task) not in same]:
         old = before.task(new.task_id)
         if isinstance(new, ClosedTask):
-            _outcome_of[new.outcome].inc()
+            if not isinstance(old, ClosedTask) or new.outcome is not old.outcome:
+                _outcome_of[new.outcome].inc()
         elif old is None:
             _mode_of[new.mode].inc()
         elif isinstance(new, OpenTask) and isinstance(old, OpenTask) and new.suspect and not old.suspect:

@@ -264,10 +264,14 @@ class GroupWalk(RuleBasedStateMachine):
 
 
 def _left_or_rejected(old: ClosedTask, new: Task | None, after: GroupState) -> bool:
-    """Whether a closed task has left the state, or was done and is rejected."""
+    """Whether a closed task has left the state, was done and is rejected, or is told the turn of by its id alone."""
     if new is None:
         return after.is_folded(old.task_id)
-    return (old.outcome, getattr(new, "outcome", None)) == (TaskOutcome.DONE, TaskOutcome.REJECTED)
+    if not isinstance(new, ClosedTask) or new.given_in != old.given_in:
+        return False
+    if new.outcome is old.outcome:
+        return new == old.model_copy(update={"turn": 0})
+    return (old.outcome, new.outcome) == (TaskOutcome.DONE, TaskOutcome.REJECTED)
 
 
 def _folded(state: GroupState) -> int:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
+from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
@@ -56,6 +57,16 @@ def test_a_discussion_is_counted_by_turns_phases_and_time_with_the_floor(since: 
     assert (since("ioa_floor_held_seconds_count"), since("ioa_floor_held_seconds_sum")) == (4, 5)
     events = ("group_launched", "DISCUSSION", "CONCLUDE_GROUP_DISCUSSION", "CONCLUSION", "PAUSE")
     assert [since("ioa_group_entries_total", event=event) for event in events] == [1, 2, 1, 1, 0]
+
+
+def test_a_task_that_stays_in_the_state_in_short_is_counted_once(since: Since) -> None:
+    """What is closed is counted when it is, however the state tells of it later."""
+    story = launched("ada", "bob", max_turns=200)
+    for _ in range(KEPT + 5):
+        name = f"t{story.state.turn}-x"
+        story = story.assigns_and_waits("ada", f"{name}:bob").finishes(name)
+    count(story)
+    assert since("ioa_tasks_closed_total", outcome="done") == KEPT + 5
 
 
 def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
