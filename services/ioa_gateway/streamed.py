@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 
+import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ioa.errors import RateLimitedError
+from ioa.errors import IoaError, RateLimitedError
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.problems import answer_to
+
+_log = structlog.get_logger(__name__)
 
 
 class StreamedAnswer(StreamingResponse):
@@ -31,3 +34,10 @@ class StreamedAnswer(StreamingResponse):
                 await answer_to(error)(scope, receive, send)
             else:
                 await super().__call__(scope, receive, send)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the stream. What is wrong with it by now only the log can say: the connection is closed before its end."""
+        try:
+            await super().stream_response(send)
+        except IoaError as error:
+            _log.warning("answer_broken_off", error=str(error))

@@ -25,7 +25,7 @@ from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
-from ioa_gateway.routes.goals import MAX_SEQUENCE
+from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
 
 CALL = "ioa.call"
@@ -189,7 +189,8 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         call = _call(context, Scope.GOALS_READ)
         result = await call.client.result(await call.goal(None, goal_id))
         files = () if result is None else result.artifacts
-        file = files[int(number)] if number.isascii() and number.isdecimal() and int(number[:9]) < len(files) else None
+        place = sequence_in(number)
+        file = files[place] if place is not None and place < len(files) else None
         if file is None or file.name != name:
             raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
         if file.size_bytes > _MOST_BYTES:

@@ -18,7 +18,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.event_stream import EVENTS
-from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
 from ioa_gateway.streamed import StreamedAnswer
 
 LAST_EVENT_ID = "Last-Event-ID"
@@ -203,6 +203,7 @@ def last_event_id(call: ApiCall) -> int | None:
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:
         return None
-    if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
+    seq = sequence_in(last)
+    if seq is None:
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
-    return int(last)
+    return seq
