@@ -29,7 +29,7 @@ class StreamedAnswer(StreamingResponse):
         """Answer by the stream, or that there is no room for it."""
         with ExitStack() as places:
             try:
-                places.enter_context(self._call.limits.new_stream(self._call.caller.key_id))
+                places.enter_context(self._call.limits.new_stream(self._call.caller))
             except RateLimitedError as error:
                 await answer_to(error)(scope, receive, send)
             else:

@@ -62,7 +62,7 @@ class Tasks(RequestHandler):
         with _told():
             goal = await _begun(params, asked)
             if not params.configuration.return_immediately:
-                with asked.call.limits.new_stream(asked.call.caller.key_id):
+                with asked.call.limits.new_stream(asked.call.caller):
                     await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
@@ -120,8 +120,9 @@ class Tasks(RequestHandler):
             goal = status.record.goal
             if status.result is not None:
                 raise TaskNotCancelableError("The task has ended already.")
-            await asked.call.client.cancel(goal.name, "by A2A")
-            await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
+            with asked.call.limits.new_stream(asked.call.caller):
+                await asked.call.client.cancel(goal.name, "by A2A")
+                await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
             return await _task(asked, goal)
 
     async def on_create_task_push_notification_config(
@@ -273,7 +274,7 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
 async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
-    with call.limits.new_stream(call.caller.key_id):
+    with call.limits.new_stream(call.caller):
         task, seq = await _standing(asked, telling)
         yield task
         if task.status.state in TERMINAL and after is None:

@@ -56,7 +56,7 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
     pieces = _held_back(call.client.stream(artifact, part.start, part.stop))
-    with call.limits.new_stream(call.caller.key_id):  # what lies before a range is read, too
+    with call.limits.new_stream(call.caller):  # what lies before a range is read, too
         first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
     return StreamedAnswer(call, _all_of(first, pieces), status, {**heads, "Content-Length": str(len(part))})

@@ -212,7 +212,7 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
         found = await _result(call, name)
     if found is None and query.wait:
         try:
-            with call.limits.new_stream(call.caller.key_id):
+            with call.limits.new_stream(call.caller):
                 async with asyncio.timeout(query.wait):
                     found = await call.while_let_in(call.client.result(name, wait=True))
         except TimeoutError:

@@ -120,7 +120,7 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.client.goal(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
-    with call.limits.new_stream(call.caller.key_id), call.limits.large_body(call.caller.user):
+    with call.limits.new_stream(call.caller), call.limits.large_body(call.caller.user):
         async for page in spans_of(call.client.system, name.comm_id, made):
             spans += page
             if len(spans) > MOST_SPANS:

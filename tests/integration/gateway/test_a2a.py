@@ -41,8 +41,9 @@ from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
@@ -344,7 +345,7 @@ async def test_a_revoked_key_is_told_nothing(
 
     def is_full() -> bool:
         try:
-            with door.limits.new_stream("web"):
+            with door.limits.new_stream(Caller("web", LOCAL, frozenset())):
                 pass
         except RateLimitedError:
             return True
