@@ -11,6 +11,7 @@ from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
 from ioa_gateway.callers import Caller
+from ioa_gateway.turns import Turns
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
 STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
@@ -20,6 +21,8 @@ BODIES, ALL_BODIES = 2, 8
 """How many large messages of one user, and of all, are held at a time, each of 20 MB at the most."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
+PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
+"""How many pages of entries are read at a time, of all and of one user, and how many files are drawn."""
 _A_MINUTE = 60
 
 
@@ -28,11 +31,16 @@ class CallerLimits:
 
     Args:
         clock: Seconds of a clock that never goes back.
+
+    Attributes:
+        pages: Whose page of entries is read.
+        drawings: Whose file is drawn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
+        self.pages, self.drawings = Turns(PAGES, PAGES_OF_USER), Turns(DRAWINGS, DRAWINGS)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

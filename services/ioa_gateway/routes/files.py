@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Annotated
 from urllib.parse import quote
 
@@ -21,6 +22,8 @@ from ioa_gateway.streamed import StreamedAnswer
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
+_PATIENCE = timedelta(seconds=10)
+"""How long a file waits for its turn to be drawn."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -46,7 +49,10 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
-        drawn = await drawing(artifact, await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES))
+        with call.limits.new_stream(call.caller):
+            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES)
+            async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
+                drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
