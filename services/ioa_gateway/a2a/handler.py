@@ -48,6 +48,7 @@ from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, push
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, entries_of, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
+from ioa_gateway.entry_pages import MOST_BYTES
 
 _PAGE = 50
 _LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
@@ -105,10 +106,16 @@ class Tasks(RequestHandler):
             validate_page_size(params.page_size)
         with _told():
             found, total, token = await _listed(asked, params)
-            tasks = [apply_history_length(await _task(asked, one.record.goal), params) for one in found]
-        if not params.include_artifacts:
-            for task in tasks:
-                task.ClearField("artifacts")
+            tasks, size = list[Task](), 0
+            for one in found:
+                task = apply_history_length(await _task(asked, one.record.goal), params)
+                if not params.include_artifacts:
+                    task.ClearField("artifacts")
+                size += task.ByteSize()
+                if tasks and size > MOST_BYTES:
+                    token = tasks[-1].id
+                    break
+                tasks.append(task)
         return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=len(tasks), total_size=total)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
@@ -267,7 +274,8 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
         status = await asked.call.client.goal(telling.goal.name)
     except NotFoundError:
         return telling.submitted(), 0  # others of its user have to end first
-    entries = await entries_of(asked.call.client, telling.goal.name)
+    async with asked.call.limits.pages.turn(asked.call.caller.user):
+        entries = await entries_of(asked.call.client, telling.goal.name)
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
 
 
