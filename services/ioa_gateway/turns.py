@@ -50,6 +50,8 @@ class Turns:
                 self._going[user] -= 1
                 if not self._going[user]:
                     del self._going[user]
+                if user in self._waiting:
+                    self._waiting[user] = self._waiting.pop(user)
             given.cancel()  # whose turn has not come is passed over when it would
             self._give()
 

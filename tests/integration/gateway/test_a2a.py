@@ -385,6 +385,19 @@ async def test_streams_that_are_opened_at_once_are_counted(
     assert sorted(await asyncio.gather(*(opened() for _ in range(3)))) == [200, 400, 400]
 
 
+async def test_who_waits_for_a_cancelled_task_takes_a_place(
+    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for as much as a key may is refused before anything is cancelled."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    async with speaking(http, streams=False) as client:
+        task, _ = await _open(http, members, client)
+        with door.limits.new_stream(Caller("web", LOCAL, frozenset())), pytest.raises(InvalidRequestError):
+            await client.cancel_task(CancelTaskRequest(id=task.id))
+        assert (await client.get_task(GetTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_WORKING
+        assert (await client.cancel_task(CancelTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_CANCELED
+
+
 async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> None:
     """A client that goes away in the middle of its message leaves no trace of an error in the log."""
     left = requests.labels("A2A", 499)._value
