@@ -80,21 +80,22 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
     if row.scope is not None:
         caller = await reach.keyring.let_in(request)
         caller.check(row.scope)
-    query = _query(row.query, request)
-    body = None
-    if row.body is Nothing:
-        body = Nothing()
-    else:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
-            return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
-        with reach.limits.coming_body(caller.user):
-            body = row.read(b"".join([part async for part in sent(request, MAX_BODY_BYTES)]))
-    call = reach.admitted(caller, request)
-    try:
-        async with asyncio.timeout(row.within.total_seconds()):
-            return await row.handle(call, query, body)
-    except TimeoutError:
-        raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
+    with reach.limits.request(caller.user):
+        query = _query(row.query, request)
+        body = None
+        if row.body is Nothing:
+            body = Nothing()
+        else:
+            if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
+                return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
+            with reach.limits.coming_body(caller.user):
+                body = row.read(b"".join([part async for part in sent(request, MAX_BODY_BYTES)]))
+        call = reach.admitted(caller, request)
+        try:
+            async with asyncio.timeout(row.within.total_seconds()):
+                return await row.handle(call, query, body)
+        except TimeoutError:
+            raise UnavailableError("The system did not answer in time.", hint="Try again soon; nothing is lost.") from None
 
 
 def _query(kind: type[Q], request: Request) -> Q:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 
 MOST_VALUES, DEEPEST = 1_000, 100
+_NO_NUMBER = re.compile(rb"[NI]|[0-9]{400}")
+"""What JSON has no number of outside of texts: NaN, Infinity, and digits beyond any that a computer counts by."""
 _BUT_MARKS = bytes(set(range(256)) - set(b"[]{},"))
 
 
@@ -14,13 +18,15 @@ def check_body(body: bytes) -> None:
     It is not parsed: it is cut at its quotes, and what lies outside of texts is counted.
 
     Raises:
-        InvalidInputError: It is not in UTF-8, or nested too deep.
+        InvalidInputError: It is not in UTF-8, has a number that is none, or is nested too deep.
         PayloadTooLargeError: It has too many values.
     """
     if b"\0" in body:  # as whatever else JSON may be written in has
         raise InvalidInputError("The body is no JSON in UTF-8.")
     plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
     pieces = plain.split(b'"', 4 * MOST_VALUES + 1)  # a value is one text at the most, and its name another
+    if any(map(_NO_NUMBER.search, pieces[::2])):
+        raise InvalidInputError("The body is no JSON: it has a number that is none, or too long.")
     marks = b"".join(pieces[::2]).translate(None, _BUT_MARKS)
     if len(pieces) > 4 * MOST_VALUES or sum(map(marks.count, (b"[", b"{", b","))) > MOST_VALUES or len(marks) > 2 * MOST_VALUES:
         raise PayloadTooLargeError(

@@ -338,7 +338,7 @@ def read_object(data: bytes) -> dict[str, Any]:
         InvalidInputError: It is none, or holds a text that nothing can store.
     """
     try:
-        found = json.loads(data or b"{}")
+        found = json.loads(data or b"{}", parse_constant=_no_number)
         check_texts(found, "body")
     except InvalidInputError:
         raise
@@ -347,6 +347,11 @@ def read_object(data: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInputError("The body is no JSON object.")
     return found
+
+
+def _no_number(said: str) -> None:
+    """Refuse what `json` reads and no JSON is (RFC 8259): NaN and Infinity."""
+    raise ValueError(f"{said} is no number")
 
 
 def document(found: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -10,8 +10,8 @@ from itertools import islice
 
 from ioa.protocol.goals import Artifact
 
-MOST_DRAWN_BYTES = 256_000
-"""How much of a file is drawn."""
+MOST_DRAWN_BYTES = 64_000
+"""How much of a file is drawn: of the worst that may take a second."""
 _ROWS = 200
 _MARKDOWN, _TABLES = ("text/markdown", "text/x-markdown"), {"text/csv": ",", "text/tab-separated-values": "\t"}
 _STYLE = (

@@ -16,13 +16,16 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from starlette.requests import HTTPConnection
 
-from ioa.errors import ForbiddenError, InvalidInputError, UnauthenticatedError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
 from ioa_gateway.callers import Caller
 
 COOKIE = "ioa_session"
 SESSION = timedelta(days=7)
+
+_MOST_WAITING = 100
+"""How many requests may wait until it is looked for their keys: each holds a connection, and such a key costs nothing to invent."""
 
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
@@ -58,6 +61,7 @@ class Keyring:
         self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
         self._reading = asyncio.Lock()
+        self._waiting = 0
 
     @property
     def is_empty(self) -> bool:
@@ -92,6 +96,7 @@ class Keyring:
 
         Raises:
             UnauthenticatedError: Nobody says so, or by a key that is none, has expired or was revoked.
+            RateLimitedError: The key is not known, and very many such keys are shown.
             ForbiddenError: A page that may not do so asks for something to be done.
         """
         written = request.headers.get("authorization")
@@ -113,6 +118,7 @@ class Keyring:
 
         Raises:
             UnauthenticatedError: It lets nobody in.
+            RateLimitedError: It is not known, and very many such keys are shown.
         """
         try:
             key_id, secret = parse_key(shown)
@@ -128,6 +134,7 @@ class Keyring:
 
         Raises:
             UnauthenticatedError: It was used already, has expired, or never was one.
+            RateLimitedError: Its key is not known, and very many such keys are shown.
         """
         taken = await self._store.take_token(digest_of_secret(token))
         key = None if taken is None or taken.expires_at <= self.now() else await self._find(taken.key_id)
@@ -177,6 +184,7 @@ class Keyring:
 
         Raises:
             UnauthenticatedError: Nobody's, or it is over.
+            RateLimitedError: Its key is not known, and very many such keys are shown.
         """
         key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
         expired = UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
@@ -193,11 +201,21 @@ class Keyring:
 
     async def _find(self, key_id: KeyId) -> ApiKey | None:
         if key_id not in self._keys:
+            await self._look_up()
+        key = self._keys.get(key_id)
+        return key if key is not None and key.stands(self.now()) else None
+
+    async def _look_up(self) -> None:
+        """Read the keys as they are from now on, as soon as it is time for that."""
+        if self._waiting >= _MOST_WAITING:
+            raise RateLimitedError("This key is not known, and very many such keys are shown.", retry_after=self._looked_up_every)
+        self._waiting += 1
+        try:
             asked = self.now()
             await asyncio.sleep((self._read_at + self._looked_up_every - asked).total_seconds())
             await self._read(behind=asked)
-        key = self._keys.get(key_id)
-        return key if key is not None and key.stands(self.now()) else None
+        finally:
+            self._waiting -= 1
 
     async def _read(self, behind: datetime | None = None) -> None:
         """Read the keys, unless that was begun behind a time."""

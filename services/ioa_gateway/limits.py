@@ -10,12 +10,19 @@ from datetime import timedelta
 from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
+from ioa_gateway.callers import Caller
+from ioa_gateway.turns import Turns
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
+STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
+"""What one user follows and waits for by all keys, and how many of his requests are under way: of 2,000 connections others have
+the rest."""
 BODIES, ALL_BODIES = 2, 8
 """How many large messages of one user, and of all, are held at a time, each of 20 MB at the most."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
+PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
+"""How many pages of entries are read at a time, of all and of one user, and how many files are drawn."""
 _A_MINUTE = 60
 
 
@@ -24,12 +31,19 @@ class CallerLimits:
 
     Args:
         clock: Seconds of a clock that never goes back.
+
+    Attributes:
+        pages: Whose page of entries is read.
+        drawings: Whose file is drawn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
+        self.pages, self.drawings = Turns(PAGES, PAGES_OF_USER), Turns(DRAWINGS, DRAWINGS)
         self._streams: Counter[str] = Counter()
+        self._streams_of: Counter[str] = Counter()
+        self._requests: Counter[str] = Counter()
         self._bodies: Counter[str] = Counter()
         self._coming: Counter[str] = Counter()
 
@@ -55,15 +69,29 @@ class CallerLimits:
             raise RateLimitedError(too_many, retry_after=timedelta(seconds=judged.retry_after or _A_MINUTE))
 
     @contextmanager
-    def new_stream(self, key_id: str) -> Iterator[None]:
-        """Count a stream for as long as the block, if there is room for it.
+    def new_stream(self, caller: Caller) -> Iterator[None]:
+        """Count a stream, or whatever else is waited for, for as long as the block, if there is room for it.
 
         Raises:
             RateLimitedError: There is none.
         """
-        if self._streams[key_id] >= STREAMS:
+        if self._streams[caller.key_id] >= STREAMS:
             raise RateLimitedError(f"This key follows and fetches {STREAMS} things here already.", hint="End some of them.")
-        with _counted(self._streams, key_id):
+        if self._streams_of[caller.user] >= STREAMS_OF_USER:
+            raise RateLimitedError(f"{caller.user} follows and fetches {STREAMS_OF_USER:,} things here already.", hint="End some.")
+        with _counted(self._streams, caller.key_id), _counted(self._streams_of, caller.user):
+            yield
+
+    @contextmanager
+    def request(self, user: UserId) -> Iterator[None]:
+        """Count a request of a user until it is answered or its stream begins; all who have shown no key yet are one user.
+
+        Raises:
+            RateLimitedError: There are too many.
+        """
+        if self._requests[user] >= REQUESTS_OF_USER:
+            raise RateLimitedError(f"{user or 'Whoever has no key'} asks for {REQUESTS_OF_USER} things at a time.")
+        with _counted(self._requests, user):
             yield
 
     @contextmanager

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from ioa.distribution import installed_version
-from ioa.errors import ForbiddenError, IoaError, UnauthenticatedError, UnavailableError, row_of
+from ioa.errors import ForbiddenError, IoaError, RateLimitedError, UnauthenticatedError, UnavailableError, row_of
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.calls import ApiRow, Nothing
 from ioa_gateway.problems import MEDIA_TYPE, Problem, status_of
@@ -20,7 +20,7 @@ _Named = Mapping[Any, Mapping[str, Any]]
 """How the description refers to each model, by that and whether it is asked (`validation`) or answered (`serialization`)."""
 _REFERENCES = "#/components/schemas/{model}"
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": _REFERENCES.format(model=Problem.__name__)}}}
-_EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, UnavailableError)
+_EVERYWHERE: tuple[type[IoaError], ...] = (UnauthenticatedError, ForbiddenError, RateLimitedError, UnavailableError)
 
 
 @cache
@@ -50,11 +50,15 @@ def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any], named: _Named)
     query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
     parameters += [_parameter("query", name, schema) for name, schema in query.items()]
     parameters += [_parameter("header", name, {"type": "string", "description": said}) for name, said in row.headers.items()]
+    always = (RateLimitedError, UnavailableError) if row.scope is None else _EVERYWHERE
     told: dict[str, Any] = {
         "summary": row.does,
         "operationId": row.handle.__module__.rpartition(".")[2] + "_" + row.handle.__name__,
         "parameters": parameters,
-        "responses": {**_answers(row, named), **_problems(row.errors, (UnavailableError,) if row.scope is None else _EVERYWHERE)},
+        "responses": {
+            **_answers(row, named),
+            **_problems(row.errors, always),
+        },
     }
     if row.scope is not None:
         told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}

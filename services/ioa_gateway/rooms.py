@@ -18,19 +18,23 @@ from typing import Any, TypeVar
 import structlog
 from prometheus_client import Gauge
 
+from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, GoalRow, told
 from ioa.client.watching import watch
-from ioa.errors import IoaError
+from ioa.errors import IoaError, UnavailableError
 from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
+from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
+from ioa_gateway.turns import Turns
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
+_PAGE = 256
 SILENCE = timedelta(seconds=15)
 """After how long without news a follower hears that the stream stands."""
 _LOOK = timedelta(seconds=1)
@@ -168,8 +172,9 @@ class _InList:
 class Rooms:
     """All that is followed. Made by `open_rooms`."""
 
-    def __init__(self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool]) -> None:
+    def __init__(self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: Turns) -> None:
         self._system = system
+        self._pages = pages
         self._readers = readers
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
@@ -256,14 +261,23 @@ class Rooms:
                         yield json.loads(event.partition(b"\ndata: ")[2])
 
     async def _caught_up(self, place: _InRoom, caller: Caller) -> AsyncGenerator[bytes, None]:
-        """Read the log on until the room keeps all that comes behind."""
-        async with watch(self._system, place.comm_id, after=place.after) as coming:
-            async for one in coming:
-                if isinstance(one, StoredEntry):
-                    place.after = one.seq
-                    yield encoded(one)
-                    if not (place.is_behind and self.may_go_on(caller)):
-                        return
+        """Read the log on by pages until the room keeps all that comes behind; an outage is waited out."""
+        while True:
+            told_of = list[tuple[int, dict[str, Any]]]()
+            try:
+                async with self._pages.turn(caller.user):
+                    page = await page_of(Client(self._system), Group(place.comm_id), after=place.after, limit=_PAGE)
+                told_of = [(one.seq, document) for one, document in zip(page.entries, page.documents, strict=True)]
+            except UnavailableError as error:
+                _log.warning("log_out_of_reach", error=error.message)
+            for place.after, document in told_of:
+                yield encode_event(document, kind="entry", seq=place.after)
+                if not (place.is_behind and self.may_go_on(caller)):
+                    return
+            if not told_of:
+                await asyncio.sleep(_LOOK.total_seconds())
+                if not self.may_go_on(caller):
+                    return
 
     def _begin_room(self, comm_id: CommId) -> _Room:
         room = _Room()
@@ -330,14 +344,15 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool]) -> AsyncIterator[Rooms]:
+async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: Turns) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:
         system: Where it is read.
         stands: Whether a caller's key still lets in.
+        pages: The turns at reading what a room does not keep any more.
     """
     async with asyncio.TaskGroup() as readers:
-        rooms = Rooms(system, readers, stands)
+        rooms = Rooms(system, readers, stands, pages)
         yield rooms
         rooms.close()

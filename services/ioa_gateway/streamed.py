@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack
 
+import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from ioa.errors import RateLimitedError
+from ioa.errors import IoaError, RateLimitedError
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.problems import answer_to
+
+_log = structlog.get_logger(__name__)
 
 
 class StreamedAnswer(StreamingResponse):
@@ -26,8 +29,15 @@ class StreamedAnswer(StreamingResponse):
         """Answer by the stream, or that there is no room for it."""
         with ExitStack() as places:
             try:
-                places.enter_context(self._call.limits.new_stream(self._call.caller.key_id))
+                places.enter_context(self._call.limits.new_stream(self._call.caller))
             except RateLimitedError as error:
                 await answer_to(error)(scope, receive, send)
             else:
                 await super().__call__(scope, receive, send)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the stream. What is wrong with it by now only the log can say: the connection is closed before its end."""
+        try:
+            await super().stream_response(send)
+        except IoaError as error:
+            _log.warning("answer_broken_off", error=str(error))

@@ -80,6 +80,7 @@ def create_application(reach: Reach) -> ASGIApp:
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
         with ExitStack() as places:
+            places.enter_context(call.limits.request(call.caller.user))
             unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
             if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
                 places.enter_context(call.limits.large_body(call.caller.user))

@@ -48,6 +48,7 @@ from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, push
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
 from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, entries_of, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
+from ioa_gateway.entry_pages import MOST_BYTES
 
 _PAGE = 50
 _LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
@@ -62,7 +63,7 @@ class Tasks(RequestHandler):
         with _told():
             goal = await _begun(params, asked)
             if not params.configuration.return_immediately:
-                with asked.call.limits.new_stream(asked.call.caller.key_id):
+                with asked.call.limits.new_stream(asked.call.caller):
                     await _end(asked, goal)
             return apply_history_length(await _task(asked, goal), params.configuration)
 
@@ -105,10 +106,16 @@ class Tasks(RequestHandler):
             validate_page_size(params.page_size)
         with _told():
             found, total, token = await _listed(asked, params)
-            tasks = [apply_history_length(await _task(asked, one.record.goal), params) for one in found]
-        if not params.include_artifacts:
-            for task in tasks:
-                task.ClearField("artifacts")
+            tasks, size = list[Task](), 0
+            for one in found:
+                task = apply_history_length(await _task(asked, one.record.goal), params)
+                if not params.include_artifacts:
+                    task.ClearField("artifacts")
+                size += task.ByteSize()
+                if tasks and size > MOST_BYTES:
+                    token = tasks[-1].id
+                    break
+                tasks.append(task)
         return ListTasksResponse(tasks=tasks, next_page_token=token, page_size=len(tasks), total_size=total)
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
@@ -120,8 +127,9 @@ class Tasks(RequestHandler):
             goal = status.record.goal
             if status.result is not None:
                 raise TaskNotCancelableError("The task has ended already.")
-            await asked.call.client.cancel(goal.name, "by A2A")
-            await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
+            with asked.call.limits.new_stream(asked.call.caller):
+                await asked.call.client.cancel(goal.name, "by A2A")
+                await asked.call.while_let_in(asked.call.client.result(goal.name, wait=True))
             return await _task(asked, goal)
 
     async def on_create_task_push_notification_config(
@@ -266,14 +274,15 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
         status = await asked.call.client.goal(telling.goal.name)
     except NotFoundError:
         return telling.submitted(), 0  # others of its user have to end first
-    entries = await entries_of(asked.call.client, telling.goal.name)
+    async with asked.call.limits.pages.turn(asked.call.caller.user):
+        entries = await entries_of(asked.call.client, telling.goal.name)
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
 
 
 async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
     """Yield the task as it stands, then what comes behind that, to its end."""
     call, telling = asked.call, Telling(goal, asked.base_url, asked.call.caller)
-    with call.limits.new_stream(call.caller.key_id):
+    with call.limits.new_stream(call.caller):
         task, seq = await _standing(asked, telling)
         yield task
         if task.status.state in TERMINAL and after is None:

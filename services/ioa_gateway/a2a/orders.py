@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import mimetypes
+from typing import Any
 
 from a2a.types.a2a_pb2 import Message, Part
 from a2a.utils.errors import ContentTypeNotSupportedError, InvalidParamsError
 from google.protobuf.json_format import MessageToDict
 
 from ioa.client.seat import Awaited, PersonReply
+from ioa.errors import InvalidInputError
 from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
@@ -79,7 +81,7 @@ def reply_of(message: Message, waits: Awaited) -> PersonReply:
     given: dict[str, object] = {}
     for part in message.parts:
         if part.WhichOneof("content") == "data":
-            given |= MessageToDict(part.data) if part.data.HasField("struct_value") else {}
+            given |= _data_of(part) if part.data.HasField("struct_value") else {}
     fields = given.get("fields")
     if isinstance(fields, dict):
         given["fields"] = {name: _as_written(value) for name, value in fields.items()}
@@ -92,6 +94,13 @@ def reply_of(message: Message, waits: Awaited) -> PersonReply:
 def text_of_message(message: Message) -> str:
     """Return the texts of a message, as they are."""
     return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
+
+
+def _data_of(part: Part) -> Any:
+    try:
+        return MessageToDict(part.data)
+    except ValueError as error:  # a number beyond those that there are
+        raise InvalidInputError(f"A part of data cannot be read: {error}") from None
 
 
 def _as_written(value: object) -> object:
@@ -110,7 +119,7 @@ async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Art
         case "url":
             return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
         case "data":
-            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(MessageToDict(part.data), ensure_ascii=False))
+            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
         case "text":
             return InlineInput(name=named, text=part.text)
         case _:

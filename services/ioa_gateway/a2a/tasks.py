@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from google.protobuf.struct_pb2 import Value
 from pydantic import BaseModel
 
 from ioa.client.client import END, Client
-from ioa.client.documents import EntryDocument, told
+from ioa.client.documents import told
 from ioa.client.questions import QuestionDocument, question_in_words
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.ports.goal_client import GoalStatus
@@ -33,10 +33,11 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT
 from ioa_gateway.asked import asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
+from ioa_gateway.entry_pages import page_of
 from ioa_gateway.words import text_of
 
 _HISTORY = 500
-"""How many entries a task tells of, the last ones; who wants all follows it from 0."""
+"""How many entries a task tells of at the most, the last ones; who wants all follows it from 0."""
 CONCLUSION = "conclusion"
 """The id of the artifact that is the answer."""
 
@@ -57,9 +58,9 @@ def context_of(goal: Goal) -> str:
     return goal.labels.get(CONTEXT, goal.goal_id)
 
 
-async def entries_of(client: Client, name: GoalName) -> list[Document]:
+async def entries_of(client: Client, name: GoalName) -> Sequence[Document]:
     """Read the last entries of a goal, as many as a task tells of."""
-    return [told(EntryDocument.of(one)) for one in await client.entries(name, before=END, limit=_HISTORY)]
+    return (await page_of(client, name, before=END, limit=_HISTORY)).documents
 
 
 def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:
@@ -96,7 +97,7 @@ class Telling:
             history=[self._asked()],
         )
 
-    def task(self, status: GoalStatus, entries: list[Document]) -> Task:
+    def task(self, status: GoalStatus, entries: Sequence[Document]) -> Task:
         """Tell where the goal stands, with what was said in these entries."""
         said = [message for entry in entries if (message := self.message(entry)) is not None]
         result = status.result

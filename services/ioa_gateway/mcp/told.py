@@ -14,11 +14,11 @@ from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
 from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
-from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import CommId
 from ioa.protocol.model import Model
 from ioa.protocol.search import Hit
+from ioa_gateway.entry_pages import EntryPage
 
 MOST_LINES, MOST_ENTRIES = 60, 200
 """Of how much is told at once; more only if a single entry is."""
@@ -125,19 +125,19 @@ class GoalProgress(Model):
     def of(
         cls,
         status: GoalStatus,
-        entries: Sequence[StoredEntry],
+        page: EntryPage,
         after: int,
         before: Mapping[CommId, GroupState],
         asks: Sequence[Asks],
     ) -> Self:
-        """Describe a goal, and the first lines of these entries, which are a page of `MOST_ENTRIES` or all there are.
+        """Describe a goal, and the first lines of a page of entries.
 
         `after` moves only past entries that are told whole. `before` is how its groups stood before them, `asks` what is up to
         people whom the caller answers for.
         """
         transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
-        has_more = len(entries) == MOST_ENTRIES
-        for stored in entries:
+        has_more = page.next is not None
+        for stored in page.entries:
             said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]
             if lines and len(lines) + len(said) > MOST_LINES:
                 has_more = True

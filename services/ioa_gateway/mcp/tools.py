@@ -24,8 +24,9 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
+from ioa_gateway.entry_pages import page_of
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
-from ioa_gateway.routes.goals import MAX_SEQUENCE
+from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
 
 CALL = "ioa.call"
@@ -189,7 +190,8 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
         call = _call(context, Scope.GOALS_READ)
         result = await call.client.result(await call.goal(None, goal_id))
         files = () if result is None else result.artifacts
-        file = files[int(number)] if number.isascii() and number.isdecimal() and int(number[:9]) < len(files) else None
+        place = sequence_in(number)
+        file = files[place] if place is not None and place < len(files) else None
         if file is None or file.name != name:
             raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
         if file.size_bytes > _MOST_BYTES:
@@ -242,9 +244,10 @@ async def _progress(call: ApiCall, name: GoalName, seconds: float, after: int) -
     except TimeoutError:
         pass
     status = await call.client.goal(name)
-    entries = await call.client.entries(name, after=after, limit=MOST_ENTRIES)
-    before = await call.client.state(name, at=after) if after and entries else {}
+    async with call.limits.pages.turn(call.caller.user):
+        page = await page_of(call.client, name, after=after, limit=MOST_ENTRIES)
+    before = await call.client.state(name, at=after) if after and page.entries else {}
     asks = [*map(Asks.of, asked_of(call.caller, status)), *map(Asks.of_user, questions_to(call.caller, status))]
-    progress = GoalProgress.of(status, entries, after, before, asks)
+    progress = GoalProgress.of(status, page, after, before, asks)
     call.keyring.check(call.caller)
     return progress

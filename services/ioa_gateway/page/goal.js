@@ -19,10 +19,10 @@ export function openGoal(app, id, user) {
     goal.problem = null;
     try {
       goal.doc = await ask(path + query({ user }));
-      const { entries } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: FIRST })}`);
+      const { entries, next } = await ask(`${path}/entries${query({ user, before: NEWEST, limit: FIRST })}`);
       if (isOver) return;
       for (const entry of entries) append(goal.story, entry);
-      goal.isWhole = entries.length < FIRST;
+      goal.isWhole = next === null; // a page of large entries is short
       goal.isLoaded = true;
       goal.hasEnded = goal.doc.result !== null;
       if (!goal.hasEnded) {
@@ -53,10 +53,10 @@ export function openGoal(app, id, user) {
     if (isReading || goal.isWhole) return;
     isReading = true;
     try {
-      const { entries } = await ask(`${path}/entries${query({ user, before: goal.story.first, limit: PAGE })}`);
+      const { entries, next } = await ask(`${path}/entries${query({ user, before: goal.story.first, limit: PAGE })}`);
       if (isOver) return;
       prepend(goal.story, entries);
-      goal.isWhole = entries.length < PAGE;
+      goal.isWhole = next === null;
       app.changed();
     } finally {
       isReading = false;

@@ -145,7 +145,7 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
     launched = await call.client.launch(call.labelled(await _order(call, order)))
     if order.stream:
         return StreamedAnswer(call, _streamed(call, order, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
-    with call.limits.new_stream(call.caller.key_id):
+    with call.limits.new_stream(call.caller):
         result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)

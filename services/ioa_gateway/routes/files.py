@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Annotated
 from urllib.parse import quote
 
@@ -16,11 +17,13 @@ from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
-from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.routes.goals import WhoseQuery, sequence_in
 from ioa_gateway.streamed import StreamedAnswer
 
 _SHOWN = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/avif")
 """What browsers draw and never run."""
+_PATIENCE = timedelta(seconds=10)
+"""How long a file waits for its turn to be drawn."""
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -46,7 +49,10 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
-        drawn = await drawing(artifact, await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES))
+        with call.limits.new_stream(call.caller):
+            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES)
+            async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
+                drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
@@ -55,29 +61,39 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = call.client.stream(artifact, part.start, part.stop)
-    first = await anext(pieces, b"")  # what is wrong with it is told by the status
+    pieces = _held_back(call.client.stream(artifact, part.start, part.stop))
+    with call.limits.new_stream(call.caller):  # what lies before a range is read, too
+        first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
-    return StreamedAnswer(call, _held_back(first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return StreamedAnswer(call, _all_of(first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
-async def _held_back(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Hand on each piece when the next one is there, so that the last one only comes if the whole was what it is to be."""
+    held = b""
     async with aclosing(pieces):
         async for piece in pieces:
-            yield first
-            first = piece
-    yield first
+            if held:
+                yield held
+            held = piece
+    yield held
+
+
+async def _all_of(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    async with aclosing(rest):
+        yield first
+        async for piece in rest:
+            yield piece
 
 
 async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
     """Find the file that the path names."""
-    seq, number, name = call.path["seq"], call.path["number"], call.path["name"]
-    if not all(one.isascii() and one.isdecimal() and int(one[:20]) <= MAX_SEQUENCE for one in (seq, number)):
+    seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
+    if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
-    page = await call.client.entries(await call.goal(query.user), after=max(0, int(seq) - 1), limit=1)
-    told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == int(seq) else ()
-    found = told[int(number)] if int(number) < len(told) else None
+    page = await call.client.entries(await call.goal(query.user), after=max(0, seq - 1), limit=1)
+    told: Sequence[Artifact] = files_of(page[0].entry.event) if page and page[0].seq == seq else ()
+    found = told[number] if number < len(told) else None
     if found is None or found.name != name:
         raise NotFoundError(f"The entry {seq} tells of no file {number} that is called {name!r}.")
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
@@ -26,6 +27,8 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_WAIT_SECONDS = 50
 MAX_SEQUENCE = 2**53
 _MAX_KEY_CHARS = 255
+_DIGITS = re.compile(r"[0-9]{1,16}")
+"""As many as `MAX_SEQUENCE` has: Python refuses to read very many, also where all are zeros."""
 
 
 def _check_phase(said: object) -> object:
@@ -33,6 +36,12 @@ def _check_phase(said: object) -> object:
     if said not in PHASES_OF_GOALS:
         raise ValueError(f"Input should be {', '.join(PHASES_OF_GOALS[:-1])} or {PHASES_OF_GOALS[-1]}")
     return said
+
+
+def sequence_in(said: str) -> int | None:
+    """Read a number of an entry or a file; None of what can be none."""
+    number = int(said) if _DIGITS.fullmatch(said) else None
+    return None if number is None or number > MAX_SEQUENCE else number
 
 
 class GoalsQuery(Instruction):
@@ -203,7 +212,7 @@ async def result(call: ApiCall, query: ResultQuery, _body: Nothing) -> Response:
         found = await _result(call, name)
     if found is None and query.wait:
         try:
-            with call.limits.new_stream(call.caller.key_id):
+            with call.limits.new_stream(call.caller):
                 async with asyncio.timeout(query.wait):
                     found = await call.while_let_in(call.client.result(name, wait=True))
         except TimeoutError:

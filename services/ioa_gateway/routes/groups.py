@@ -17,8 +17,9 @@ from ioa.protocol.ids import CommId, GoalIdField, GoalName
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.trace import Span
 from ioa_gateway.calls import ApiCall, Nothing, document
+from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import EVENTS
-from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery
+from ioa_gateway.routes.goals import MAX_SEQUENCE, WhoseQuery, sequence_in
 from ioa_gateway.streamed import StreamedAnswer
 
 LAST_EVENT_ID = "Last-Event-ID"
@@ -54,9 +55,13 @@ class GoalEventsQuery(EventsQuery, WhoseQuery):
 
 
 class EntriesDocument(Model):
-    """Entries, by rising sequence."""
+    """Entries, by rising sequence, and the `after` of the page behind, or the `before` of that before; null if there is no more.
+
+    A page may be shorter than it was asked for: it ends by its bytes, too.
+    """
 
     entries: tuple[EntryDocument, ...]
+    next: int | None
 
 
 class StatesDocument(Model):
@@ -105,8 +110,10 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def entries(call: ApiCall, query: EntriesQuery, _body: Nothing) -> Response:
     """Show a page of what was said and decided in a goal's group and the teams nested in it."""
-    page = await call.client.entries(await call.goal(query.user), after=query.after, before=query.before, limit=query.limit)
-    return document(told(EntriesDocument(entries=tuple(map(EntryDocument.of, page)))))
+    name = await call.goal(query.user)
+    async with call.limits.pages.turn(call.caller.user):
+        page = await page_of(call.client, name, after=query.after, before=query.before, limit=query.limit)
+        return document({"entries": page.documents, "next": page.next})
 
 
 async def state(call: ApiCall, query: StateQuery, _body: Nothing) -> Response:
@@ -120,7 +127,7 @@ async def trace(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:
     name = await call.goal(query.user)
     ended = (await call.client.goal(name)).result is not None
     made, spans = GoalTrace(), list[Span]()
-    with call.limits.new_stream(call.caller.key_id), call.limits.large_body(call.caller.user):
+    with call.limits.new_stream(call.caller), call.limits.large_body(call.caller.user):
         async for page in spans_of(call.client.system, name.comm_id, made):
             spans += page
             if len(spans) > MOST_SPANS:
@@ -203,6 +210,7 @@ def last_event_id(call: ApiCall) -> int | None:
     last = call.headers.get(LAST_EVENT_ID)
     if last is None:
         return None
-    if not (last.isascii() and last.isdecimal() and int(last[:20]) <= MAX_SEQUENCE):
+    seq = sequence_in(last)
+    if seq is None:
         raise InvalidInputError(f"{LAST_EVENT_ID} is the `id` of an event, a number.")
-    return int(last)
+    return seq

@@ -41,8 +41,9 @@ from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
 from ioa.group.events import Said
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
+from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
@@ -344,7 +345,7 @@ async def test_a_revoked_key_is_told_nothing(
 
     def is_full() -> bool:
         try:
-            with door.limits.new_stream("web"):
+            with door.limits.new_stream(Caller("web", LOCAL, frozenset())):
                 pass
         except RateLimitedError:
             return True
@@ -382,6 +383,19 @@ async def test_streams_that_are_opened_at_once_are_counted(
             return response.status_code
 
     assert sorted(await asyncio.gather(*(opened() for _ in range(3)))) == [200, 400, 400]
+
+
+async def test_who_waits_for_a_cancelled_task_takes_a_place(
+    http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits for as much as a key may is refused before anything is cancelled."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    async with speaking(http, streams=False) as client:
+        task, _ = await _open(http, members, client)
+        with door.limits.new_stream(Caller("web", LOCAL, frozenset())), pytest.raises(InvalidRequestError):
+            await client.cancel_task(CancelTaskRequest(id=task.id))
+        assert (await client.get_task(GetTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_WORKING
+        assert (await client.cancel_task(CancelTaskRequest(id=task.id))).status.state == TaskState.TASK_STATE_CANCELED
 
 
 async def test_who_leaves_while_sending_is_no_bug(http: httpx.AsyncClient) -> None:

@@ -18,7 +18,8 @@ from ioa.beside import beside
 from ioa.errors import RateLimitedError
 from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.arrivals import Arrivals
-from ioa_gateway.limits import BODIES, COMING, CallerLimits
+from ioa_gateway.callers import Caller
+from ioa_gateway.limits import BODIES, COMING, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
 from ioa_gateway.server import bound, open_server
 from tests.integration.gateway.serving import BEARER
 from tests.rig.deadline import eventually
@@ -147,15 +148,20 @@ async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monk
 
 
 def test_one_user_leaves_places_to_others() -> None:
-    """Bodies count by user and not by key, of which a user has many; who has shown no key takes no user's place."""
+    """What is held counts by user and not by key alone, of which a user has many; who has shown no key takes no user's place."""
     limits, eve, nobody = CallerLimits(lambda: 0.0), UserId("eve"), UserId("")
+    new, other = Caller("new", eve, frozenset()), Caller("other", LOCAL, frozenset())
     with ExitStack() as held:
         for _ in range(BODIES):
             held.enter_context(limits.large_body(eve))
         for _ in range(COMING):
             held.enter_context(limits.coming_body(nobody))
-        for refused in (limits.large_body(eve), limits.coming_body(nobody)):
+        for number in range(STREAMS_OF_USER):
+            held.enter_context(limits.new_stream(Caller(f"k{number // STREAMS}", eve, frozenset())))
+        for _ in range(REQUESTS_OF_USER):
+            held.enter_context(limits.request(eve))
+        for refused in (limits.large_body(eve), limits.coming_body(nobody), limits.new_stream(new), limits.request(eve)):
             with pytest.raises(RateLimitedError):
                 held.enter_context(refused)
-        for taken in (limits.large_body(LOCAL), limits.coming_body(eve)):
+        for taken in (limits.large_body(LOCAL), limits.coming_body(eve), limits.new_stream(other), limits.request(LOCAL)):
             held.enter_context(taken)

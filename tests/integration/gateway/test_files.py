@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import httpx
+from datetime import timedelta
 
-from ioa.protocol.ids import CommId, GoalId
+import httpx
+import pytest
+from structlog.testing import capture_logs
+
+from ioa.protocol.ids import CommId, GoalId, UserId
 from tests.contract.system_client.members import Members
+from tests.integration.gateway.serving import Door
 
 HOSTILE = "<script>alert(1)</script>"
 ORDER = {
@@ -57,4 +62,41 @@ async def test_no_file_is_there_that_nobody_told_of(http: httpx.AsyncClient, mem
     _, _, goal_id, seq, *_ = path.split("/")
     wrong = [f"{goal_id}/{seq}/0/b.csv", f"{goal_id}/{seq}/2/b.csv", f"{goal_id}/{int(seq) + 1}/0/b.csv", f"none/{seq}/0/b.csv"]
     assert [(await http.get(f"/artifacts/{one}")).status_code for one in wrong] == [404] * 4
-    assert (await http.get(f"/artifacts/{goal_id}/{'9' * 30}/0/b.csv")).status_code == 422
+    for seq, number in (("9" * 30, "0"), ("0" * 5_000, "0"), ("1", "0" * 5_000)):
+        assert (await http.get(f"/artifacts/{goal_id}/{seq}/{number}/b.csv")).status_code == 422
+
+
+async def test_a_file_of_a_false_size_is_told_of(
+    http: httpx.AsyncClient, members: Members, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who fetches a file that is not what was said of it gets a problem, or a stream that breaks off, and never the whole."""
+    for size, statuses in ((10, [422, 404]), (3_000_000, [422, 404])):
+        stored = (await http.put("/uploads/a.bin", content=b"x" * size)).json()
+        false = [{**stored, "name": f"{more}.bin", "size_bytes": size + more} for more in (-5, 5)]
+        goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": false})).json()["goal_id"]
+        seq = (await members.launch(GoalId(goal_id))).seq
+        with capture_logs() as logs:
+            for number, (one, status) in enumerate(zip(false, statuses, strict=True)):
+                try:
+                    told = (await http.get(f"/artifacts/{goal_id}/{seq}/{number}/{one['name']}")).status_code
+                except httpx.RemoteProtocolError:
+                    told = 0
+                assert told == (status if size == 10 else 0)
+        assert [one["event"] for one in logs if one["log_level"] != "info"] == ["answer_broken_off"] * (0 if size == 10 else 2)
+    assert [one for one in caplog.records if one.exc_info] == []
+
+
+async def test_files_are_drawn_by_turns(
+    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing takes up a processor: one file is drawn at a time, the beginning of it, and who waits too long is told so."""
+    monkeypatch.setattr("ioa_gateway.routes.files._PATIENCE", timedelta(milliseconds=50))
+    text = "".join(f"{number}\n" for number in range(20_000))
+    order = {"goal": "Count.", "agent": "ada", "inputs": [{"name": "a.md", "text": text}]}
+    goal_id = (await http.post("/goals", json=order)).json()["goal_id"]
+    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.md"
+    async with door.limits.drawings.turn(UserId("eve")):
+        waited, plain = await http.get(f"{path}?view=1"), await http.get(path)
+    drawn = await http.get(f"{path}?view=1")
+    assert (waited.status_code, waited.headers["retry-after"], plain.text == text) == (429, "1", True)
+    assert ("not shown" in drawn.text, "\n12000" in drawn.text, "\n13000" in drawn.text) == (True, True, False)

@@ -22,6 +22,8 @@ from tests.contract.system_client.members import GOAL, Members
 from tests.integration.gateway.serving import Door
 
 _EXAMPLES = 150
+_NUMBERS = "id a seconds after count max_turns max_tokens historyLength pageSize pageToken requestId".split()
+"""Where a number stands, or may."""
 _INTERNAL_ERROR = -32603
 _RPC = {"jsonrpc": "2.0", "id": 1}
 _OF_MCP = {"io.modelcontextprotocol/protocolVersion": "2026-06-30", "io.modelcontextprotocol/clientCapabilities": {}}
@@ -171,7 +173,8 @@ async def _wrong_with(http: httpx.AsyncClient, call: Call) -> str:
     """Send a call and say what of the answer is a bug."""
     url = str(http.base_url).removesuffix("/v1/") + call.path
     headers = {"Content-Type": "application/json", **call.headers}
-    answer = await http.post(url, content=json.dumps(call.body).encode(), headers=headers)
+    content = call.body if isinstance(call.body, str) else json.dumps(call.body)
+    answer = await http.post(url, content=content.encode(), headers=headers)
     is_bug = answer.status_code >= 500 or f'"code":{_INTERNAL_ERROR}' in answer.text.replace(" ", "")
     return f"{answer.status_code} {answer.text}" if is_bug else ""
 
@@ -197,6 +200,33 @@ async def test_no_body_is_answered_by_an_error_of_the_gateway(
     async with beside(members.reach_goals()):
         assert [told for call in CALLS if (told := await _wrong_with(http, call))] == []
         await asyncio.to_thread(answered)
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 6_000, '"' + "9" * 6_000 + '"'])
+async def test_what_is_no_number_is_the_callers_fault(
+    http: httpx.AsyncClient, members: Members, door: Door, caplog: pytest.LogCaptureFixture, number: str
+) -> None:
+    """Python reads some as numbers which JSON does not have, and others not at all: they are refused, without a traceback."""
+    await http.post("/goals", json={"goal": "Count.", "agent": "ada"}, headers={"Idempotency-Key": GOAL})
+    async with beside(members.reach_goals()):
+        for call in CALLS:
+            for way in [way for way in _places(call.body) if way and way[-1] in _NUMBERS]:
+                door.clock.advance(timedelta(minutes=1))
+                body: Any = deepcopy(call.body)
+                holder = body
+                for key in way[:-1]:
+                    holder = holder[key]
+                holder[way[-1]] = "THERE"
+                with capture_logs() as logs:
+                    wrong = await _wrong_with(http, Call(call.path, json.dumps(body).replace('"THERE"', number), call.headers))
+                of_log = [one for one in logs if one["log_level"] in ("error", "critical") or one.get("exc_info")]
+                of_libraries = [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR or one.exc_info]
+                assert (wrong, of_log, of_libraries) == ("", [], []), (call.path, way)
+    for path in ("/goals", "/agents/search"):
+        told = await http.post(path, content=f'{{"goal": {number}, "x": 1}}', headers={"Content-Type": "application/json"})
+        assert told.status_code == 422
+    told = await http.get(f"/events?goal={GOAL}", headers={"Last-Event-ID": number.strip('"')})
+    assert told.status_code == 422
 
 
 @pytest.mark.parametrize("version", ["1.0", "0.3"])

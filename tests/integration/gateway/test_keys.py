@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import httpx
+import pytest
 
+from ioa.errors import RateLimitedError
 from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
+from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.api_table import TABLE
+from ioa_gateway.keyring import Keyring
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, key
 
@@ -58,6 +63,37 @@ async def test_a_key_lets_in_as_soon_as_it_is_made(http: httpx.AsyncClient, door
     refused = (await http.get("/goals", headers=bearer("new"))).status_code
     await door.keys.put(key("new"))
     assert (refused, (await http.get("/goals", headers=bearer("new"))).status_code) == (401, 200)
+
+
+async def test_invented_keys_take_no_places(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those who show a key that is not known few wait until it is looked for, and who has one is let in at once."""
+    monkeypatch.setattr("ioa_gateway.keyring._MOST_WAITING", 2)
+    await door.keys.put(key())
+    keyring = Keyring(door.keys, door.clock.now, looked_up_every=timedelta(hours=1))
+    await keyring.open()
+
+    async def show(key_id: str) -> str:
+        return (await keyring.holder_of(written_key(KeyId(key_id), SECRET))).key_id
+
+    async with asyncio.timeout(20):
+        for _ in range(2):  # who gives up leaves the place
+            waiting = [asyncio.create_task(show(f"none{number}")) for number in range(2)]
+            await asyncio.sleep(0)
+            with pytest.raises(RateLimitedError) as refused:
+                await show("none2")
+            assert (await show("web"), refused.value.retry_after) == ("web", timedelta(hours=1))
+            for one in waiting:
+                one.cancel()
+            await asyncio.wait(waiting)
+
+
+async def test_who_shows_one_key_too_many_is_told_so(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With when to come back, at every entrance: the key may have just been made."""
+    monkeypatch.setattr("ioa_gateway.keyring._MOST_WAITING", 0)
+    url = str(http.base_url).removesuffix("/v1/")
+    asked = [await http.post(path, json={}, headers=bearer("new")) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
+    begun = await http.post("/session", json={"key": written_key(KeyId("new"), SECRET)})
+    assert [(one.status_code, one.headers["retry-after"]) for one in (*asked, begun)] == [(429, "1")] * 4
 
 
 async def test_a_revoked_key_ends_its_streams(http: httpx.AsyncClient, door: Door, members: Members) -> None:
@@ -125,3 +161,15 @@ async def test_one_key_leaves_room_for_others(http: httpx.AsyncClient, members: 
     launched = [await http.post("/goals", json={"goal": "x", "goal_id": "mine"}) for _ in range(61)]
     assert ({one.status_code for one in launched[:60]}, launched[60].status_code) == ({422}, 429)
     assert int(launched[60].headers["retry-after"]) >= 1
+
+
+async def test_one_user_leaves_connections_to_others(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has very many requests under way, by whatever entrance and keys, is told when to come back, and others are served."""
+    monkeypatch.setattr("ioa_gateway.limits.REQUESTS_OF_USER", 1)
+    await door.keys.put(key("anna").model_copy(update={"user": UserId("anna")}))
+    url = str(http.base_url).removesuffix("/v1/")
+    with door.limits.request(LOCAL):
+        asked = [await http.post(path, json={}) for path in ("/goals", f"{url}/mcp", f"{url}/a2a/network")]
+        other = await http.get("/goals", headers=bearer("anna"))
+    assert [(one.status_code, one.headers["retry-after"]) for one in asked] == [(429, "1")] * 3
+    assert (other.status_code, (await http.get("/goals")).status_code) == (200, 200)

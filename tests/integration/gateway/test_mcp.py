@@ -23,6 +23,7 @@ from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Mem
 from tests.integration.gateway.desk import QUESTION, open_desk
 from tests.integration.gateway.serving import BEARER, Door, key
 from tests.integration.gateway.test_keys import bearer
+from tests.rig.deadline import eventually
 
 TOOLS = ["find_agents", "start_group", "wait", "ask_agent", "get_status", "post", "cancel"]
 
@@ -184,6 +185,28 @@ async def test_a_revoked_key_is_told_nothing_more(http: httpx.AsyncClient, door:
         await door.keys.remove(KeyId("web"))
         told = (await answer.aread()).decode()
     assert (answer.status_code, "lets nobody in any more" in told, "leads a team" in told) == (200, True, False)
+
+
+async def test_calls_that_wait_take_places_of_their_key(
+    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who waits by more calls than a key may is told when to come back, and a call whose client has gone takes no place."""
+    monkeypatch.setattr("ioa_gateway.limits.STREAMS", 1)
+    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada"})).json()["goal_id"]
+    await members.launch(GoalId(goal_id))
+    url, heads = str(http.base_url).removesuffix("/v1/") + "/mcp", {"Accept": "application/json, text/event-stream"}
+
+    async def wait(seconds: float) -> httpx.Response:
+        asked = {"name": "wait", "arguments": {"goal_id": goal_id, "seconds": seconds}}
+        return await http.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}, headers=heads)
+
+    first = asyncio.create_task(wait(50))
+    await eventually(lambda: door.limits._streams["web"])
+    refused = await wait(0)
+    first.cancel()
+    await asyncio.wait([first])
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    await eventually(lambda: wait(0), lambda one: one.status_code == 200)
 
 
 async def test_a_call_of_very_many_values_is_refused_unread(http: httpx.AsyncClient) -> None:

@@ -1,0 +1,62 @@
+"""Turns at what costs much: nobody waits for more than his share of what others have begun."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import RateLimitedError
+from ioa.protocol.ids import UserId
+from ioa_gateway.turns import Turns
+
+EVE, ANNA = UserId("eve"), UserId("anna")
+
+
+async def test_one_user_follows_another() -> None:
+    """Who asks for one thing waits for what goes on now, and not for all that another user has asked for before."""
+    turns, done = Turns(1, 1), list[UserId]()
+
+    async def ask(user: UserId) -> None:
+        async with turns.turn(user):
+            await asyncio.sleep(0)
+            done.append(user)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for user in (EVE, EVE, EVE, EVE, ANNA, ANNA):
+            group.create_task(ask(user))
+    assert done == [EVE, ANNA, EVE, ANNA, EVE, EVE]
+
+
+async def test_one_user_leaves_turns_to_others() -> None:
+    """What one user has begun never takes all that may go on at a time; whose turn does not come is told when to come back."""
+    turns, at_once = Turns(3, 2), timedelta(0)
+    async with turns.turn(EVE), turns.turn(EVE):
+        with pytest.raises(RateLimitedError) as refused:
+            async with turns.turn(EVE, at_once):
+                pass
+        async with turns.turn(ANNA, at_once):
+            pass
+    assert refused.value.retry_after == timedelta(seconds=1)
+    async with asyncio.timeout(20), turns.turn(EVE), turns.turn(EVE):
+        pass
+
+
+async def test_who_gives_up_leaves_no_turn_taken() -> None:
+    """However many give up while they wait, or in the moment in which their turn comes, others have all turns."""
+    turns = Turns(1, 1)
+
+    async def ask() -> None:
+        async with turns.turn(EVE):
+            pass
+
+    async with turns.turn(EVE):
+        waiting = [asyncio.create_task(ask()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiting[1].cancel()
+    waiting[0].cancel()  # its turn has been given by now, and it has not heard of it
+    await asyncio.wait(waiting)
+    assert [one.cancelled() for one in waiting] == [True, True, False]
+    async with asyncio.timeout(20), turns.turn(ANNA):
+        pass
