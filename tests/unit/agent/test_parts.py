@@ -83,7 +83,37 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert said(finished) == [("host", "Welcome: to all."), ("flora", "Water at night.")]
     assert finished.result.content == "Gardens are nice."
     assert "You play: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
-    assert "`next_speaker` is empty." in prompts[1]
+    assert "All members hear it." in prompts[0]
+    assert "leave `next_speaker` empty: the policy chooses who speaks next." in prompts[1]
+
+
+WHISPERED: dict[str, Any] = {
+    "team": "den",
+    "leader": "host",
+    "roles": {"host": {"agent": "host"}, "wolf": {"agents": ["flora", "rex"]}, "deaf": {"agent": "deaf"}},
+    "nodes": [
+        {"name": "night", "roles": ["wolf"], "heard_by": "node", "max": 1, "then": "alone"},
+        {"name": "alone", "roles": ["deaf"], "heard_by": "node", "then": "day"},
+        {"name": "day", "roles": ["host"]},
+    ],
+}  # fmt: skip
+
+
+async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) -> None:
+    """What is heard by few it may say; what all hear it may have to keep to itself."""
+    prompts: list[str] = []
+
+    def answer(asked: ScriptedCall) -> str:
+        prompts.append(asked.prompt)
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="Nothing.")
+        return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
+
+    four = [agent(name, f"{name} plays", []) for name in ("host", "flora", "rex", "deaf")]
+    await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
+    assert all("where a policy leads, you are told who hears you" in prompt for prompt in prompts)
+    told = ["It is heard by rex, and by nobody else you know of.", "Nobody you know of hears it.", "All members hear it."]
+    assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 3
 
 
 PANEL: dict[str, Any] = {
