@@ -259,7 +259,11 @@ def _heard_by(view: GroupView, offered: Offer) -> str:
     if not hides(view.charter.policy, view.state) or others <= {*offered.addressees}:
         return "All members hear it."
     heard = ", ".join(offered.addressees)
-    return f"It is heard by {cut(heard, _MAX_TASK_BYTES)}, and by nobody else you know of." if heard else "Nobody you know of hears it."
+    return (
+        f"It is heard by {cut(heard, _MAX_TASK_BYTES)}, and by nobody else you know of."
+        if heard
+        else "Nobody you know of hears it."
+    )
 
 
 def _gives_tasks(view: GroupView) -> bool:
