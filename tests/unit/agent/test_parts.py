@@ -87,6 +87,30 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert "leave `next_speaker` empty: the policy chooses who speaks next." in prompts[1]
 
 
+async def test_a_function_passes_its_turn(ioa_system: System) -> None:
+    """At once, with the reason on record and no try used up; a decision is left to its default, and the group goes on."""
+    roles = {"host": {"agent": "host"}, "guest": {"agent": "guest"}, "judge": {"agent": "judge"}}
+    talk = {"name": "talk", "roles": ["guest", "host"], "max": 2, "asked": "turn", "exits": [{"to": "end", "by": "judge"}]}
+    team = team_of({"team": "t", "leader": "host", "roles": roles, "nodes": [talk]})
+    tries: list[str] = []
+
+    def serving(name: str) -> Agent:
+        this = Agent(name, description=f"{name} plays")
+
+        @this.speak
+        def speak(view: TurnView) -> Any:
+            tries.append(name)
+            return view.say(f"{name} speaks") if name == "host" else view.pass_turn(f"{name} has nothing")
+
+        return this
+
+    finished = await ioa_system.run(GoalOrder(goal="Talk.", team=team), agents=[*map(serving, roles)])
+    passed = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    told = [(one.header.sender, one.payload.cause, one.payload.content) for one in passed if isinstance(one.payload, Pass)]
+    assert told == [(name, PassCause.NOTHING_TO_ADD, f"{name} has nothing") for name in ("guest", "judge")]
+    assert (said(finished), tries.count("guest"), tries.count("judge")) == ([("host", "host speaks")], 1, 1)
+
+
 WHISPERED: dict[str, Any] = {
     "team": "den",
     "leader": "host",
