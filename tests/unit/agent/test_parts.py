@@ -117,7 +117,7 @@ WHISPERED: dict[str, Any] = {
     "roles": {"host": {"agent": "host"}, "wolf": {"agents": ["flora", "rex"]}, "deaf": {"agent": "deaf"}},
     "nodes": [
         {"name": "night", "roles": ["wolf"], "heard_by": "node", "max": 1, "then": "alone"},
-        {"name": "alone", "roles": ["deaf"], "heard_by": "node", "then": "day"},
+        {"name": "alone", "roles": ["deaf"], "heard_by": "node", "max": 9, "exits": [{"to": "day", "by": "host"}]},
         {"name": "day", "roles": ["host"]},
     ],
 }  # fmt: skip
@@ -131,13 +131,20 @@ async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) ->
         prompts.append(asked.prompt)
         if "The discussion has ended" in asked.prompt:
             return answered(type="CONCLUDE", goal_reached=True, content="Nothing.")
+        if "asked to decide" in asked.prompt:
+            return answered(type="DECIDE", choice="day", content="Enough.")
         return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
 
     four = [agent(name, f"{name} plays", []) for name in ("host", "flora", "rex", "deaf")]
     await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
-    assert all("where a policy leads, you are told who hears you" in prompt for prompt in prompts)
-    told = ["It is heard by rex, and by nobody else you know of.", "Nobody you know of hears it.", "All members hear it."]
-    assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 3
+    assert all("Unless told otherwise, all read all messages and results." in prompt for prompt in prompts)
+    told = [
+        "It is heard by rex, and by nobody else you know of.",
+        "Nobody you know of hears it.",
+        "What you choose, and why, is told to nobody but who hears all.",
+        "All members hear it.",
+    ]
+    assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 4
 
 
 PANEL: dict[str, Any] = {

@@ -266,6 +266,14 @@ def _heard_by(view: GroupView, offered: Offer) -> str:
     )
 
 
+def _told_of_choice(view: GroupView, offered: Offer) -> str:
+    """Tell who is told what is chosen and why, which is fewer than hear what is said."""
+    if not hides(view.charter.policy, view.state):
+        return "All members are told what you choose, and why."
+    also = {"review": "its author and who reviews, besides who hears all", "watch": "who hears all, and of a hint whom it names"}
+    return f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
+
+
 def _gives_tasks(view: GroupView) -> bool:
     return view.charter.policy is not None and any(node.tasks for node in view.charter.policy.nodes)
 
@@ -313,7 +321,7 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         me=view.me,
         standing=standing_and_sight(view, budget, prompt_tokens),
         refusals=_refusals(view),
-        part=_told_part(prompts, view, ""),
+        part=_told_part(prompts, view, _told_of_choice(view, offered)),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,
