@@ -120,7 +120,8 @@ reason, and nothing changes.
 - **Nobody says the same into silence.** A message in the same words as an earlier one of the same member, with nothing new in
   between, and an assignment of nothing but tasks that the same assignees are at already, is refused with what would help; case,
   spacing and punctuation do not count. The refusal is an entry of the log, without the text. Whoever repeats again within the same
-  turn waits for the open tasks; if there are none, the owner concludes. What is merely alike is legal.
+  turn waits for the open tasks; if there are none, the owner concludes. Under a policy its turn is silent instead, and the policy
+  leads on. What is merely alike is legal.
 - **Nobody decides in a model's place.** A member whose model is away, or gives no usable answer, passes the floor on with the
   reason. That is no turn and no silence. Where a model speaks for the owner, a floor that was not used goes to no member that
   rules speak for.

@@ -42,8 +42,8 @@ MODES: Mapping[Mode, str] = {
     "nominate": "whom the speaker names (`next_speaker`, `view.say(…, to=)`), else the next in order",
     "random": "one of those present but the last speaker, by a hash of `seed`, the group, the node, its visit and turn; the same "
     "each time the log is read",
-    "hub": "the first holder of `by`, then whom it names, one or several side by side (`next_speakers`), then the hub again; if it "
-    "names nobody, the next in order",
+    "hub": "the first holder of `by`, then whom it names, one or several side by side (`next_speakers`), as many as turns of `max` "
+    "and of the group are left once it has spoken, then the hub again; if it names nobody, the next in order",
     "follow": "the first holder of the role that `follow` names for the last speaker's, else the next in order",
     "together": "all who are present, side by side, once each under one turn number; as far as `max` reaches",
     "ask": "whom the first holder of `by` chooses among those present but the last speaker; if it does not, the next in order",
@@ -212,8 +212,9 @@ left. Each draft and the message itself use up a turn of the group; of the node 
 The words that open a node are not reviewed, and a reviewed speaker names one next speaker at most and ends the group by `go`.
 
 After {ROUNDS_OF_SILENCE} silent turns in a row for each member the group ends with `no_speaker`, at once with `silent = "end"`. At
-`end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` the last message is the
-result, unless it was silent. `max_turns`, budgets and the deadline hold as in [any group](limits.md).
+`end` the first living holder of `leader`, else the owner, states the conclusion; with `ends = "last"` what is said in the last
+turn is the result, unless that turn is silent or somebody is asked to decide after it. `max_turns`, budgets and the deadline hold
+as in [any group](limits.md).
 
 ## Who hears what
 

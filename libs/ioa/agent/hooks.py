@@ -38,7 +38,17 @@ from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import AskUser, AsyncTaskAssignment, Decision, Discussion, Pause, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import (
+    AskUser,
+    AsyncTaskAssignment,
+    Decision,
+    Discussion,
+    Pass,
+    PassCause,
+    Pause,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa.protocol.policy import FieldValue
 from ioa.protocol.team import field_of
 
@@ -217,6 +227,17 @@ class TurnView:
         """Wait until these open tasks have ended."""
         return validate(Pause, {"triggers": task_ids})
 
+    def pass_turn(self, why: str = "") -> Pass:
+        """Say nothing in this turn: the next member speaks. If this agent is asked to decide, the default stands.
+
+        Under a policy that is a silent turn. In a free group it takes none, and when all have passed the group concludes. A
+        conclusion is not passed over.
+
+        Args:
+            why: The reason, which the transcript shows; up to 2,000 characters.
+        """
+        return validate(Pass, {"cause": PassCause.NOTHING_TO_ADD, "content": why})
+
     def conclude(self, text: str, *, reached: bool = True, files: Sequence[str] | None = None) -> WholeConclusion:
         """End the group with its answer and the files of the tasks that are done; `reached` is false if the goal was not.
 
@@ -363,7 +384,7 @@ class Hooks:
         if not isinstance(said, Said):
             raise InvalidInputError(
                 f"The speaker returned {type(said).__name__}.",
-                hint="Return view.say(…), decide(…), ask(…), assign(…), pause(…) or conclude(…).",
+                hint="Return view.say(…), decide(…), ask(…), assign(…), pause(…), pass_turn(…) or conclude(…).",
             )
         return said
 

@@ -23,7 +23,7 @@ from ioa.cli.reach import reach
 from ioa.cli.terminal import Terminal
 from ioa.client.documents import told
 from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question, is_question, questions_waiting
-from ioa.client.seat import Awaited, PersonReply, PersonSeat, item_of, people_in
+from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
 from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -205,6 +205,7 @@ async def who_answers(system: SystemClient, item: str) -> str:
 
     Raises:
         InvalidInputError: It is not one person.
+        TooLateError: It waits for none of several people, and none has spoken in it.
     """
     comm_id, turn = item_of(item)
     state = (await system.group(comm_id)).state
@@ -213,6 +214,8 @@ async def who_answers(system: SystemClient, item: str) -> str:
     if not asked and len(people) > 1:
         said = [one.entry.event.message.header for one in await system.entries(comm_id) if isinstance(one.entry.event, Said)]
         asked = [one for one in people if any((header.sender, header.turn) == (one, turn) for header in said)]
+        if not asked:
+            raise TooLateError(why_too_late(state, turn), ())
     asked = asked or list(people)
     if len(asked) != 1:
         among = f"one of {', '.join(map(person_of, asked))}" if asked else "nobody"

@@ -1,7 +1,8 @@
 """Playing a team in memory, with no system and no model: who speaks when, by the same machine that leads real groups.
 
 Members are called as their roles. They say what a script has them say, and else that they speak; where nothing is scripted they
-choose nothing, so that the policy leads. What is refused is played as refused, as a router would.
+choose nothing, so that the policy leads. What is refused is played as refused, as a router would, also what is said
+again.
 """
 
 from __future__ import annotations
@@ -13,12 +14,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.group.events import Event, GroupLaunched, MemberJoined, MemberLost, MessageRefused, Said, SubgroupClosed, SubgroupOpened
+from ioa.group.events import (
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    MemberLost,
+    MessageRefused,
+    RepetitionRefused,
+    Said,
+    SubgroupClosed,
+    SubgroupOpened,
+)
 from ioa.group.forms import Blank, read_value
 from ioa.group.machine import step
 from ioa.group.policy.offer import Offer, offer
@@ -26,7 +37,7 @@ from ioa.group.policy.part import silence_of
 from ioa.group.policy.review import PASS
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import MAX_REFUSALS, IllegalEventError, RejectionCode
-from ioa.group.state import Charter, Ended, GroupState, Limits, OpenTask
+from ioa.group.state import Asking, Charter, Ended, GroupState, Limits, OpenTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import in_words
 from ioa.protocol.goals import Reason
@@ -50,6 +61,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.policy import Casting, FieldValue
 from ioa.protocol.policy_check import listed, nearest
 from ioa.protocol.team import TeamSpec
+from ioa.repetition import sketches_of
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _COMM, _GOAL = CommId("rehearsal"), GoalId("rehearsal")
@@ -101,7 +113,7 @@ class Played:
     """A turn of a rehearsal. The last one has no node: it is the conclusion, or how the group ended without one.
 
     Attributes:
-        refused: Why what was said was refused; empty if it was not. Who said it has its turn once more.
+        refused: Why what was said was refused; empty if it was not. Who said it has its turn once more, as long as it has tries.
         left: Of the last one: the lines of the script that nobody came to say.
         heard_by: Who else heard it; None if all did.
         removed: Who is out of the group by it.
@@ -193,31 +205,23 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
         assert offered is not None
         line = ScriptLine() if offered.again else _line(left, team, state, speaker, offered)
         turn, node = state.turn, team.policy.nodes[state.course.node].name
-        words, refused = _falls_silent(team, state, speaker, line.does) if line.does else _words(line, speaker, offered), ""
-        heard_by: Sequence[AgentId] | None = None
-        hearing = state.hearing
-        try:
-            event = _event(state, speaker, line, offered) if not offered.again else _said(state, speaker, drafts[speaker])
-            if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
-                drafts[speaker] = event.message.payload
-            after = step(state, event, team.policy)
-            if not {*state.hearing} <= {*after.audience}:
-                heard_by = [agent_id for agent_id in after.audience if agent_id != speaker]
-            state = after.state
-        except ValidationError as error:
-            refused = f"{in_words(error, 'message')}."
-        except (IllegalEventError, InvalidInputError) as error:
-            refused = error.message
+        before = state
+        words = _falls_silent(team, state, speaker, line.does, offered) if line.does else _words(line, speaker, offered)
+        state, heard_by, refused, repeats = _attempt(state, team, speaker, line, offered, drafts)
         if refused:
             refusals += 1
             tries[turn, speaker] += 1
-            if offered.options:
-                state = step(state, _refused(state, speaker, refusals), team.policy).state
-            elif not line.number or tries[turn, speaker] == MAX_REFUSALS:
-                # Without a line nothing that it could say is legal.
-                words, refused = (words, refused) if line.number else (_falls_silent(team, state, speaker, "silent"), "")
-                state = step(state, _said(state, speaker, _SILENCE), team.policy).state
-        removed = [one for one in hearing if one not in state.hearing]
+            spent = tries[turn, speaker] == MAX_REFUSALS or not line.number
+            if event := _after_refusal(state, speaker, offered, refusals, repeats, spent=spent):
+                state, heard_by = _stepped(state, event, team, speaker)
+            if state.turn == turn and speaker in state.floor:
+                heard_by = None
+            elif line.number:
+                yield Played(turn, node, speaker, words, offered, refused)
+                words, offered, refused = _spent(team, before, speaker), None, ""
+            else:  # nothing that it could say is legal
+                words, refused = _falls_silent(team, before, speaker, "silent", offered), ""
+        removed = [one for one in before.hearing if one not in state.hearing]
         yield Played(turn, node, speaker, words, offered, refused, heard_by=heard_by, removed=removed)
         while state.phase is Phase.ASSIGNED:
             done, state = _done(state, team, node)
@@ -228,9 +232,67 @@ def rehearse(team: TeamSpec, script: Script) -> Iterator[Played]:
 _SILENCE = Pass(cause=PassCause.NOTHING_TO_ADD)
 
 
-def _falls_silent(team: TeamSpec, state: GroupState, speaker: AgentId, how: Literal["silent", "lost"]) -> str:
+class _Attempt(NamedTuple):
+    """What came of it that somebody has said something: who else heard it (None: all), or why it was refused."""
+
+    state: GroupState
+    heard_by: Sequence[AgentId] | None = None
+    refused: str = ""
+    repeats_turn: int | None = None
+
+
+def _attempt(
+    state: GroupState, team: TeamSpec, speaker: AgentId, line: ScriptLine, offered: Offer, drafts: dict[AgentId, Discussion]
+) -> _Attempt:
+    """Say a line, or a draft once more that was passed."""
+    try:
+        event = _event(state, speaker, line, offered) if not offered.again else _said(state, speaker, drafts[speaker])
+        if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
+            drafts[speaker] = event.message.payload
+        return _Attempt(*_stepped(state, event, team, speaker))
+    except ValidationError as error:
+        return _Attempt(state, refused=f"{in_words(error, 'message')}.")
+    except IllegalEventError as error:
+        return _Attempt(state, refused=error.message, repeats_turn=error.repeats_turn)
+    except InvalidInputError as error:
+        return _Attempt(state, refused=error.message)
+
+
+def _after_refusal(
+    state: GroupState, speaker: AgentId, offered: Offer, number: int, repeats_turn: int | None, *, spent: bool
+) -> Event | None:
+    """Return what follows a refusal: a router puts some on record, and whoever has no tries left passes; else None."""
+    message_id = MessageId(f"refused-{number}")
+    if offered.options:
+        return MessageRefused(at=_START, by=speaker, turn=state.turn, message_id=message_id, code=RejectionCode.BAD_DECISION)
+    if spent:
+        return _said(state, speaker, _SILENCE)
+    if repeats_turn is None:
+        return None
+    return RepetitionRefused(at=_START, by=speaker, turn=state.turn, message_id=message_id, repeats_turn=repeats_turn)
+
+
+def _spent(team: TeamSpec, state: GroupState, speaker: AgentId) -> str:
+    """Say what stands in the place of what was refused too often."""
+    if isinstance(state.stage, Asking):
+        return f"(its tries are used up: {state.stage.default} stands)"
+    return f"(its tries are used up: it {_falls_silent(team, state, speaker, 'silent')[1:]}"
+
+
+def _stepped(state: GroupState, event: Event, team: TeamSpec, speaker: AgentId) -> tuple[GroupState, Sequence[AgentId] | None]:
+    """Take an event; return also who else has heard it, or None if all have."""
+    after = step(state, event, team.policy)
+    heard_by_all = {*state.hearing} <= {*after.audience}
+    return after.state, None if heard_by_all else [agent_id for agent_id in after.audience if agent_id != speaker]
+
+
+def _falls_silent(
+    team: TeamSpec, state: GroupState, speaker: AgentId, how: Literal["silent", "lost"], offered: Offer | None = None
+) -> str:
     if how == "lost":
         return "(is lost)"
+    if offered is not None and offered.options:
+        return f"(says nothing: {offered.default} stands)"
     shown = silence_of(team.policy, state, speaker)
     return f"(says nothing; others are shown: {shown})" if shown else "(says nothing)"
 
@@ -257,17 +319,13 @@ def _event(state: GroupState, speaker: AgentId, line: ScriptLine, offered: Offer
             role = _role_of_newcomer(line, offered)
             return MemberJoined(at=_START, card=_card(AgentId(line.joins)), by=speaker, turn=state.turn, role=role, why=line.words)
         case None:
-            return _said(state, speaker, _spoken(line, state, speaker, offered))
+            said = _said(state, speaker, _spoken(line, state, speaker, offered))
+            # What a script leaves open is made up, in the same words each time.
+            return said.model_copy(update={"sketches": sketches_of(said.message.payload)}) if line.words else said
 
 
 def _role_of_newcomer(line: ScriptLine, offered: Offer) -> str | None:
     return line.fields.get("role") or next(iter(offered.invites), None)
-
-
-def _refused(state: GroupState, by: AgentId, number: int) -> Event:
-    """Cost who is asked a try."""
-    message_id = MessageId(f"refused-{number}")
-    return MessageRefused(at=_START, by=by, turn=state.turn, message_id=message_id, code=RejectionCode.BAD_DECISION)
 
 
 def _done(state: GroupState, team: TeamSpec, node: str) -> tuple[Played, GroupState]:
@@ -392,7 +450,7 @@ def _line(left: Mapping[str, list[ScriptLine]], team: TeamSpec, state: GroupStat
     return ScriptLine()
 
 
-def _said(state: GroupState, sender: AgentId, payload: Payload, turn: int | None = None) -> Event:
+def _said(state: GroupState, sender: AgentId, payload: Payload, turn: int | None = None) -> Said:
     header = Header(
         message_id=MessageId(f"m{state.turn}-{sender}"),
         comm_id=_COMM,

@@ -267,13 +267,8 @@ class PersonSeat:
     def _too_late(self, history: GroupHistory, turn: int) -> TooLateError:
         state, charter = history.state, history.charter
         assert state is not None and charter is not None
-        why = f"Turn {turn} of {history.comm_id} is not yours to answer"
-        if state.phase.is_terminal:
-            why = f"The group {history.comm_id} has ended ({state.phase})"
-        elif not state.turn or turn < state.turn:
-            why = f"Turn {turn} of {history.comm_id} is over"
         legal = [name_of(kind) for kind in legal_kinds(state, self.me, self._clock.now(), charter.policy)]
-        return TooLateError(f"{why}: nothing that you say now counts in it.", legal)
+        return TooLateError(why_too_late(state, turn), legal)
 
     def _message(self, history: GroupHistory, payload: Payload, turn: int, key: str | None) -> Message:
         assert history.state is not None and history.charter is not None
@@ -319,6 +314,19 @@ def awaited_of(charter: Charter, state: GroupState, me: AgentId, last: Message |
     offered = offer(policy, state, me)
     assert offered is not None, "who is to speak is offered something"
     return Awaited(me, "decide" if offered.options else "say", charter, state, offered, part, last)
+
+
+def why_too_late(state: GroupState, turn: int) -> str:
+    """Say why an answer does not count, by what of the state is seen.
+
+    Who does not see where the group is cannot know whether a turn is over or another's: the words are the same for both.
+    """
+    why = f"Turn {turn} of {state.comm_id} is not open to you"
+    if state.phase.is_terminal:
+        why = f"The group {state.comm_id} has ended ({state.phase})"
+    elif turn < state.turn:
+        why = f"Turn {turn} of {state.comm_id} is over"
+    return f"{why}: nothing that you say now counts in it."
 
 
 def people_in(state: GroupState) -> tuple[AgentId, ...]:
@@ -393,6 +401,11 @@ def _decision(awaited: Awaited, reply: PersonReply) -> Decision:
 
 def _chosen(offered: Offer, choose: str | None) -> Mapping[str, object]:
     names = _names(choose)
+    choices = (*offered.go, *offered.next_speakers)
+    if names and not choices:
+        raise InvalidInputError(f"Nothing is to be chosen here, so that {choose!r} cannot be: the policy leads on by itself.")
+    if wrong := [one for one in names if one not in choices]:
+        raise InvalidInputError(f"{', '.join(wrong)} cannot be chosen here: there are {', '.join(choices)}.")
     if len(names) > 1:
         return {"next_speakers": names}
     return {"go": choose} if choose in offered.go else {"next_speaker": choose}

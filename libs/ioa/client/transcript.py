@@ -13,6 +13,7 @@ from enum import StrEnum
 from ioa.group.events import (
     CancelRequested,
     Entry,
+    Event,
     GroupLaunched,
     LaunchAbandoned,
     MemberJoined,
@@ -253,15 +254,16 @@ class Transcript:
         if isinstance(entry.event, TimerFired) and not is_resumed(entry.event) and before is not None:
             words += _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
-            words += _after_repetition(after)
+            words += _after_repetition(entry.event, after)
+        if before is not None and (default := _default_that_stands(before, entry)):
+            words.append((CONTROL_PLANE, "default", f"nothing was chosen that could be: {default} stands", Tone.BAD, ()))
         gone = [] if before is None else [one for one in before.hearing if one not in after.hearing]
         words += [(CONTROL_PLANE, "removed", f"{one} was removed", Tone.BAD, ()) for one in gone]
         forced = after.forced
         if forced is not None and (before is None or before.forced is None):
             words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
         ended = after.stage if isinstance(after.stage, Ended) else None
-        passed = isinstance(entry.event, Said) and isinstance(entry.event.message.payload, Pass)
-        if ended is not None and (passed or not isinstance(entry.event, Said | LaunchAbandoned)):
+        if ended is not None and not _tells_end(entry.event):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
         if ended is not None and ended.degraded is not None:
             words.append((CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD, ()))
@@ -430,6 +432,10 @@ def _was(agents: Sequence[AgentId]) -> str:
     return "was" if len(agents) == 1 else "were"
 
 
+def _has(agents: Sequence[AgentId]) -> str:
+    return "has" if len(agents) == 1 else "have"
+
+
 def what_lacks(degraded: Degraded) -> str:
     """Say in words what a conclusion may lack."""
     lost = f"{', '.join(degraded.lost)} {_was(degraded.lost)} lost when this was concluded"
@@ -440,10 +446,9 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
     if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
         words.append((CONTROL_PLANE, "timer", f"nobody answered in time: {before.stage.default} stands", Tone.BAD, ()))
-    elif after.floor and before.floor not in ((), after.floor):
-        silent = [agent_id for agent_id in before.floor if agent_id not in after.floor] or before.floor
-        have = "has" if len(after.floor) == 1 else "have"
-        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
+    elif after.floor and before.floor and (before.turn != after.turn or before.floor != after.floor):
+        silent = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
+        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {_has(after.floor)} the floor"
         words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
     elif before.phase != after.phase and not after.phase.is_terminal:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
@@ -476,12 +481,42 @@ def _team(charter: Charter) -> str:
     return f"{team}; {', '.join(by)} {'stands' if len(by) == 1 else 'stand'} by" if by else team
 
 
-def _after_repetition(after: GroupState) -> list[_Words]:
+def _after_repetition(refused: RepetitionRefused, after: GroupState) -> list[_Words]:
     match after.stage:
         case Paused(pauser=pauser, triggers=triggers):
             text = f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}"
         case Concluding(speaker=speaker):
             text = f"nothing new is said: {speaker} has to conclude"
+        case _ if after.turn != refused.turn:
+            text = f"{refused.by} repeats itself: its turn is silent; {', '.join(after.floor)} {_has(after.floor)} the floor"
         case _:
             return []
     return [(CONTROL_PLANE, "repetition", text, Tone.BAD, ())]
+
+
+def _tells_end(event: Event) -> bool:
+    """Whether an event says by itself why a group ends."""
+    if not isinstance(event, Said):
+        return isinstance(event, LaunchAbandoned)
+    said = event.message.payload
+    return isinstance(said, Conclusion) or (isinstance(said, ConcludeGroupDiscussion) and said.conclusion is not None)
+
+
+def _default_that_stands(before: GroupState, entry: Entry) -> str:
+    """Return what a policy does since who was asked has not chosen; empty if it was not asked, or is asked still, or has."""
+    asked, event, after = before.stage, entry.event, entry.state.stage
+    if not isinstance(asked, Asking) or event.at >= before.limits.deadline:
+        return ""
+    is_asked_still = isinstance(after, Asking) and (after.about, after.options) == (asked.about, asked.options)
+    match event:
+        case MessageRefused():
+            stands = asked.tries <= 1 and after != asked
+        case TimerFired():
+            stands = asked.until <= event.at
+        case MemberLost(agent_id=lost):
+            stands = lost == asked.asked and not is_asked_still
+        case Said(message=message) if isinstance(message.payload, Pass):
+            stands = message.payload.cause is not PassCause.MODEL_UNAVAILABLE or not is_asked_still
+        case _:
+            stands = False
+    return asked.default if stands else ""

@@ -219,9 +219,9 @@ class Condition(PolicyPart):
     """What an exit waits for. All that is given must hold.
 
     Attributes:
-        turns: The node has had so many turns in this visit, with `again = "continue"` in all of them.
-        rounds: Everybody who is present has had so many turns in this visit.
-        visits: The node has been entered so many times.
+        turns: The node has had at least so many turns in this visit, with `again = "continue"` in all of them.
+        rounds: Everybody who is present has had at least so many turns in this visit.
+        visits: The node has been entered at least so many times.
         field: A field of the node's form holds what `equals` or `like` say, or anything if neither does.
         by: Who has filled it in so, in this visit: the last one who has filled it in, any member, all who are present, or more than
             half of the cast.

@@ -576,16 +576,30 @@ def _of_size(policy: Policy) -> Iterator[PolicyFinding]:
         yield _error("", f"the policy has {size:,} bytes, and {MAX_POLICY_BYTES:,} are the most: shorten its prompts")
 
 
-def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
+NEVER_A_TURN = "nobody who holds it ever has a turn"
+
+
+def role_at(name: str) -> str:
+    """Say where something is that is wrong with a role."""
+    return f"role {name}"
+
+
+def roles_with_turns(policy: Policy) -> frozenset[str]:
+    """Return the roles whose holders speak, decide, review, watch or conclude, or are named in a form."""
     speaking = {name for node in policy.nodes for name in node.roles}
     asked = {name for node in policy.nodes for name in _asked_in(node)}
     named = {one.role for node in policy.nodes for one in node.form} | {node.review.by for node in policy.nodes if node.review}
-    named |= {watcher.role for watcher in policy.watchers}
+    watching = {watcher.role for watcher in policy.watchers}
+    return frozenset(one for one in (*speaking, *asked, *named, *watching, policy.leader) if one)
+
+
+def _warnings(policy: Policy) -> Iterator[PolicyFinding]:
+    turned = roles_with_turns(policy)
     gives_tasks = any(node.tasks for node in policy.nodes)  # to any members, who may be there to do them
     for role in policy.roles:
         is_told = role.secret and role.prompt  # it may be there for its words
-        if role.name not in {*speaking, *asked, *named, policy.leader} and not is_told and not gives_tasks:
-            yield PolicyFinding("warning", f"role {role.name}", "nobody who holds it ever has a turn")
+        if role.name not in turned and not is_told and not gives_tasks:
+            yield PolicyFinding("warning", role_at(role.name), NEVER_A_TURN)
     yield from _warnings_of_hearing(policy)
     yield from shown_by(policy)
     yield from _warnings_of_joins(policy)

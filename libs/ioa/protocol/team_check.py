@@ -11,7 +11,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 
 from ioa.protocol.policy import END, Condition, Exit, Node, Policy
-from ioa.protocol.policy_check import PolicyFinding, called, check, listed
+from ioa.protocol.policy_check import NEVER_A_TURN, PolicyFinding, called, check, listed, role_at, roles_with_turns
 from ioa.protocol.team import TeamSpec
 
 
@@ -20,7 +20,18 @@ def check_team(team: TeamSpec) -> tuple[PolicyFinding, ...]:
     found = check(team.policy)
     if any(one.kind == "error" for one in found):
         return found
+    playing = {role_at(name) for name in _with_turns_elsewhere(team)}
+    found = tuple([one for one in found if one.what != NEVER_A_TURN or one.where not in playing])
     return (*found, *(PolicyFinding("warning", where, what) for where, what in _Counted(team).warnings()))
+
+
+def _with_turns_elsewhere(team: TeamSpec) -> Iterator[str]:
+    """Yield the roles of which a holder that is known by name has turns, if only as what else it plays."""
+    turned = roles_with_turns(team.policy)
+    active = {agent for filling in team.fillings if filling.role in turned for agent in filling.agents}
+    for filling in team.fillings:
+        if not active.isdisjoint(filling.agents):
+            yield filling.role
 
 
 class _Counted:

@@ -83,7 +83,68 @@ async def test_a_model_is_told_its_part_and_what_it_may_choose(ioa_system: Syste
     assert said(finished) == [("host", "Welcome: to all."), ("flora", "Water at night.")]
     assert finished.result.content == "Gardens are nice."
     assert "You play: guest. The discussion is at: talk." in prompts[0] and "`go` leads the group on to one of end" in prompts[0]
-    assert "`next_speaker` is empty." in prompts[1]
+    assert "All members hear it." in prompts[0]
+    assert "leave `next_speaker` empty: the policy chooses who speaks next." in prompts[1]
+
+
+async def test_a_function_passes_its_turn(ioa_system: System) -> None:
+    """At once, with the reason on record and no try used up; a decision is left to its default, and the group goes on."""
+    roles = {"host": {"agent": "host"}, "guest": {"agent": "guest"}, "judge": {"agent": "judge"}}
+    talk = {"name": "talk", "roles": ["guest", "host"], "max": 2, "asked": "turn", "exits": [{"to": "end", "by": "judge"}]}
+    team = team_of({"team": "t", "leader": "host", "roles": roles, "nodes": [talk]})
+    tries: list[str] = []
+
+    def serving(name: str) -> Agent:
+        this = Agent(name, description=f"{name} plays")
+
+        @this.speak
+        def speak(view: TurnView) -> Any:
+            tries.append(name)
+            return view.say(f"{name} speaks") if name == "host" else view.pass_turn(f"{name} has nothing")
+
+        return this
+
+    finished = await ioa_system.run(GoalOrder(goal="Talk.", team=team), agents=[*map(serving, roles)])
+    passed = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    told = [(one.header.sender, one.payload.cause, one.payload.content) for one in passed if isinstance(one.payload, Pass)]
+    assert told == [(name, PassCause.NOTHING_TO_ADD, f"{name} has nothing") for name in ("guest", "judge")]
+    assert (said(finished), tries.count("guest"), tries.count("judge")) == ([("host", "host speaks")], 1, 1)
+
+
+WHISPERED: dict[str, Any] = {
+    "team": "den",
+    "leader": "host",
+    "roles": {"host": {"agent": "host"}, "wolf": {"agents": ["flora", "rex"]}, "deaf": {"agent": "deaf"}},
+    "nodes": [
+        {"name": "night", "roles": ["wolf"], "heard_by": "node", "max": 1, "then": "alone"},
+        {"name": "alone", "roles": ["deaf"], "heard_by": "node", "max": 9, "exits": [{"to": "day", "by": "host"}]},
+        {"name": "day", "roles": ["host"]},
+    ],
+}  # fmt: skip
+
+
+async def test_a_model_is_told_who_hears_what_it_says_now(ioa_system: System) -> None:
+    """What is heard by few it may say; what all hear it may have to keep to itself."""
+    prompts: list[str] = []
+
+    def answer(asked: ScriptedCall) -> str:
+        prompts.append(asked.prompt)
+        if "The discussion has ended" in asked.prompt:
+            return answered(type="CONCLUDE", goal_reached=True, content="Nothing.")
+        if "asked to decide" in asked.prompt:
+            return answered(type="DECIDE", choice="day", content="Enough.")
+        return answered(type="DISCUSSION", content=f"Words {len(prompts)}.")
+
+    four = [agent(name, f"{name} plays", []) for name in ("host", "flora", "rex", "deaf")]
+    await ioa_system.run(GoalOrder(goal="Play.", team=team_of(WHISPERED)), agents=four, model=ScriptedModel(answer))
+    assert all("Unless told otherwise, all read all messages and results." in prompt for prompt in prompts)
+    told = [
+        "It is heard by rex, and by nobody else you know of.",
+        "Nobody you know of hears it.",
+        "What you choose, and why, is told to nobody but who hears all.",
+        "All members hear it.",
+    ]
+    assert [line in prompt for line, prompt in zip(told, prompts, strict=False)] == [True] * 4
 
 
 PANEL: dict[str, Any] = {

@@ -192,8 +192,9 @@ def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.Cap
         ("ann", "B. [why = … (made up)]"),
         ("judge", "decides: nowhere (x)"),
         ("judge", "decides: never (y)"),
+        ("judge", "(its tries are used up: stay stands)"),
         ("bob", "(says nothing)"),
-        ("judge", "(says nothing)"),
+        ("judge", "(says nothing: stay stands)"),
         ("cat", "(is lost)"),
         ("ann", "C. [why = … (made up)]"),
         ("judge", "decides: stay"),
@@ -202,6 +203,53 @@ def test_silence_loss_and_refusals_are_played(tmp_path: Path, capsys: pytest.Cap
         ("ann", "states the conclusion"),
         ("", "[9]"),
     ]
+
+
+SECRET_BID = """
+team = "lot"
+leader = "host"
+[roles]
+host = "host"
+bidder = { agents = ["ann", "bob"] }
+[[nodes]]
+name = "bids"
+roles = ["bidder"]
+turns = "together"
+form = { bid = "1..9" }
+heard_by = { bidder = ["host"] }
+then = "talk"
+[[nodes]]
+name = "talk"
+roles = ["host"]
+max = 3
+"""
+
+
+def test_a_seat_whose_tries_are_used_up_is_played_as_silent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has a line of its own, with who is told of it; the lines of its next turns are not taken."""
+    script = "ann {bid = 10}: A.\nann {bid = 11}: B.\nann {bid = 12}: C.\nann {bid = 3}: D.\nbob {bid = 4}: E."
+    assert _tried(tmp_path, capsys, script, team=SECRET_BID)[2:5] == [
+        ("ann", "C. [bid = 12]"),
+        ("ann", "(its tries are used up: it says nothing)"),
+        ("bob", "E. [bid = 4]"),
+    ]
+    try_file(tmp_path / "vote.toml", tmp_path / "script", Terminal(as_json=False))
+    told = capsys.readouterr().out.splitlines()
+    assert "   1  bids  ann: (its tries are used up: it says nothing)   heard by host" in told
+
+
+def test_what_a_script_says_again_is_refused_as_a_router_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In whatever case and with whatever signs; the second time it costs the turn. What nobody scripted is said each time."""
+    script = "host: Well then.\nhost: well, then!\nhost: WELL THEN\nhost: News."
+    assert _tried(tmp_path, capsys, script, team=SECRET_BID)[2:] == [
+        ("host", "Well then."),
+        ("host", "well, then!"),
+        ("host", "WELL THEN"),
+        ("host", "(its tries are used up: it says nothing)"),
+        ("host", "News."),
+        ("host", "states the conclusion"),
+    ]
+    assert [words for _, words in _tried(tmp_path, capsys, "", team=SECRET_BID)[2:5]] == ["(host speaks)"] * 3
 
 
 JOINING = """

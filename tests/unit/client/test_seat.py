@@ -142,6 +142,50 @@ async def test_a_person_judges_and_states_the_conclusion(ioa_system: System) -> 
     assert (people_in(state), state.owner) == (("human-anna",), "clerk")
 
 
+APART: Mapping[str, object] = {
+    "team": "apart",
+    "leader": "host",
+    "roles": {
+        "host": {"agent": "host", "hears_all": True},
+        "mole": {"human": "mia", "secret": True},
+        "tom": {"human": True},
+        "player": {"human": "mia"},
+    },
+    "nodes": [
+        {"name": "talk", "roles": ["tom", "player"], "max": 2, "then": "night"},
+        {"name": "night", "roles": ["mole"], "heard_by": "node", "max": 1, "then": "day"},
+        {"name": "day", "roles": ["host"]},
+    ],
+}
+
+
+async def test_who_is_not_asked_is_not_told_whether_another_is(ioa_system: System) -> None:
+    """Where it does not see, the words are those of a turn that is over; who reads no group is told that an item is late first."""
+    async with ioa_system.serve(agent("host")) as running:
+        tom, mia = running.seat("tom"), running.seat("mia")
+        goal = asyncio.create_task(running.run(GoalOrder(goal="Play.", team=team_of(APART))))
+
+        async def introduce(seat: PersonSeat) -> None:
+            await seat.answer((await next_of(seat)).item, PersonReply(f"I am {seat.me}."))
+
+        await asyncio.gather(introduce(tom), introduce(mia))
+        night = await next_of(mia)
+        for turn in (night.state.turn, night.state.turn - 2):
+            with pytest.raises(
+                ConflictError, match=rf"Turn {turn} of \S+ is not open to you: nothing that you say now counts in it"
+            ):
+                await tom.answer(f"{night.state.comm_id}.{turn}", PersonReply("Hm."))
+        assert await who_answers(running.client, night.item) == "mia"
+        with pytest.raises(ConflictError, match="is not open to you"):
+            await who_answers(running.client, f"{night.state.comm_id}.99")
+        with pytest.raises(InvalidInputError, match="Nothing is to be chosen here"):
+            await mia.answer(night.item, PersonReply("Hm.", choose="stay"))
+        await mia.answer(night.item, PersonReply("It is me."))
+        await goal
+        with pytest.raises(ConflictError, match="has ended"):
+            await who_answers(running.client, f"{night.state.comm_id}.99")
+
+
 async def test_a_person_takes_part_on_a_terminal(ioa_system: System) -> None:
     """It is shown what it hears and asked for what is up to it, once more if that cannot be."""
     lines, told = ["over", "I think so.", "end", "Enough.", "All of it."], list[str]()

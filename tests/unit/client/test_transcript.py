@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from ioa.client.documents import EntryDocument, StateDocument
 from ioa.client.transcript import Tone, Transcript, who_decided
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskProgress, InformTaskResult, PassCause
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pass,
+    PassCause,
+)
 from ioa.protocol.team import team_of
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, MAX_TOKENS, Scenario, launched, launched_under, said
-from tests.unit.group.test_policy import REVIEWED, group
+from tests.unit.group.test_policy import REVIEWED, Told, W, X, Y, Z, group
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -107,6 +117,54 @@ def test_what_a_rule_did_is_said() -> None:
     assert ("·", "lost", "bob is gone: its lease ran out") in lost
     assert [act for _, act, _ in lost if act == "task failed"] == ["task failed"]
     assert cancelled[-1][:2] == ("·", "cancelled")
+
+
+def test_a_silent_turn_is_told_whoever_has_the_floor_next() -> None:
+    """Under a policy it may be the same member; and a turn is silent too that was used up by saying the same again."""
+    alone = group({"name": "y", "roles": ["c"], "max": 5})
+    silent = _said(alone.timer())
+    again = _said(alone.repeats_itself("eve", "m1").repeats_itself("eve", "m2"))
+    assert silent[-1] == ("·", "timer", "eve was silent; eve has the floor")
+    assert again[-2:] == [
+        ("·", "repetition", "eve said again what turn 1 said: refused"),
+        ("·", "repetition", "eve repeats itself: its turn is silent; eve has the floor"),
+    ]
+
+
+JUDGED = {"name": "x", "roles": ["a", "b"], "max": 9, "asked": "turn", "exits": [{"to": "y", "by": "c"}]}
+
+
+@pytest.mark.parametrize(
+    ("left", "stands"), [("errs errs", 1), ("passes", 1), ("silent", 1), ("-eve", 1), ("errs", 0), ("away", 0)]
+)
+def test_a_default_that_stands_is_told(left: str, stands: int) -> None:
+    """Nobody has said it: who was asked has used up its tries, passed, let the time run out, or is lost."""
+    told = Told(group(JUDGED, Y)).word("says")
+    for word in left.split():
+        told = told.word(word)
+    default = ("·", "default", "nothing was chosen that could be: stay stands")
+    assert _said(told.story).count(default) == stands
+
+
+def test_why_a_group_ends_is_told_whatever_ends_it() -> None:
+    """Also where a message or a decision led to it, and is about something else."""
+    wait = [{**X, "roles": ["a"], "take": "all", "max": 1, "form": {"both": "yes/no"},
+             "exits": [{"to": "y", "when": {"turns": 1}}, {"to": "z", "when": {"field": "both", "equals": True}}]},
+            {**Y, "then": "w"}, {**Z, "roles": ["b"], "then": "w"}, W]  # fmt: skip
+    review = {**REVIEWED, "review": {"by": "c", "tries": 1, "then": "end"}, "max": 4}
+    waits = Told(group(*wait)).word("says{both=no}").word("says").story
+    rejected = Told(group(review)).word("says").word("decides:reject").story
+    for story, why in ((waits, "no_speaker: "), (rejected, "refused: ")):
+        speaker, act, text = _said(story)[-1]
+        assert (speaker, act, text.startswith(why)) == ("·", "failed", True)
+    ended = _said(launched("ada", "bob").announces("ada").concludes("ada"))
+    assert [act for _, act, _ in ended].count("conclusion") == 1 and ended[-1][1] == "conclusion"
+
+
+def test_all_reasons_of_a_pass_are_told() -> None:
+    """One for each try that was refused."""
+    passed = Pass(cause=PassCause.NO_USABLE_ANSWER, content="One.\nTwo.\nThree.")
+    assert _said(launched("ada", "bob").speaks("ada", passed))[-1] == ("ada", "pass", "no_usable_answer: One.\nTwo.\nThree.")
 
 
 def test_a_draft_that_nobody_is_left_to_review_is_none_that_was_said() -> None:

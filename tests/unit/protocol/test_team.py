@@ -484,6 +484,17 @@ def test_what_cannot_work_with_so_many_members_is_a_warning(text: str, expected:
     assert [str(one) for one in check_team(read_toml(text))] == expected
 
 
+def test_whoever_holds_a_secret_role_besides_another_one_has_turns() -> None:
+    """The check advises to let it play another role, and is content then; who holds nothing else is told."""
+    text = 'team = "t"\nleader = "a"\n[roles]\na = { agent = "ada", hears_all = true }\nb = { agents = ["bob", "eve"] }\n'
+    text += 'c = { agent = "eve", secret = true }\n[[nodes]]\nname = "x"\nroles = ["b"]\nmax = 4\n'
+    assert [str(one) for one in check_team(read_toml(text))] == []
+    assert [str(one) for one in check_team(read_toml(text.replace('"bob", "eve"', '"bob", "fay"')))] == [
+        "role c: nobody who holds it ever has a turn",
+        "role c: is secret, and only its holders play nothing that all know of: let them play another role too",
+    ]
+
+
 def test_secret_roles_that_speak_by_chance_beside_each_other_do_not_show() -> None:
     """The common node of a game of hidden roles is no mistake."""
     assert _findings(SECRET + 'turns = "random"\nmax = 4') == []

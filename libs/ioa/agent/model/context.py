@@ -15,6 +15,7 @@ from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.forms import in_words
+from ioa.group.policy.hearing import hides
 from ioa.group.policy.offer import Offer
 from ioa.group.state import Ask, Concluding, Gathering, Task, WaitingTask
 from ioa.ports.brain import GroupView
@@ -221,6 +222,7 @@ def _part(prompts: Prompts, view: GroupView) -> str:
     choices = []
     if offered is not None:
         choices.append("DISCUSSION is what you contribute in this turn: put all of it into `content`.")
+        choices.append(_heard_by(view, offered))
         choices += [f"`next_speaker` is one of {', '.join(offered.next_speakers)}, or empty." if offered.next_speakers else ""]
         choices += [f"`go` leads the group on to one of {', '.join(offered.go)}; empty: it stays." if offered.go else ""]
         if offered.most_named > 1:
@@ -249,6 +251,27 @@ def _told_part(prompts: Prompts, view: GroupView, choices: str) -> str:
         told=fenced("part", "\n".join(map(defused, part.prompts))),
         choices=choices,
     )
+
+
+def _heard_by(view: GroupView, offered: Offer) -> str:
+    """Tell who hears what is said now, as far as the speaker knows; what does not fit into one line of names is cut."""
+    others = {one.agent_id for one in view.state.members if not one.removed and one.agent_id != view.me}
+    if not hides(view.charter.policy, view.state) or others <= {*offered.addressees}:
+        return "All members hear it."
+    heard = ", ".join(offered.addressees)
+    return (
+        f"It is heard by {cut(heard, _MAX_TASK_BYTES)}, and by nobody else you know of."
+        if heard
+        else "Nobody you know of hears it."
+    )
+
+
+def _told_of_choice(view: GroupView, offered: Offer) -> str:
+    """Tell who is told what is chosen and why, which is fewer than hear what is said."""
+    if not hides(view.charter.policy, view.state):
+        return "All members are told what you choose, and why."
+    also = {"review": "its author and who reviews, besides who hears all", "watch": "who hears all, and of a hint whom it names"}
+    return f"What you choose, and why, is told to {also.get(offered.about or 'exit', 'nobody but who hears all')}."
 
 
 def _gives_tasks(view: GroupView) -> bool:
@@ -298,7 +321,7 @@ def ruling(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int
         me=view.me,
         standing=standing_and_sight(view, budget, prompt_tokens),
         refusals=_refusals(view),
-        part=_told_part(prompts, view, ""),
+        part=_told_part(prompts, view, _told_of_choice(view, offered)),
         question=_QUESTIONS[offered.about or "exit"] + (f"; {_ADDING}: {', '.join(offered.invites)}" if offered.invites else ""),
         options=", ".join(f"`{one}`" for one in offered.options),
         default=offered.default,

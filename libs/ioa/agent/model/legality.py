@@ -271,12 +271,19 @@ def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:
 
 def _of_part(said: DiscussInPart, offered: Offer) -> str | None:
     if said.next_speaker and said.next_speaker not in offered.next_speakers:
-        return f"`next_speaker` is {f'one of {_listed(offered.next_speakers)}, or empty' if offered.next_speakers else 'empty'}."
+        return _not_offered("next_speaker", offered.next_speakers, "the policy chooses who speaks next")
     if said.go and said.go not in offered.go:
-        return f"`go` is {f'one of {_listed(offered.go)}, or empty' if offered.go else 'empty'}."
+        return _not_offered("go", offered.go, "the policy leads on by itself")
     if said.go and said.next_speaker:
         return "name a `next_speaker` or where to `go`, and not both."
     return _of_text("content", said.content, may_be_empty=False)
+
+
+def _not_offered(field: str, offered: Sequence[str], who_chooses: str) -> str:
+    """Say what a choice may be; a model reads that something "is empty" as that it has to be filled in."""
+    if not offered:
+        return f"leave `{field}` empty: {who_chooses}."
+    return f"`{field}` is one of {_listed(offered)}; or leave it empty, and {who_chooses}."
 
 
 def _of_discussion(said: Discuss, view: GroupView) -> str | None:
@@ -415,7 +422,7 @@ def _of_member(name: str, allowed: Sequence[str], view: GroupView) -> str | None
 
 def _of_text(field: str, text: str, *, may_be_empty: bool = True) -> str | None:
     if not may_be_empty and not text.strip():
-        return f"`{field}` is empty."
+        return f"`{field}` is empty; fill it in."
     size = len(text.encode("utf-8", "replace"))
     if size > MAX_TEXT_BYTES:
         return f"`{field}` has {size:,} bytes, and {MAX_TEXT_BYTES:,} fit into a message; say it shorter."
