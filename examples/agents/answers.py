@@ -165,15 +165,15 @@ def _figures_of_others(table: Table) -> dict[int, str]:
     for at in (0, table.rows - 1):
         if sums := [one for one, values in numbers if at in _sums_of_all(values, one)]:
             found[at] = f"with the sum of all others in {sums[0]}"
-        elif len(numbers) > 1 and all(_is_near(values[at], np.delete(values, at).mean(), one, at) for one, values in numbers):
+        elif len(numbers) > 1 and all(_is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers):
             found[at] = "with the means of all others"
     return found
 
 
-def _is_near(value: float, wanted: float, column: Column, at: int) -> bool:
-    """Whether a cell may be a number, rounded as it is written."""
+def _is_near(value: float, wanted: float, column: Column, at: int, whole: float = 0.5) -> bool:
+    """Whether a cell may be a number, rounded as it is written; by how much if it is a whole one."""
     decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
-    return bool(abs(value - wanted) <= 0.5 * 10.0 ** -len(decimals[1] if decimals else "") + 1e-9 * abs(wanted))
+    return bool(abs(value - wanted) <= (0.5 * 10.0 ** -len(decimals[1]) if decimals else whole) + 1e-9 * abs(wanted))
 
 
 def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, apart: dict[int, str], used: pd.Series) -> None:

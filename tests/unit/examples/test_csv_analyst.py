@@ -1157,6 +1157,7 @@ def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> Non
             "1 of them with the sum of all others in n",
         ),
         ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the means of all others"),
+        ("skier,jump,n\nA,1,12\nA,2,11\nB,1,15\nB,2,12\nC,1,12\n", "highest n per skier", "- C: 12"),
         ("ward,n\nA,10\nB,20\nC,31\nMaximum,31\nMinimum,10\n", "highest n", "called 'Maximum'"),
         ("d,water\n2023-01-02,900\n2024-01-03,4000\n", "sum of water between 1000 and 5000", "Say of which column"),
         (
