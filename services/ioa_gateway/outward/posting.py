@@ -173,9 +173,11 @@ class _Transport(httpx.AsyncHTTPTransport):
     """HTTP over such connections, none of which is kept: two names at one address would share one with the first's certificate."""
 
     def __init__(self) -> None:
-        super().__init__(trust_env=False)
         context = httpx.create_ssl_context(trust_env=False)
-        self._pool = httpcore.AsyncConnectionPool(context, max_keepalive_connections=0, network_backend=_Network())
+        super().__init__(verify=context)
+        self._pool = httpcore.AsyncConnectionPool(
+            context, max_connections=None, max_keepalive_connections=0, network_backend=_Network()
+        )
 
 
 class Posting:

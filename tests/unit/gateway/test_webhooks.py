@@ -33,6 +33,7 @@ from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 
 SECRET = written_secret(b"told to the receiver alone, once")
 
@@ -195,6 +196,16 @@ async def test_an_answer_that_never_begins_has_failed(begins: bytes, goes_on: by
         with pytest.raises(UnavailableError, match="no status within 32,768 bytes"):
             await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
     assert turns > 8
+
+
+async def test_receivers_that_do_not_answer_hold_up_no_other() -> None:
+    """However many there are, the next one is posted to."""
+    async with open_receiver(*[0] * 32) as silent, open_receiver() as receiver, open_posting(inside=True) as posting:
+        waiting = [asyncio.create_task(posting.post(silent.url, LOCAL, b"{}", {})) for _ in range(32)]
+        await eventually(lambda: len(silent.taken) == 32)
+        assert await posting.post(receiver.url, LOCAL, b"{}", {}) == 200
+        for one in waiting:
+            one.cancel()
 
 
 async def test_an_answer_may_come_behind_interim_responses() -> None:
