@@ -56,7 +56,7 @@ class CallerLimits:
         self._judge(self._launches, key_id, f"This key launches more than {LAUNCHES_A_MINUTE} goals a minute.")
 
     def check_webhook(self, key_id: str) -> None:
-        """Count a webhook that is to be made: its name is looked up, which takes time of whoever asks for nothing.
+        """Count a webhook that is to be made, before its name is looked up, which takes time of whoever asks for nothing.
 
         Raises:
             RateLimitedError: There were too many in the last minute.

@@ -61,6 +61,7 @@ _REST = 20
 """So many times as long as it takes to look at all files what was found is told again."""
 _REMEMBERED = 4_096
 _NAMED_OWNERS = 10
+_OF_USERS = "user-"
 
 _log = structlog.get_logger(__name__)
 
@@ -147,7 +148,7 @@ class FileService:
         """
         goal = GoalName(request.user, request.goal_id)
         name = object_name(goal.key, request.user, request.place)
-        return await self._put(f"user-{request.user}", self._quotas.user_bytes, name, request)
+        return await self._put(_owner_of(request.user), self._quotas.user_bytes, name, request)
 
     async def keep(self, user: UserId, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a text that came with a user's goal itself, which counts as what he uploads.
@@ -159,7 +160,7 @@ class FileService:
         """
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            return await self._take(f"user-{user}", _artifact(file, stored_as), standing, piece, self._quotas.user_bytes)
+            return await self._take(_owner_of(user), _artifact(file, stored_as), standing, piece, self._quotas.user_bytes)
 
         return await put_in_pieces(name, data, media_type, put)
 
@@ -170,6 +171,16 @@ class FileService:
             NotFoundError: There is no such object.
         """
         return await self._store.describe(name)
+
+    async def check_given(self, user: UserId, file: Artifact) -> None:
+        """See that a user may give a file to a goal: whoever works for it reads what it was given, whosever that is.
+
+        Raises:
+            NotFoundError: It is another user's upload.
+        """
+        stored = await self._store.find(file.object_name, file.sha256)
+        if stored is not None and stored.owner.startswith(_OF_USERS) and stored.owner != _owner_of(user):
+            raise NotFoundError(f"{user} has stored no file {file.name!r} by this reference.")
 
     async def stored(self, _request: AskStored) -> StoredBytes:
         """Tell who stores most. All files are looked at for it, so whoever asks meanwhile, or soon, is told the same."""
@@ -292,6 +303,11 @@ class FileService:
     async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
         said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)
         return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
+
+
+def _owner_of(user: UserId) -> str:
+    """Return how the store calls a user whose uploads they are."""
+    return f"{_OF_USERS}{user}"
 
 
 async def _nothing(_stored: StoredFile | None) -> None:

@@ -392,6 +392,7 @@ class Intake:
         for position, given in enumerate(order.inputs):
             match given:
                 case Artifact():
+                    await self._ports.files.check_given(goal.owner, given)
                     files.append(given)
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"

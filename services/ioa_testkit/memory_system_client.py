@@ -136,10 +136,16 @@ class MemorySystemClient:
         return complete_goal(start, LOCAL, [record.goal.name for record in self._plane.records.all()], complete=True)
 
     async def upload(
-        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+        self,
+        name: str,
+        data: bytes | AsyncIterable[bytes],
+        *,
+        media_type: str | None = None,
+        goal_id: GoalId | None = None,
+        place: str | None = None,
     ) -> Artifact:
         """Store a file of one's own."""
-        return await put_data(name, data, media_type, self._putting(goal_id or GoalId(self._ids.new("upload")), name))
+        return await put_data(name, data, media_type, self._putting(goal_id or GoalId(self._ids.new("upload")), place or name))
 
     async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield a file, or a part of it."""

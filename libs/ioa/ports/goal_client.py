@@ -178,7 +178,13 @@ class GoalClient(Protocol):
         """
 
     async def upload(
-        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+        self,
+        name: str,
+        data: bytes | AsyncIterable[bytes],
+        *,
+        media_type: str | None = None,
+        goal_id: GoalId | None = None,
+        place: str | None = None,
     ) -> Artifact:
         """Store a file of one's own, which goals may refer to.
 
@@ -187,10 +193,11 @@ class GoalClient(Protocol):
             data: What is in it, whole or as it comes.
             media_type: What it is; guessed from the name if nobody says.
             goal_id: For which goal, if that has an id: then the same file again is the same one.
+            place: What tells it from others of that goal; its name by default.
 
         Raises:
             InvalidInputError: The name cannot be one.
-            ConflictError: Another file of this name was stored for that goal.
+            ConflictError: Another file was stored in this place for that goal.
             OverQuotaError: One stores too much at present.
         """
 

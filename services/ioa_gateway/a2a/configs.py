@@ -10,30 +10,25 @@ from typing import Literal
 from a2a.types.a2a_pb2 import AuthenticationInfo, TaskPushNotificationConfig
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.api_keys import Scope
 from ioa.protocol.codec import validate
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import GoalId
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId
 from ioa_gateway.a2a.asking import AdmittedRequest, is_old
-from ioa_gateway.routes.webhooks import WebhookOrder, check_room, make_webhook
+from ioa_gateway.routes.webhooks import WebhookOrder, check_webhook, is_made_by, make_webhook, shown_url
 
 
 async def check_push(asked: AdmittedRequest, goal_id: GoalId, config: TaskPushNotificationConfig) -> None:
     """See that something can be pushed there by the caller's key.
 
     Raises:
-        ForbiddenError: The key is not for that.
-        InvalidInputError: The URL leads to nowhere that may be posted to, or what is to be shown there fits into no header.
-        OverQuotaError: The caller's key has as many webhooks as it may have.
+        IoaError: It cannot (`ioa_gateway.routes.webhooks.check_webhook`), or what is to be shown there fits into no header.
     """
-    asked.call.caller.check(Scope.WEBHOOKS_WRITE)
-    await check_room(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id).config_id))
-    await asked.call.hooks.posting.check(config.url)
+    await check_webhook(asked.call, _webhook_id(asked, goal_id, _target(asked, config, goal_id).config_id), config.url)
 
 
 async def pushed(asked: AdmittedRequest, goal: Goal, config: TaskPushNotificationConfig) -> Webhook:
-    """Have a task pushed to a URL: when it ends, comes to another phase, or asks its caller.
+    """Have a task pushed to a URL that has been checked: when it ends, comes to another phase, or asks its caller.
 
     Raises:
         IoaError: See `ioa_gateway.routes.webhooks.make_webhook`.
@@ -57,15 +52,15 @@ async def push_of(asked: AdmittedRequest, goal: Goal, config_id: str) -> Webhook
     return next((one for one in await pushes_of(asked, goal) if one.push is not None and one.push.config_id == wanted), None)
 
 
-def config_of(hook: Webhook) -> TaskPushNotificationConfig:
-    """Show a configuration; credentials are shown to nobody."""
+def config_of(asked: AdmittedRequest, hook: Webhook) -> TaskPushNotificationConfig:
+    """Show a configuration; credentials are shown to nobody, and its URL and its token to the key that made it."""
     assert hook.push is not None
     scheme = hook.push.authorization.partition(" ")[0]
     return TaskPushNotificationConfig(
         id=hook.push.config_id,
         task_id=hook.goal_id or "",
-        url=hook.url,
-        token=hook.push.token,
+        url=shown_url(asked.call, hook),
+        token=hook.push.token if is_made_by(asked.call, hook) else "",
         authentication=AuthenticationInfo(scheme=scheme) if scheme else None,
     )
 

@@ -139,7 +139,9 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         validate_proto_required_fields(params)
         with _told():
-            return config_of(await pushed(asked, (await _status(asked, params.task_id)).record.goal, params))
+            goal = (await _status(asked, params.task_id)).record.goal
+            await check_push(asked, goal.goal_id, params)
+            return config_of(asked, await pushed(asked, goal, params))
 
     async def on_get_task_push_notification_config(
         self, params: GetTaskPushNotificationConfigRequest, context: ServerCallContext
@@ -150,7 +152,7 @@ class Tasks(RequestHandler):
             goal = (await _status(asked, params.task_id)).record.goal
             if (found := await push_of(asked, goal, params.id)) is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
-            return config_of(found)
+            return config_of(asked, found)
 
     async def on_list_task_push_notification_configs(
         self, params: ListTaskPushNotificationConfigsRequest, context: ServerCallContext
@@ -159,7 +161,7 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
         with _told():
             found = await pushes_of(asked, (await _status(asked, params.task_id)).record.goal)
-            return ListTaskPushNotificationConfigsResponse(configs=map(config_of, found))
+            return ListTaskPushNotificationConfigsResponse(configs=[config_of(asked, one) for one in found])
 
     async def on_delete_task_push_notification_config(
         self, params: DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
@@ -206,18 +208,19 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
     call = asked.call
     wanted = params.configuration.HasField("task_push_notification_config")
     push = params.configuration.task_push_notification_config
-    if wanted:  # what cannot be pushed is refused before anything is begun
-        goal_id = GoalId(params.message.task_id) or goal_id_of(params.message, asked.pool, call)
-        await check_push(asked, goal_id, push)
     if params.message.task_id:
         status = await _status(asked, params.message.task_id)
         if params.message.context_id and params.message.context_id != context_of(status.record.goal):
             raise InvalidParamsError("The task belongs to another context.")
+        if wanted:  # what cannot be pushed is refused before anything is begun
+            await check_push(asked, status.record.goal.goal_id, push)
         await _answered(asked, status, params.message)
         goal = status.record.goal
     else:
         call.caller.check(Scope.GOALS_WRITE)
         call.limits.check_launch(call.caller.key_id)
+        if wanted:
+            await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
         order = call.labelled(await order_of_message(params.message, asked.pool, call))
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())

@@ -5,28 +5,49 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Mapping
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from urllib.parse import SplitResult, urlsplit
+from weakref import WeakValueDictionary
 
+import httpcore
 import httpx
 
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.ids import UserId
 
 WITHIN = timedelta(seconds=10)
 _PORTS = {"http": 80, "https": 443}
 _MAX_URL_CHARS = 2_000
-_LOOKED_UP_AT_ONCE = 8
+_LOOKED_UP_AT_ONCE, _OF_A_USER = 8, 2
+"""How many names are looked up at a time, and of one user: a name server that does not answer holds a thread for as long as the
+system's resolver waits, which nobody can end."""
+_HEAD_BYTES, _READ_BYTES = 32_768, 4_096
+"""How much is read of an answer before its status is there, and how much at a time. A receiver may send as many interim responses
+as it likes before, which are read without a pause: this bounds them to 2,048, and to 256 until others have their turn."""
 _UNICAST = ipaddress.ip_network("2000::/3")
 """All that the internet uses of IPv6. What lies outside of it embeds an address of IPv4, or leads to a network of somebody."""
-_NOT_OUTSIDE = ipaddress.ip_address("168.63.129.16")
-"""Public by its number, and yet inside: Azure serves each of its machines there, by the same address in all regions and clouds
-(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16). It is of no class of special addresses
-(RFC 6890), so that no rule by class refuses it."""
+_NOT_OUTSIDE = tuple(
+    ipaddress.ip_network(one)
+    for one in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24"),
+        *("192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24"),
+        *("198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"),
+        *("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20"),
+        "168.63.129.16/32",
+    )
+)
+"""What does not lie outside. Each Python knows the registries of its own day, so they are written here: all that those of special
+addresses have (https://www.iana.org/assignments/iana-ipv4-special-registry and …/iana-ipv6-special-registry, within `_UNICAST`;
+what they call globally reachable is of protocols, such as anycast relays, and serves no web), and multicast. The last one is public
+by its number, and in no registry: Azure serves each of its machines there, in all regions and clouds
+(https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16)."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +90,9 @@ def is_public(address: str) -> bool:
     if isinstance(found, ipaddress.IPv6Address):
         if found.ipv4_mapped is not None:
             return is_public(str(found.ipv4_mapped))
-        # Of those that tunnel to an address of IPv4, nobody tells webhooks anything.
-        return found in _UNICAST and found.is_global and found.sixtofour is None and found.teredo is None
-    return found.is_global and not found.is_multicast and found != _NOT_OUTSIDE
+        if found not in _UNICAST:
+            return False
+    return found.is_global and not any(found in one for one in _NOT_OUTSIDE)
 
 
 def _is_own(address: str) -> bool:
@@ -87,6 +108,78 @@ _NO_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 """What a look-up says of a name that does not exist, or has no address; whatever else it says is no fault of the name."""
 
 
+def _addresses(host: str, port: int) -> Sequence[str]:
+    return [str(one[4][0]) for one in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+class _Connection(httpcore.AsyncNetworkStream):
+    """A connection of which no more is read than the head of one answer may have, little by little."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._read = 0
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Read on.
+
+        Raises:
+            UnavailableError: There was no status in what has been read.
+        """
+        if self._read >= _HEAD_BYTES:
+            raise UnavailableError(f"The answer had no status within {_HEAD_BYTES:,} bytes.")
+        await asyncio.sleep(0)  # what has come already is handed out at once
+        data = await self._stream.read(min(max_bytes, _READ_BYTES), timeout)
+        self._read += len(data)
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Write."""
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        """Close it."""
+        await self._stream.aclose()
+
+    async def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Go on encrypted; what counts is what is read then."""
+        return _Connection(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        """Tell what is known of it."""
+        return self._stream.get_extra_info(info)
+
+
+class _Network(httpcore.AnyIOBackend):
+    """Connects by TCP."""
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Connect."""
+        return _Connection(await super().connect_tcp(host, port, timeout, local_address, socket_options))
+
+
+class _Transport(httpx.AsyncHTTPTransport):
+    """HTTP over such connections, none of which is kept: two names at one address would share one with the first's certificate."""
+
+    def __init__(self) -> None:
+        context = httpx.create_ssl_context(trust_env=False)
+        super().__init__(verify=context)
+        self._pool = httpcore.AsyncConnectionPool(
+            context, max_connections=None, max_keepalive_connections=0, network_backend=_Network()
+        )
+
+
 class Posting:
     """Posts, each over a connection of its own.
 
@@ -100,9 +193,10 @@ class Posting:
         self._http = http
         self._inside = inside
         self._names = names
+        self._places: WeakValueDictionary[UserId, asyncio.Semaphore] = WeakValueDictionary()
 
-    async def find(self, url: str) -> Destination:
-        """Look up where a URL leads.
+    async def find(self, url: str, user: UserId) -> Destination:
+        """Look up where a URL leads. Of the user whose it is few are looked up at a time, those that nobody waits for counted in.
 
         Raises:
             InvalidInputError: To nowhere that may be posted to.
@@ -112,29 +206,34 @@ class Posting:
         host, port = parts.hostname or "", parts.port or _PORTS[parts.scheme]
         try:
             async with asyncio.timeout(WITHIN.total_seconds()):
-                look = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
-                found = await asyncio.get_running_loop().run_in_executor(self._names, look)
+                addresses = await self._look_up(partial(_addresses, host, port), user)
         except (UnicodeError, OSError) as error:
             if isinstance(error, UnicodeError) or error.errno in _NO_NAME:
                 raise InvalidInputError(f"The name {host} of the URL leads nowhere.", hint="See how it is spelt.") from None
             raise UnavailableError(f"The name {host} of the URL cannot be looked up now.") from None
-        addresses = [str(one[4][0]) for one in found]
         if not addresses or not (self._inside or all(is_public(one) and not _is_own(one) for one in addresses)):
             hint = "IOA_WEBHOOKS_INSIDE=true lets webhooks lead there."
             raise InvalidInputError(f"{host} lies in a private network or on this machine.", hint=hint)
         address = f"[{addresses[0]}]" if ":" in addresses[0] else addresses[0]
         return Destination(parts._replace(netloc=f"{address}:{port}").geturl(), host, parts.netloc)
 
-    async def check(self, url: str) -> None:
+    async def _look_up(self, look: Callable[[], Sequence[str]], user: UserId) -> Sequence[str]:
+        places = self._places.setdefault(user, asyncio.Semaphore(_OF_A_USER))
+        await places.acquire()
+        looking = asyncio.get_running_loop().run_in_executor(self._names, look)
+        looking.add_done_callback(lambda _: places.release())
+        return await asyncio.shield(looking)  # it goes on, and holds its place, when nobody waits for it any more
+
+    async def check(self, url: str, user: UserId) -> None:
         """See that a URL may be posted to. A name that nobody tells now is looked up when there is something to post.
 
         Raises:
             InvalidInputError: It may not, or its name does not exist.
         """
         with suppress(UnavailableError):
-            await self.find(url)
+            await self.find(url, user)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+    async def post(self, url: str, user: UserId, body: bytes, headers: Mapping[str, str]) -> int:
         """Post JSON, and return the status; nothing of the answer is read, and no redirect followed.
 
         Raises:
@@ -143,7 +242,7 @@ class Posting:
         """
         try:
             async with asyncio.timeout(WITHIN.total_seconds()):
-                to = await self.find(url)
+                to = await self.find(url, user)
                 sent = {**headers, "Host": to.named, "Content-Type": "application/json"}
                 extensions = {"sni_hostname": to.host}
                 async with self._http.stream("POST", to.url, content=body, headers=sent, extensions=extensions) as answer:
@@ -161,9 +260,7 @@ async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
     Args:
         inside: Whether addresses of private networks and of this machine may be posted to.
     """
-    # Connections are not kept: two names at one address would share one, whose certificate is that of the first.
-    limits = httpx.Limits(max_keepalive_connections=0)
-    async with httpx.AsyncClient(follow_redirects=False, trust_env=False, limits=limits, timeout=None) as http:  # noqa: S113
+    async with httpx.AsyncClient(transport=_Transport(), follow_redirects=False, trust_env=False, timeout=None) as http:  # noqa: S113
         names = ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
         try:
             yield Posting(http, inside=inside, names=names)

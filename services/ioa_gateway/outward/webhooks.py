@@ -138,7 +138,7 @@ class Webhooks:
                 "webhook-signature": signature_of(hook.secret, notice.message_id, now, body),
             }
         try:
-            status = await self._posting.post(hook.url, body, headers)
+            status = await self._posting.post(hook.url, hook.user, body, headers)
         except IoaError as error:
             posts.labels("failed").inc()
             return error.message

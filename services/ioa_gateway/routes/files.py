@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
+from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
 from ioa_gateway.routes.goals import WhoseQuery, sequence_in
@@ -38,7 +39,7 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
     with call.limits.coming_body(call.caller.user):
-        artifact = await call.client.upload(call.path["name"], call.sent, media_type=media_type)
+        artifact = await given.upload(call, call.path["name"], media_type)
     return document(artifact.model_dump(mode="json"), 201)
 
 

@@ -22,6 +22,7 @@ from ioa.protocol.labels import read_labels, refuse_reserved
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.usage import MAX_COUNT, MICROS
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
+from ioa_gateway.given import check_inputs
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_WAIT_SECONDS = 50
@@ -135,6 +136,7 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
     if order.forked_from is not None:  # of a goal that the caller may not see
         raise InvalidInputError("A goal that is launched comes from no other one.", hint="POST /v1/goals/{goal_id}/fork forks one.")
     refuse_reserved(order.labels)
+    await check_inputs(call, order)
     order = call.labelled(order)
     key = idempotency_key(call)
     known = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import Field
 from starlette.responses import Response
@@ -33,7 +34,7 @@ class WebhookOrder(Instruction):
 
 
 class WebhookDocument(Model):
-    """A webhook, without its secret."""
+    """A webhook, without its secret. What stands behind the host of its URL may be one too, and is told to the key that made it."""
 
     webhook_id: WebhookId
     user: UserIdField
@@ -58,28 +59,40 @@ class WebhooksDocument(Model):
 
 async def make(call: ApiCall, _query: Nothing, order: WebhookOrder) -> Response:
     """Make a webhook. If its goal has ended already, that is told at once."""
-    hook = await make_webhook(call, order, WebhookId(call.hooks.draw(8).hex()))
-    shown = MadeDocument(**_shown(hook).model_dump(), secret=hook.secret)
+    webhook_id = WebhookId(call.hooks.draw(8).hex())
+    await check_webhook(call, webhook_id, order.url)
+    hook = await make_webhook(call, order, webhook_id)
+    shown = MadeDocument(**_shown(call, hook).model_dump(), secret=hook.secret)
     return document(told(shown), 201, {"Location": f"/v1/webhooks/{hook.webhook_id}"})
 
 
-async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
-    """Keep a webhook; one of the same id is replaced. If its goal has ended already, that is told at once.
+async def check_webhook(call: ApiCall, webhook_id: WebhookId, url: str) -> None:
+    """See that a webhook may be made by the caller's key. Whatever looks its name up counts, and comes last.
 
     Raises:
-        ForbiddenError: The caller's key is not for that.
-        NotFoundError: There is no such goal.
+        ForbiddenError: The caller's key is not for that, or another one has made the webhook of this id.
         InvalidInputError: The URL leads to nowhere that may be posted to.
         OverQuotaError: The caller's key has as many as it may have.
         RateLimitedError: The key makes very many.
     """
+    call.caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # it is sent results
+    call.limits.check_webhook(call.caller.key_id)
+    await _check_place(call, webhook_id)
+    await call.hooks.posting.check(url, call.caller.user)
+
+
+async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId, push: PushTarget | None = None) -> Webhook:
+    """Keep a webhook that has been checked; one of the same id is replaced. If its goal has ended already, that is told at once.
+
+    Raises:
+        ForbiddenError: The caller's key is not for that, or another one has made the webhook of this id.
+        NotFoundError: There is no such goal.
+        OverQuotaError: The caller's key has as many as it may have.
+    """
     caller, hooks = call.caller, call.hooks
-    caller.check(Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)  # it is sent results
-    call.limits.check_webhook(caller.key_id)
     if any(order.labels.get(name, value) != value for name, value in caller.labels.items()):
         raise ForbiddenError("This key has another value of one of these labels.", hint="Leave that label out.")
     name = None if order.goal_id is None else await call.goal(None, order.goal_id)
-    await hooks.posting.check(order.url)
     made = {
         "webhook_id": webhook_id,
         "user": caller.user,
@@ -95,10 +108,10 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
     }
     hook = validate(Webhook, made)
     async with hooks.of_user(caller.user):
-        await check_room(call, hook.webhook_id)
+        await _check_place(call, hook.webhook_id)
         await hooks.store.put(hook)
         try:
-            await check_room(call, hook.webhook_id)  # another replica may have made one at the same time
+            await _check_place(call, hook.webhook_id)  # another replica may have made one at the same time
         except OverQuotaError:
             await hooks.store.remove(hook.webhook_id)
             raise
@@ -108,13 +121,14 @@ async def make_webhook(call: ApiCall, order: WebhookOrder, webhook_id: WebhookId
 
 async def list_all(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """List the webhooks of the caller's user."""
-    mine = [hook for hook in await call.hooks.store.all() if is_seen(call, hook)]
-    return document(told(WebhooksDocument(webhooks=tuple(map(_shown, mine)))))
+    call.caller.check(Scope.GOALS_READ)
+    mine = [hook for hook in await call.hooks.store.all() if _is_seen(call, hook)]
+    return document(told(WebhooksDocument(webhooks=tuple(_shown(call, hook) for hook in mine))))
 
 
 async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     """Show a webhook."""
-    return document(told(_shown(await _found(call))))
+    return document(told(_shown(call, await _found(call))))
 
 
 async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
@@ -123,14 +137,17 @@ async def remove(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     return Response(status_code=204)
 
 
-async def check_room(call: ApiCall, webhook_id: WebhookId) -> None:
-    """See that the caller's key may have a webhook besides all others of its own.
+async def _check_place(call: ApiCall, webhook_id: WebhookId) -> None:
+    """See that the caller's key may have a webhook of an id besides all others of its own.
 
     Raises:
-        OverQuotaError: It may not.
+        ForbiddenError: It is another key's, whose messages would go elsewhere.
+        OverQuotaError: The key has as many as it may have.
     """
-    others = [one for one in await call.hooks.store.all() if one.key_id == call.caller.key_id and one.webhook_id != webhook_id]
-    if len(others) >= MOST:
+    hooks = await call.hooks.store.all()
+    if any(one.webhook_id == webhook_id and not is_made_by(call, one) for one in hooks):
+        raise ForbiddenError("Another key has made this one.", hint="Give this one an id of its own.")
+    if len([one for one in hooks if is_made_by(call, one) and one.webhook_id != webhook_id]) >= MOST:
         raise OverQuotaError(f"This key has {MOST} webhooks already.", hint="Remove some.")
 
 
@@ -143,17 +160,29 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
 
 
 async def _found(call: ApiCall) -> Webhook:
+    call.caller.check(Scope.GOALS_READ)
     webhook_id = call.path["webhook_id"]
     found = await call.hooks.store.find(WebhookId(webhook_id)) if is_token(webhook_id) else None
-    if found is None or not is_seen(call, found):
+    if found is None or not _is_seen(call, found):
         raise NotFoundError("There is no such webhook.", hint="`GET /v1/webhooks` lists them.")
     return found
 
 
-def is_seen(call: ApiCall, hook: Webhook) -> bool:
+def is_made_by(call: ApiCall, hook: Webhook) -> bool:
+    """Whether the caller's key has made a webhook."""
+    return hook.key_id == call.caller.key_id
+
+
+def shown_url(call: ApiCall, hook: Webhook) -> str:
+    """Write where a webhook leads, as the caller may know it: of another key's, up to the host."""
+    return hook.url if is_made_by(call, hook) else urlsplit(hook.url)._replace(path="", query="").geturl()
+
+
+def _is_seen(call: ApiCall, hook: Webhook) -> bool:
     """Whether a webhook is the caller's to see."""
     return hook.user == call.caller.user and bears(hook.labels, call.caller.labels)
 
 
-def _shown(hook: Webhook) -> WebhookDocument:
-    return WebhookDocument(**{name: getattr(hook, name) for name in WebhookDocument.model_fields})
+def _shown(call: ApiCall, hook: Webhook) -> WebhookDocument:
+    told_of = {name: getattr(hook, name) for name in WebhookDocument.model_fields}
+    return WebhookDocument(**{**told_of, "url": shown_url(call, hook)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from ioa.protocol.ids import GoalId, PoolId
 from ioa.protocol.messages import AskUser, Discussion
 from ioa.runtime.process import StopSignal
 from ioa_gateway.__main__ import serve
+from ioa_gateway.limits import WEBHOOKS_A_MINUTE
 from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from ioa_testkit.planes import Plane, open_nats_plane
@@ -140,6 +142,57 @@ async def test_keys_of_other_labels_replace_nothing(http: httpx.AsyncClient, mem
         async with speaking(http) as client:
             found = await client.get_task_push_notification_config(GetTaskPushNotificationConfigRequest(task_id=task.id, id="a"))
             assert (found.url, await _listed(client, task.id)) == (f"{OUTSIDE}/{name}", ["a"])
+
+
+async def test_another_key_takes_no_push_over(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """Another key of the user, which reads the same tasks, is told the host of a push, no token, and replaces nothing."""
+    await door.keys.put(key("other"))
+    async with speaking(http) as client:
+        task = await sent(client, asking(waits=False))
+        config = TaskPushNotificationConfig(task_id=task.id, id="a", url=OUTSIDE, token="t0k")
+        await client.create_task_push_notification_config(config)
+    mine = http.headers["Authorization"]
+    http.headers.update(bearer("other"))
+    async with speaking(http) as client:
+        one = GetTaskPushNotificationConfigRequest(task_id=task.id, id="a")
+        found = await client.get_task_push_notification_config(one)
+        listed = await client.list_task_push_notification_configs(ListTaskPushNotificationConfigsRequest(task_id=task.id))
+        assert (found.url, found.token, list(listed.configs)) == ("https://93.184.215.14", "", [found])
+        with pytest.raises(InvalidRequestError, match="Another key"):
+            await client.create_task_push_notification_config(config)
+        config.id = "b"
+        await client.create_task_push_notification_config(config)
+    http.headers["Authorization"] = mine
+    async with speaking(http) as client:
+        kept = await client.get_task_push_notification_config(one)
+        assert (kept.url, kept.token, await _listed(client, task.id)) == (OUTSIDE, "t0k", ["a", "b"])
+
+
+async def test_no_name_is_looked_up_for_what_is_refused(
+    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither for a key that begins no task, nor for a task that is not there, nor beyond what a key makes a minute."""
+    looked_up, real = list[str](), socket.getaddrinfo
+
+    def getaddrinfo(host: str, *of: Any, **more: Any) -> Any:
+        looked_up.append(host)
+        return real("127.0.0.1", *of, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    for _ in range(WEBHOOKS_A_MINUTE):
+        door.limits.check_webhook("web")
+    await door.keys.put(key("tells", Scope.GOALS_READ, Scope.WEBHOOKS_WRITE, Scope.AGENTS_READ))
+    absent = _pushing("https://slow.example")
+    absent.message.task_id = "none"
+    asked = {"web": (_pushing("https://slow.example"), InvalidRequestError), "tells": (absent, TaskNotFoundError)}
+    for name, (request, error) in asked.items():
+        http.headers.update(bearer(name))
+        async with speaking(http) as client:
+            with pytest.raises(error):
+                await sent(client, request)
+            with pytest.raises(InvalidRequestError):
+                await sent(client, _pushing("https://slow.example"))
+    assert "slow.example" not in looked_up
 
 
 async def test_what_cannot_be_pushed_begins_nothing(http: httpx.AsyncClient, members: Members, plane: Plane, door: Door) -> None:

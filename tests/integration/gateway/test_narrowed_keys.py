@@ -112,6 +112,35 @@ async def test_no_route_tells_or_changes_what_belongs_to_others(
     assert await _of_others(http, plane, there) == before
 
 
+async def test_a_key_gives_only_files_that_it_reads(http: httpx.AsyncClient, members: Members, door: Door) -> None:
+    """A reference opens nothing that lies beside a key's part: it gives its own uploads, and what its goals have or made."""
+    await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
+    await door.keys.put(key("writes", "goals:write"))
+    door.clock.advance(timedelta(seconds=2))
+
+    async def stored(name: str, data: bytes) -> dict[str, Any]:
+        found: dict[str, Any] = (await http.put("/uploads/a.txt", content=data, headers=bearer(name))).json()
+        return found
+
+    async def gives(name: str, *files: object) -> int:
+        launched = await http.post("/goals", json={"goal": "Read.", "agent": "ada", "inputs": files}, headers=bearer(name))
+        return launched.status_code
+
+    others = await stored("web", MARK.encode())
+    first, second = await stored("team", b"One."), await stored("team", b"Two.")
+    alone = await stored("writes", b"Three.")
+    inline = {"name": "b.txt", "text": "x"}
+    for name, own in (("team", first), ("writes", alone)):
+        for other in (others, {**others, "object_name": "none"}, "shared/sales"):
+            assert await gives(name, other) == await gives(name, inline, own, other) == 403
+        assert await gives(name, own, inline) == 201
+    assert await gives("writes", second) == 403
+    assert [await gives("web", one) for one in (others, first, second, alone)] == [201] * 4
+    told = {**ORDER, "labels": {"team": "x"}, "inputs": [others]}
+    assert (await http.post("/goals", json=told)).status_code == 201
+    assert await gives("team", others) == 201, "a goal that it reads was given this file"
+
+
 async def _ask(http: httpx.AsyncClient, method: str, asked: Asked, names: Mapping[str, str]) -> tuple[int, str]:
     """Ask by the key with labels, and return what is told without the names that were asked for."""
 

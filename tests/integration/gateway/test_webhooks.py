@@ -41,6 +41,7 @@ from ioa_gateway.server import bound
 from ioa_gateway.settings import GatewaySettings
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import BEARER, Door, key
+from tests.integration.gateway.test_keys import bearer
 from tests.rig.deadline import eventually
 from tests.rig.hook_receiver import open_receiver
 from tests.unit.group.scenario import launched
@@ -118,6 +119,22 @@ async def test_a_webhook_is_made_listed_and_removed(http: httpx.AsyncClient, doo
     eve = {"Authorization": BEARER["Authorization"].replace("web", "other")}
     assert [(await http.request(method, path, headers=eve)).status_code for method in ("GET", "DELETE")] == [404, 404]
     assert [(await http.delete(path)).status_code for _ in range(2)] == [204, 404]
+
+
+async def test_what_a_url_holds_is_told_to_the_key_that_made_it(http: httpx.AsyncClient, door: Door) -> None:
+    """The path of a URL is the secret of many a receiver. A key that may make no webhook is shown none, and removes none."""
+    await door.keys.put(key("tells", "webhooks:write"))
+    await door.keys.put(key("other", "webhooks:write", "goals:read"))
+    door.clock.advance(timedelta(seconds=2))
+    made = (await http.post("/webhooks", json={"url": "https://93.184.215.14:8443/services/T0/s3cret?k=s3cret"})).json()
+    path = f"/webhooks/{made['webhook_id']}"
+    asked = [("GET", "/webhooks"), ("GET", path), ("DELETE", path)]
+    assert [(await http.request(*one, headers=bearer("tells"))).status_code for one in asked] == [403] * 3
+    shown = await http.get(path, headers=bearer("other"))
+    listed = (await http.get("/webhooks", headers=bearer("other"))).json()["webhooks"]
+    assert (shown.json()["url"], listed, "s3cret" in shown.text) == ("https://93.184.215.14:8443", [shown.json()], False)
+    assert (await http.get(path)).json()["url"] == made["url"]
+    assert (await http.delete(path, headers=bearer("other"))).status_code == 204
 
 
 async def test_webhooks_are_bounded(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from threading import Event
 from types import SimpleNamespace
@@ -19,6 +19,7 @@ from ioa.adapters.nats.delivery import NatsDeadLetters
 from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.queues import Delivery, SetAside
 from ioa.adapters.nats.webhooks import deliver_notices
+from ioa.beside import beside
 from ioa.errors import InvalidInputError, NotYetError, UnavailableError
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.codec import encode
@@ -31,6 +32,8 @@ from ioa.testing.memory_webhooks import MemoryWebhooks
 from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
+from tests.rig.deadline import eventually
+from tests.rig.hook_receiver import open_receiver
 
 SECRET = written_secret(b"told to the receiver alone, once")
 
@@ -68,6 +71,9 @@ def test_what_nobody_takes_is_tried_for_a_day() -> None:
             "2001:0:7f00:1::",
             "5f00::1",
         ),
+        # What the registries of special addresses have, and Pythons before 3.11.10 and 3.12.4 take for public.
+        *("192.0.0.8", "192.0.0.192", "192.88.99.1", "192.31.196.1", "192.175.48.1", "255.255.255.255"),
+        *("2001:4:112::1", "2001:20::1", "2001:db8::1", "2620:4f:8000::1", "3fff::1", "100::1"),
         *("::1", "::", "fe80::1%eth0", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1"),
     ],
 )
@@ -87,8 +93,8 @@ async def test_names_are_looked_up_before_anything_is_sent() -> None:
         async with httpx.AsyncClient(verify=False) as http:
             for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
                 with pytest.raises(InvalidInputError, match="private network"):
-                    await Posting(http, inside=False, names=names).find(url)
-            found = await Posting(http, inside=True, names=names).find("https://127.0.0.1/hook?a=b")
+                    await Posting(http, inside=False, names=names).find(url, LOCAL)
+            found = await Posting(http, inside=True, names=names).find("https://127.0.0.1/hook?a=b", LOCAL)
     assert (found.url, found.host, found.named) == ("https://127.0.0.1:443/hook?a=b", "127.0.0.1", "127.0.0.1")
 
 
@@ -112,9 +118,9 @@ async def test_a_name_that_does_not_exist_is_its_writers_fault(
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
     async with open_posting(inside=False) as posting:
         with pytest.raises(told):
-            await posting.find("https://example.com/hook")
+            await posting.find("https://example.com/hook", LOCAL)
         with pytest.raises(told) if told is InvalidInputError else nullcontext():
-            await posting.check("https://example.com/hook")
+            await posting.check("https://example.com/hook", LOCAL)
 
 
 async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +129,8 @@ async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPa
     with ThreadPoolExecutor(1) as names:
         posting = Posting(httpx.AsyncClient(verify=False), inside=False, names=names)
         with pytest.raises(InvalidInputError, match="on this machine"):
-            await posting.find("http://127.0.0.1/hook")
-        assert (await posting.find("http://93.184.215.14/hook")).host == "93.184.215.14"
+            await posting.find("http://127.0.0.1/hook", LOCAL)
+        assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
 
 
 async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,9 +145,85 @@ async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.Mo
         assert {await one for one in looking} == {InvalidInputError}
 
 
+async def test_names_of_one_user_hold_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of a user's names are looked up at a time, those that nobody waits for any more counted in: others have their threads."""
+    waits, looked_up = Event(), list[str]()
+
+    def getaddrinfo(host: str, *_of: object, **_more: object) -> list[object]:
+        looked_up.append(host)
+        if host.startswith("slow"):
+            waits.wait()
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.215.14", 443))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    eve, anna = UserId("eve"), UserId("anna")
+    async with open_posting(inside=False) as posting:
+        try:
+            given_up = [asyncio.create_task(posting.find(f"https://slow{number}.example", eve)) for number in range(64)]
+            await eventually(lambda: len(looked_up) == 2)
+            for one in given_up:
+                one.cancel()
+            assert {type(one) for one in await asyncio.gather(*given_up, return_exceptions=True)} == {asyncio.CancelledError}
+            waiting = asyncio.create_task(posting.find("https://quick.example", eve))
+            assert (await posting.find("https://anna.example", anna)).host == "anna.example"
+            assert looked_up[2:] == ["anna.example"]
+        finally:
+            waits.set()
+        assert (await waiting).host == "quick.example"
+
+
+@pytest.mark.parametrize(("begins", "goes_on"), [(b"", b"HTTP/1.1 103 E\r\n\r\n"), (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n")])
+async def test_an_answer_that_never_begins_has_failed(begins: bytes, goes_on: bytes) -> None:
+    """A receiver may send interim responses, or the head of an answer, for ever: little is read, and others have their turns."""
+    turns = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(begins)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(goes_on * 4_000)
+                await writer.drain()
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, open_posting(inside=True) as posting, beside(take_turns()):
+        with pytest.raises(UnavailableError, match="no status within 32,768 bytes"):
+            await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
+    assert turns > 8
+
+
+async def test_receivers_that_do_not_answer_hold_up_no_other() -> None:
+    """However many there are, the next one is posted to."""
+    async with open_receiver(*[0] * 32) as silent, open_receiver() as receiver, open_posting(inside=True) as posting:
+        waiting = [asyncio.create_task(posting.post(silent.url, LOCAL, b"{}", {})) for _ in range(32)]
+        await eventually(lambda: len(silent.taken) == 32)
+        assert await posting.post(receiver.url, LOCAL, b"{}", {}) == 200
+        for one in waiting:
+            one.cancel()
+
+
+async def test_an_answer_may_come_behind_interim_responses() -> None:
+    """Some of them, and a long head with a body behind, are an answer as any other."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 103 E\r\n\r\n" * 9 + b"HTTP/1.1 202 A\r\n" + b"a: %s\r\n\r\n" % (b"b" * 20_000) + b"c" * 100_000)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, open_posting(inside=True) as posting:
+        assert await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {}) == 202
+
+
 async def _refused(posting: Posting, url: str) -> type[Exception]:
     with pytest.raises(InvalidInputError) as refused:
-        await posting.find(url)
+        await posting.find(url, LOCAL)
     return refused.type
 
 
@@ -165,7 +247,7 @@ class _Told:
     def __init__(self, status: int = 200, *, lets_in: bool = True) -> None:
         self.store, self.dead, self.posted = MemoryWebhooks(), MemoryDeadLetters(), list[str]()
 
-        async def post(_url: str, _body: bytes, headers: dict[str, str]) -> int:
+        async def post(_url: str, _user: UserId, _body: bytes, headers: dict[str, str]) -> int:
             self.posted.append(headers["webhook-id"])
             return status
 

@@ -328,10 +328,17 @@ class NatsSystemClient:
         return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
 
     async def upload(
-        self, name: str, data: bytes | AsyncIterable[bytes], *, media_type: str | None = None, goal_id: GoalId | None = None
+        self,
+        name: str,
+        data: bytes | AsyncIterable[bytes],
+        *,
+        media_type: str | None = None,
+        goal_id: GoalId | None = None,
+        place: str | None = None,
     ) -> Artifact:
         """Store a file of one's own; see the port."""
-        return await put_data(name, data, media_type, await self._putting(goal_id or GoalId(RandomIds().new("upload")), name))
+        put = await self._putting(goal_id or GoalId(RandomIds().new("upload")), place or name)
+        return await put_data(name, data, media_type, put)
 
     async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield a file, or a part of it; see the port."""
