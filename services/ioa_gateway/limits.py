@@ -11,7 +11,7 @@ from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
 from ioa_gateway.callers import Caller
-from ioa_gateway.turns import Turns
+from ioa_gateway.turns import UserTurns
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
 STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
@@ -40,7 +40,7 @@ class CallerLimits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
-        self.pages, self.drawings = Turns(PAGES, PAGES_OF_USER), Turns(DRAWINGS, DRAWINGS)
+        self.pages, self.drawings = UserTurns(PAGES, PAGES_OF_USER), UserTurns(DRAWINGS, DRAWINGS)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

@@ -30,7 +30,7 @@ from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.problems import problem_of
-from ioa_gateway.turns import Turns
+from ioa_gateway.turns import UserTurns
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
@@ -172,7 +172,9 @@ class _InList:
 class Rooms:
     """All that is followed. Made by `open_rooms`."""
 
-    def __init__(self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: Turns) -> None:
+    def __init__(
+        self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: UserTurns
+    ) -> None:
         self._system = system
         self._pages = pages
         self._readers = readers
@@ -344,7 +346,7 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: Turns) -> AsyncIterator[Rooms]:
+async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: UserTurns) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:

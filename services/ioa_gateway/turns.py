@@ -12,7 +12,7 @@ from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
 
 
-class Turns:
+class UserTurns:
     """Hands out turns. How many of one user wait makes no turn of another come later.
 
     Args:
