@@ -52,7 +52,8 @@ class MadeUp:
         asked = request.query_params
         limit, before = int(asked.get("limit", "100")), int(asked.get("before", "0"))
         last = min(before - 1, len(self.entries)) if before else limit
-        return JSONResponse({"entries": self.entries[max(0, last - limit) : last]})
+        first = max(0, last - limit)
+        return JSONResponse({"entries": self.entries[first:last], "next": first + 1 if before and first else None})
 
     async def _events(self) -> AsyncIterator[bytes]:
         yield b"retry: 1000\n\n"
