@@ -46,7 +46,7 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))
     if wish is None:
-        if not re.search(rf"\b(?:{CHART}|draw)", task, re.IGNORECASE):
+        if not re.search(rf"\b(?:{CHART}|draw)\b", task, re.IGNORECASE):
             raise DeclinedError("Bar charts and line charts are drawn here, and none is asked for.")
         hint = (
             "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'. "

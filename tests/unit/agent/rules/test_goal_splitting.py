@@ -38,6 +38,18 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
         ),
         ("How much is 17 + 25, and is it prime?", [("How much is 17 + 25", ()), ("is it prime?", (0,))]),
         ("Summarise notes.txt. What is 15% of 240?", [("Summarise notes.txt", ()), ("What is 15% of 240?", ())]),
+        (
+            "Here are a.csv and b.csv. Compute the total n in a.csv, compute the total m in b.csv and write a report of both",
+            [("Compute the total n in a.csv", ()), ("compute the total m in b.csv", ()), ("write a report of both", (0, 1))],
+        ),
+        (
+            "Compute the total fee per kind, make a bar chart of the average fee per vet and write a report of both",
+            [
+                ("Compute the total fee per kind", ()),
+                ("make a bar chart of the average fee per vet", ()),
+                ("write a report of both", (0, 1)),
+            ],
+        ),
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
         ("What is 2^10? Divide the result by 4.", [("What is 2^10?", ()), ("Divide the result by 4", (0,))]),
         (

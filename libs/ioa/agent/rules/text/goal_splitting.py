@@ -41,8 +41,8 @@ def needs_of(requests: Sequence[Request], mask: Mask) -> tuple[GoalNeed, ...]:
     if uses is None:
         return ()
     told = [_told(request, on) for request, on in zip(requests, uses, strict=True)]
-    given = {named for request in requests for named in _INPUT.findall(request.given)}
-    if not given <= set("".join(told)):
+    given = {mask.uncover(named) for request in requests for named in _INPUT.findall(request.given)}
+    if not given <= {mask.uncover(named) for text in told for named in _INPUT.findall(text)}:
         return ()  # an input that no request speaks of
     return tuple(GoalNeed(mask.uncover(text), on) for text, on in zip(told, uses, strict=True))
 
