@@ -153,14 +153,6 @@ class AskedDocument(Model):
         return cls(task_id=task_id, asker=asker, to=question.of if isinstance(question, Awaiting) else None, **asked)
 
 
-class AskedChoiceDocument(Model):
-    """What somebody who is asked to decide may choose, what stands otherwise, and how many wrong choices it has left."""
-
-    options: tuple[str, ...]
-    default: str
-    tries: int
-
-
 class EntryDocument(Model):
     """An entry: what happened, and where its group stands since.
 
@@ -174,7 +166,6 @@ class EntryDocument(Model):
         floor: Who may speak now, and under the current turn.
         waits_for: The tasks that have to be closed, or begun, before the discussion goes on.
         asked: What somebody is asked to decide on: the exit of a node, the next speaker, a message under review.
-        choice: What may be chosen then.
         forced: The limit that cut the discussion short, while its conclusion is to be stated.
         node: The number of the node of its policy in which the group stands; None in a free group.
         ended: How the group ended, if it has.
@@ -200,7 +191,6 @@ class EntryDocument(Model):
     floor: tuple[AgentId, ...]
     waits_for: tuple[TaskId, ...]
     asked: str | None
-    choice: AskedChoiceDocument | None
     forced: ForcedReason | None
     node: int | None
     ended: EndDocument | None
@@ -233,19 +223,12 @@ class EntryDocument(Model):
             floor=state.floor,
             waits_for=_waits_for(state.stage),
             asked=state.stage.about if isinstance(state.stage, Asking) else None,
-            choice=_choice(state.stage),
             forced=state.forced,
             node=None if state.course is None else state.course.node,
             ended=EndDocument.of(state.stage) if isinstance(state.stage, Ended) else None,
             questions=tuple(_asked(state)),
             removed=tuple([member.agent_id for member in state.members if member.removed]),
         )
-
-
-def _choice(stage: Stage) -> AskedChoiceDocument | None:
-    if not isinstance(stage, Asking):
-        return None
-    return AskedChoiceDocument(options=stage.options, default=stage.default, tries=stage.tries)
 
 
 def _asked(state: GroupState) -> Iterator[AskedDocument]:

@@ -432,10 +432,6 @@ def _was(agents: Sequence[AgentId]) -> str:
     return "was" if len(agents) == 1 else "were"
 
 
-def _has(agents: Sequence[AgentId]) -> str:
-    return "has" if len(agents) == 1 else "have"
-
-
 def what_lacks(degraded: Degraded) -> str:
     """Say in words what a conclusion may lack."""
     lost = f"{', '.join(degraded.lost)} {_was(degraded.lost)} lost when this was concluded"
@@ -446,9 +442,9 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
     if isinstance(before.stage, Awaiting) and not isinstance(after.stage, Awaiting):
         words.append((CONTROL_PLANE, "timer", f"nobody answered in time: {before.stage.default} stands", Tone.BAD, ()))
-    elif after.floor and before.floor and (before.turn != after.turn or before.floor != after.floor):
-        silent = [one for one in before.floor if before.turn != after.turn or one not in after.floor]
-        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {_has(after.floor)} the floor"
+    elif after.floor and (silent := [one for one in before.floor if before.turn != after.turn or one not in after.floor]):
+        have = "has" if len(after.floor) == 1 else "have"
+        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
         words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
     elif before.phase != after.phase and not after.phase.is_terminal:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
@@ -488,7 +484,7 @@ def _after_repetition(refused: RepetitionRefused, after: GroupState) -> list[_Wo
         case Concluding(speaker=speaker):
             text = f"nothing new is said: {speaker} has to conclude"
         case _ if after.turn != refused.turn:
-            text = f"{refused.by} repeats itself: its turn is silent; {', '.join(after.floor)} {_has(after.floor)} the floor"
+            text = f"{refused.by} repeats itself: its turn is silent"
         case _:
             return []
     return [(CONTROL_PLANE, "repetition", text, Tone.BAD, ())]

@@ -175,6 +175,7 @@ function followed(before, entry, add) {
         add(NOBODY, `task ${task.status}`, `${task.task_id} of ${task.assignee}${why}`, "bad", { task: task.task_id });
       }
     }
+    for (const one of entry.removed) if (!before.removed.includes(one)) add(NOBODY, "removed", `${one} was removed`, "bad");
   }
   if (type === "timer_fired" && before && !body.copied_until) afterTimer(before, entry, add);
   if (type === "repetition_refused") {
@@ -183,18 +184,12 @@ function followed(before, entry, add) {
     } else if (entry.phase === "concluding") {
       add(NOBODY, "repetition", `nothing new is said: ${entry.floor_holder} has to conclude`, "bad");
     } else if (entry.turn !== body.turn) {
-      const next = `${entry.floor.join(", ")} ${has(entry.floor)} the floor`;
-      add(NOBODY, "repetition", `${body.by} repeats itself: its turn is silent; ${next}`, "bad");
+      add(NOBODY, "repetition", `${body.by} repeats itself: its turn is silent`, "bad");
     }
-  }
-  if (before) {
-    const stands = defaultThatStands(before, entry);
-    if (stands) add(NOBODY, "default", `nothing was chosen that could be: ${stands} stands`, "bad");
-    for (const one of entry.removed) if (!before.removed.includes(one)) add(NOBODY, "removed", `${one} was removed`, "bad");
   }
   if (entry.forced && !before?.forced) add(NOBODY, entry.forced, `used up: ${entry.floor_holder} has to conclude`, "bad");
   const { ended } = entry;
-  if (ended && !tellsEnd(entry)) {
+  if (ended && !(body.conclusion || type === "CONCLUSION" || type === "launch_abandoned")) {
     const files = copies(ended.artifacts).map((file) => ({ ...file, place: -1 })); // no entry tells of them: they are fetched with the result
     add(NOBODY, entry.phase, `${ended.reason}: ${ended.content}`, "bad", { files });
   }
@@ -210,9 +205,9 @@ function afterTimer(before, after, add) {
   const waits = (entry, task) => (entry.questions ?? []).find((one) => one.task_id === task);
   if (waits(before, null) && !waits(after, null)) {
     add(NOBODY, "timer", `nobody answered in time: ${waits(before, null).default} stands`, "bad");
-  } else if (floor.length && before.floor.length && (before.turn !== after.turn || floor.join() !== before.floor.join())) {
+  } else if (floor.length && before.floor.some((agent) => before.turn !== after.turn || !floor.includes(agent))) {
     const silent = before.floor.filter((agent) => before.turn !== after.turn || !floor.includes(agent));
-    add(NOBODY, "timer", `${silent.join(", ")} ${were(silent)} silent; ${floor.join(", ")} ${has(floor)} the floor`, "bad");
+    add(NOBODY, "timer", `${silent.join(", ")} ${were(silent)} silent; ${floor.join(", ")} ${floor.length === 1 ? "has" : "have"} the floor`, "bad");
   } else if (before.phase !== after.phase && !isOver(after.phase)) {
     add(NOBODY, "timer", `${before.phase} took too long; the group is ${after.phase}`, "bad");
   }
@@ -228,29 +223,8 @@ function afterTimer(before, after, add) {
   }
 }
 
-/** Whether an entry says by itself why its group ends. */
-function tellsEnd({ sender, type, body }) {
-  return sender ? type === "CONCLUSION" || (type === "CONCLUDE_GROUP_DISCUSSION" && !!body.conclusion) : type === "launch_abandoned";
-}
-
-/** What a policy does since who was asked has not chosen; empty if it was not asked, or is asked still, or has. */
-function defaultThatStands(before, entry) {
-  const { choice } = before;
-  if (!choice || new Date(entry.at) >= new Date(before.budget.deadline)) return "";
-  const isAskedStill = entry.asked === before.asked && entry.choice?.options.join("\0") === choice.options.join("\0");
-  const stands = {
-    message_refused: () => choice.tries <= 1 && !(isAskedStill && entry.choice.tries === choice.tries && entry.until === before.until),
-    timer_fired: () => new Date(before.until) <= new Date(entry.at),
-    member_lost: () => before.floor.includes(entry.body.agent_id) && !isAskedStill,
-    PASS: () => entry.body.cause !== "model_unavailable" || !isAskedStill,
-  }[entry.type];
-  return stands?.() ? choice.default : "";
-}
-
 /** A time in UTC, to the minute. */
 const minute = (at) => new Date(at).toISOString().slice(0, 16).replace("T", " ");
-
-const has = (agents) => (agents.length === 1 ? "has" : "have");
 
 const were = (agents) => (agents.length === 1 ? "was" : "were");
 

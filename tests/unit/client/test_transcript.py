@@ -127,7 +127,7 @@ def test_a_silent_turn_is_told_whoever_has_the_floor_next() -> None:
     assert silent[-1] == ("·", "timer", "eve was silent; eve has the floor")
     assert again[-2:] == [
         ("·", "repetition", "eve said again what turn 1 said: refused"),
-        ("·", "repetition", "eve repeats itself: its turn is silent; eve has the floor"),
+        ("·", "repetition", "eve repeats itself: its turn is silent"),
     ]
 
 
