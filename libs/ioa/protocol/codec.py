@@ -219,7 +219,9 @@ def in_words(error: ValidationError, whole: str, *, most: int = 1) -> str:
 
 
 def problems_of(error: ValidationError) -> list[tuple[str, str]]:
-    """Return each error that pydantic found: the field, with dots, and why."""
+    """Return each error that pydantic found: the field, with dots, and why; very many, which take long, are told as one."""
+    if error.error_count() > _MOST_ERRORS:
+        return [("", f"{error.error_count():,} mistakes are in it")]
     found = error.errors(include_url=False, include_context=False, include_input=False)
     return [(".".join(map(str, one["loc"])), why_of(one)) for one in found]
 
@@ -229,7 +231,7 @@ def why_of(one: ErrorDetails) -> str:
     return one["msg"].removeprefix("Value error, ")
 
 
-_MAX_WHY_CHARS = 300
+_MAX_WHY_CHARS, _MOST_ERRORS = 300, 1_000
 CUT = " […]"
 """What stands at the end of a text that was cut."""
 

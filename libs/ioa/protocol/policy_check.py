@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from difflib import get_close_matches
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import combinations
+from itertools import chain, combinations, islice
 from typing import Literal, NamedTuple, get_args
 
 from ioa.protocol.codec import encode_value
@@ -43,6 +43,11 @@ _COURSE_BYTES, _NODE_BYTES, _MEMBER_BYTES, _STRETCH_BYTES = 500, 16, 14, 7
 its roles but the first; and of a stretch that is struck."""
 
 
+MOST_FINDINGS = 20
+"""So many mistakes are told; to look for all of thousands would stop whoever reads the team."""
+_MOST_COMPARED, _LONGEST_COMPARED = 256, 64
+
+
 class PolicyFinding(NamedTuple):
     """Something that is wrong, or worth a thought; `where` names the node or role."""
 
@@ -55,8 +60,8 @@ class PolicyFinding(NamedTuple):
 
 
 def check(policy: Policy) -> tuple[PolicyFinding, ...]:
-    """Say all that is wrong with a policy, errors first; empty if nothing is. What makes no sense is told once."""
-    errors = [*dict.fromkeys((*errors_of_names(policy), *_of_numbers(policy)))]
+    """Say what is wrong with a policy, errors first, of many some; empty if nothing is. What makes no sense is told once."""
+    errors = [*dict.fromkeys(islice(chain(errors_of_names(policy), _of_numbers(policy)), MOST_FINDINGS))]
     if not errors:
         errors = [*_of_ways(policy), *_of_forks(policy), *_of_size(policy)]
     return (*errors, *(() if errors else _warnings(policy)))
@@ -70,7 +75,7 @@ def errors_of_names(policy: Policy) -> Iterator[PolicyFinding]:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Suggest what may have been meant, as the end of a sentence."""
-    names = list(known)
+    names = list(islice(known, _MOST_COMPARED)) if len(name) <= _LONGEST_COMPARED else []
     beginning = [one for one in names if len(one) > 1 and name and (name.startswith(one) or one.startswith(name))]
     close = beginning or get_close_matches(name, names, n=1)
     return f"; did you mean `{close[0]}`?" if close else ""

@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import Field, PlainSerializer, ValidationError, model_validator
@@ -43,6 +44,7 @@ from ioa.protocol.policy import (
 )
 from ioa.protocol.policy_check import (
     MAX_STATE_BYTES,
+    MOST_FINDINGS,
     SHORT_FORMS,
     PolicyFinding,
     check,
@@ -363,7 +365,7 @@ class _Reading:
         """Say what else is wrong with what could be read; names that are none have been told."""
         if team is None or not self._is_whole:
             return
-        for one in errors_of_names(team.policy):
+        for one in islice(errors_of_names(team.policy), MOST_FINDINGS):
             if not any(repr(name) in one.what for name in self._no_names):
                 what = one.what
                 for read, role in zip(self._roles, team.policy.roles, strict=True):
@@ -520,13 +522,13 @@ class _Reading:
     def _keys(self, where: str, given: Mapping[Any, Any], known: Iterable[str]) -> dict[str, Any]:
         """Tell which keys there are not, and return the others."""
         known = list(known)
-        for key in map(str, given):
-            if key not in known:
-                self._wrong(where, f"there is no `{key}`{nearest(key, known) or f'; there are {listed(known)}'}")
+        for key in islice((key for key in map(str, given) if key not in known), MOST_FINDINGS):
+            self._wrong(where, f"there is no `{key[:_LONGEST_KEY]}`{nearest(key, known) or f'; there are {listed(known)}'}")
         return {key: value for key, value in given.items() if key in known}
 
     def _wrong(self, where: str, what: str) -> None:
-        if (finding := PolicyFinding("error", where, what)) not in self.findings:
+        finding = PolicyFinding("error", where, what)
+        if len(self.findings) < MOST_FINDINGS and finding not in self.findings:
             self.findings.append(finding)
 
     def _validated(self, data: dict[str, Any]) -> TeamSpec | None:
@@ -566,6 +568,7 @@ class _Reading:
         self._wrong(where, _in_words(error, _subject(loc)))
 
 
+_LONGEST_KEY = 64
 _ROUNDS = 4
 """How often what is left is read again: what is wrong may hide what stands around it."""
 

@@ -47,7 +47,7 @@ _SECRETS = re.compile(
     r"|(?P<named>\b(?:api[_-]?key|password|passwd|secret|token)\b[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&]{4,}"
     r"|\bS[ACNOUX][A-Z2-7]{38,}"  # the seed of an nkey, or most of one
     r"|\bsk-[A-Za-z0-9_-]{16,}"
-    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # a JSON web token, such as a user's of NATS
+    r"|(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # a JSON web token, such as a user's of NATS
     re.IGNORECASE,
 )
 

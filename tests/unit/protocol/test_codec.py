@@ -379,3 +379,10 @@ def test_a_number_that_is_too_large_is_refused_where_it_is_written() -> None:
     """Nothing but an error of ours comes of it."""
     with pytest.raises(InvalidInputError, match="larger than any that can be written"):
         encode(Lease.model_construct(duration=timedelta(seconds=1), renew_every=timedelta(seconds=1), joined=10**30))
+
+
+def test_very_many_mistakes_are_told_as_one() -> None:
+    """To write each of them down took seconds and gigabytes, of which one was told."""
+    wrong = msgpack.packb({"agent_id": "ada", "name": "Ada", "description": "Adds.", "skills": [1] * 5_000})
+    with pytest.raises(InvalidInputError, match=r"5,00\d mistakes are in it"):
+        decode(AgentCard, wrong)

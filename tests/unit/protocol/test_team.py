@@ -11,7 +11,7 @@ import pytest
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.policy import Exit, Opening, Policy, Turns
-from ioa.protocol.policy_check import SHORT_FORMS, check
+from ioa.protocol.policy_check import MOST_FINDINGS, SHORT_FORMS, check
 from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
 from ioa.protocol.team_check import check_team
 from tests.unit.protocol.policies import SHIPPED, any_team
@@ -639,3 +639,17 @@ def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) 
     with pytest.raises(TeamError, match=f"more than 16 nodes have {word} = '{value}'"):
         team_of({"team": "t", "roles": {"a": "ada"}, "nodes": nodes})
     assert time.process_time() - began < 1
+
+
+@pytest.mark.parametrize("wrong", ["exits", "keys"])
+def test_of_very_many_mistakes_some_are_told(wrong: str) -> None:
+    """For each the nearest name was looked for, and one message of 126 kB stopped group setup for twenty seconds."""
+    nodes = [
+        {"name": f"n{number}", "roles": ["a"], "max": 1, "then": [f"m{number}-{other}" for other in range(32)]}
+        for number in range(64)
+    ]
+    extra = {} if wrong == "exits" else {f"key-{number}-{'x' * 200}": 1 for number in range(2_000)}
+    file = {"team": "t", "leader": "a", "roles": {"a": {"agent": "ada"}}, "nodes": nodes, **extra}
+    with pytest.raises(TeamError) as error:
+        team_of(file)
+    assert (len(error.value.findings) <= 2 * MOST_FINDINGS, len(str(error.value)) < 20_000) == (True, True)
