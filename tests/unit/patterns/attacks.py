@@ -2,7 +2,8 @@
 
 What is slow beyond measure is a part that may be repeated and that is tried anew at each position, or in several ways. So each
 part of an expression, and each of its characters, is repeated, behind what the expression wants in front of it, and is ended by
-something that the expression wants nowhere.
+something that the expression wants nowhere. What an expression begins with is repeated too, parted by a sign, since a sign may go
+on with what has begun and let it begin again.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _CATEGORIES = {
 }
 _REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
 _TAILS = ("", "\x01")
-_MOST_UNITS = 120
+_MOST_UNITS, _MOST_BEGINNINGS = 120, 24
+_SIGNS = "-._ "
 _WINDOW = 4
 _SEED = 12
 
@@ -81,6 +83,9 @@ def attacks_on(pattern: re.Pattern[str]) -> Iterator[Attack]:
     for head, unit in (*units[:_MOST_UNITS], *chosen.sample(units, min(len(units), _MOST_UNITS))):
         found[head, unit] = None
         found["", unit] = None
+    beginnings = sorted({head for head, _ in units if head}, key=lambda head: (len(head), head))[:_MOST_BEGINNINGS]
+    for beginning, sign in product(beginnings, _SIGNS):
+        found["", beginning + sign] = None
     for unit in (*letters, *chosen.sample(pairs, min(len(pairs), _MOST_UNITS))):
         found["", unit] = None
     for (head, unit), tail in product(found, _TAILS):

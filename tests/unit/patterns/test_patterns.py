@@ -101,7 +101,9 @@ def test_no_expression_is_made_in_a_function(source: Source) -> None:
     assert hidden(source) == []
 
 
-@pytest.mark.parametrize("expression", [r"\d[\d,.]*x", r"(?:a+)+b", r"<(\s*/?\s*a)", r"\S+\.\w{1,5}\b", r"(?:\w+\.)*\w+@", r"\s+$"])
+@pytest.mark.parametrize(
+    "expression", [r"\d[\d,.]*x", r"(?:a+)+b", r"<(\s*/?\s*a)", r"\S+\.\w{1,5}\b", r"(?:\w+\.)*\w+@", r"\s+$", r"\beyJ[\w-]{10,}\."]
+)
 def test_what_backtracks_is_found(expression: str) -> None:
     """The attacks and the measure tell quadratic and exponential expressions from linear ones."""
     pattern = re.compile(expression)
