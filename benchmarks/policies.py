@@ -202,10 +202,8 @@ def push_rows(specs: Mapping[str, TeamSpec], games: int) -> Iterator[Row]:
             continue
         told = notices = possible = 0
         for before, event, policy in spoken(game(as_filed(team), seed) for seed in range(games)):
-            taken, others = (
-                step(before, event, policy),
-                {member.agent_id for member in before.members} - {event.message.header.sender},
-            )
+            taken = step(before, event, policy)
+            others = {member.agent_id for member in before.members} - {event.message.header.sender}
             possible += len(others)
             told += len(others.intersection(taken.audience))
             notices += len(others.intersection(taken.noticed))

@@ -225,7 +225,6 @@ class GroupSetup:
         if team is not None:
             check_levels(team.policy, cards)
         _check_team(request, team, cards)
-
         opening = _Opening(request, team, cast, cards, self._ports.clock.now())
         mandate = await self._mandate_of_task(request, parent, opening) if parent else self._mandate_of_goal(request, record)
         launched = opening.under(mandate)
@@ -628,7 +627,8 @@ class GroupSetup:
 
     def _cards_of(self, agent_ids: tuple[AgentId, ...], people: Set[AgentId]) -> tuple[AgentCard, ...]:
         """Return the cards of a team, its owner first; people need not be registered, nor be there."""
-        cards, leader = [], self._ports.registry.card(agent_ids[0])
+        cards, known = [], self._ports.registry.card(agent_ids[0])
+        leader = None if known is None else known.card
         for agent_id in dict.fromkeys(agent_ids):
             record = self._ports.registry.card(agent_id)
             if record is None and agent_id in people:
@@ -636,7 +636,7 @@ class GroupSetup:
                 continue
             if record is None:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
-            if leader is not None and agent_id != agent_ids[0] and (why := why_not_drafted(leader.card, record.card)):
+            if agent_id != agent_ids[0] and (why := why_not_drafted(leader, record.card)):
                 raise NoAgentError(f"{agent_id} cannot join: {why}.")
             if agent_id not in people and not self._ports.registry.is_online(agent_id):
                 raise absence(self._ports.registry, agent_id)
