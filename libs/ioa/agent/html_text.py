@@ -11,6 +11,8 @@ _BLOCKS = frozenset(
     "caption summary".split()
 )
 
+_CLOSED_BY_THE_NEXT = frozenset("p li dt dd tr td th option".split())
+"""What ends where the next of its kind begins, and a paragraph where any block does, without saying so (HTML, 13.1.2.4)."""
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())
 _NOT_SHOWN = re.compile(r"(?i)display\s*:\s*none|visibility\s*:\s*hidden")
 
@@ -34,6 +36,8 @@ class _Words(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Note what is not seen, and where a line ends."""
+        if self._hidden in ([tag], ["p"]) and self._hidden[0] in _CLOSED_BY_THE_NEXT and tag in _BLOCKS - _VOID | {*self._hidden}:
+            self._hidden.clear()
         if tag not in _VOID and (self._hidden or any(map(_hides, attrs))):
             self._hidden.append(tag)
         self._unseen += tag in _UNSEEN

@@ -83,4 +83,5 @@ def test_a_page_says_what_a_reader_sees() -> None:
     assert text_of_html(page) == "A B\nx\ny\none\ntwo"
     hidden = '<p hidden>a<br>b<b>c</b></p><p>d<img hidden></p><div style="display: none"><p>e</p></div>f<p style="color:red">g</p>'
     assert text_of_html(hidden) == "d\nf\ng"
+    assert text_of_html("<p hidden>a<p>b<ul><li hidden>c<li>d</ul><p hidden>e<div>f</div>") == "b\nd\nf"
     assert text_of_html("<table><tr><td>1<td>2</table>", before_cells="\n") == "1\n2"
