@@ -17,7 +17,7 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import NOTHING, Column, Table, read_table
+from tables import NOTHING, Apart, Column, Table, read_table
 
 SHOWN, _SUMMED, _BLOCK, _CHECKED = 25, 10, 1_000, 50_000
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
@@ -142,12 +142,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    apart = _figures_of_others(table) | table.apart
-    _refuse_lines_of_totals([*measured, *table.summed], table, apart, used)
+    apart = _without_lines_of_totals([*measured, *table.summed], table, used)
     remarks = [at for at in table.remarks if used[at]]
     told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
     edge = [(at, why) for at, why in apart.items() if used[at] and at not in remarks]
-    told += [f"{len(edge)} of them {why}, such as {_row(table, at)}" for at, why in edge[:1]]
+    told += [f"{len(edge)} of them {why.what}, such as {_row(table, at)}" for at, why in edge[:1]]
     parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -157,16 +156,27 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _figures_of_others(table: Table) -> dict[int, str]:
-    """The first or the last row, if it holds the sum of all others in some column, or their means in all of several: what of it."""
-    columns = [one for one in table.columns if one.holds("numbers")] if 3 < table.rows <= _CHECKED else []
-    numbers = [(one, _measured(one).fillna(0).to_numpy()) for one in columns]
-    found = dict[int, str]()
+def _without_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> dict[int, Apart]:
+    """Refuse to count lines of totals of these columns; return the rows at the edge that may be such, for who only counts rows."""
+    checked = [one for one in dict.fromkeys(columns) if one.holds("numbers")]
+    others = [one for one in table.columns if 3 < table.rows <= _CHECKED and one not in checked and one.holds("numbers")]
+    numbers = {one: _measured(one).fillna(0).to_numpy() for one in (*checked, *others)}
+    sums = {one: _sums_of_all(values, one) for one, values in numbers.items()}
+    apart = (_figures_of_others(table, numbers, sums) if 3 < table.rows <= _CHECKED else {}) | table.apart
+    for column in checked:
+        found = sums[column] | (_sums_of_others(numbers[column], table.gaps) if column in table.summed else set())
+        _refuse_lines_of_totals(column, numbers[column], found, table, apart, used)
+    return apart
+
+
+def _figures_of_others(table: Table, numbers: dict[Column, Any], sums: dict[Column, set[int]]) -> dict[int, Apart]:
+    """The first or the last row, if it holds the sum of all others in some column, or their means in all of several."""
+    found = dict[int, Apart]()
     for at in (0, table.rows - 1):
-        if sums := [one for one, values in numbers if at in _sums_of_all(values, one)]:
-            found[at] = f"with the sum of all others in {sums[0]}"
-        elif len(numbers) > 1 and all(_is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers):
-            found[at] = "with the means of all others"
+        if summed := [one for one in table.columns if at in sums.get(one, ())]:
+            found[at] = Apart(f"with the sum of all others in {summed[0]}", sums=True)
+        elif len(numbers) > 1 and all(_is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers.items()):
+            found[at] = Apart("with the means of all others")
     return found
 
 
@@ -176,30 +186,25 @@ def _is_near(value: float, wanted: float, column: Column, at: int, whole: float 
     return bool(abs(value - wanted) <= (0.5 * 10.0 ** -len(decimals[1]) if decimals else whole) + 1e-9 * abs(wanted))
 
 
-def _refuse_lines_of_totals(columns: Iterable[Column], table: Table, apart: dict[int, str], used: pd.Series) -> None:
+def _refuse_lines_of_totals(
+    column: Column, values: Any, found: set[int], table: Table, apart: dict[int, Apart], used: pd.Series
+) -> None:
     """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells.
 
     What stands at an edge and lacks what all others have may hold sums, means or anything else of them, and so may what holds the
     sum of all others in another column and is the largest in this one.
     """
-    for column in filter(lambda one: one.holds("numbers"), columns):
-        values = _measured(column).fillna(0).to_numpy()
-        found = _sums_of_all(values, column)
-        found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
-        may_be = {at for at in apart if not pd.isna(_measured(column)[at])}
-        may_be = {at for at in may_be if not apart[at].startswith("with the sum") or values[at] >= np.delete(values, at).max()}
-        if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
-            lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
-            other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
-            fill, what = "", "that hold sums of others"
-            if why := [why for at, why in apart.items() if at in double and at not in found]:
-                fill, what = (
-                    ", or fill in what others lack" * why[0].startswith("without"),
-                    f"{why[0]}, that may hold totals or means",
-                )
-            hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}."
-            named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
-            raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
+    held = {at: why for at, why in apart.items() if not pd.isna(_measured(column)[at])}
+    may_be = {at for at, why in held.items() if not why.sums or values[at] >= np.delete(values, at).max()}
+    if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
+        lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
+        other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
+        doubts = [why for at, why in apart.items() if at in double and at not in found]
+        what = f"{doubts[0].what}, that may hold totals or means" if doubts else "that hold sums of others"
+        fill = ", or fill in what others lack" * (bool(doubts) and doubts[0].lacks)
+        hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}."
+        named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
+        raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 
 
 def _row(table: Table, at: int) -> str:
@@ -260,7 +265,7 @@ def _stretches(cells: Any, rows: Any) -> list[Any]:
 
 def _alike(cells: pd.Series) -> str:
     """Values that differ by case or accents alone: a condition takes them for one."""
-    words = pd.Series([str(one) for one in cells.dropna().unique()], dtype=object)
+    words = pd.Series(cells.dropna().unique(), dtype=object)
     alike = sorted(words[words.map(fold).duplicated(keep=False)], key=fold)
     return ", ".join(map(repr, alike[:6])) + ", …" * (len(alike) > 6)
 

@@ -104,14 +104,14 @@ class Condition:
     column: Column
     sign: str
     spans: tuple[Span, ...] = ()
-    values: tuple[object, ...] = ()
+    values: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.sign == "between" and self.spans[0].first > self.spans[1].last:
             raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
 
     def __str__(self) -> str:
-        quoted = (f'"{value}"' if re.match(r"(?i)(?:not|missing)\b", str(value)) else str(value) for value in self.values)
+        quoted = (f'"{value}"' if re.match(r"(?i)(?:not|missing)\b", value) else value for value in self.values)
         shown = [span.written for span in self.spans] or list(quoted)
         sign = {"=": "is", "!=": "is not", "between": "is between"}.get(self.sign, self.sign)
         return f"{self.column} {sign} {(' and ' if self.sign == 'between' else ' or ').join(shown)}".rstrip()
@@ -361,7 +361,7 @@ class Reader:
         if not is_value:
             self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
-            some = ", ".join(f'"{one}"' if "," in str(one) else str(one) for one in column.different[:8])
+            some = ", ".join(f'"{one}"' if "," in one else one for one in column.different[:8])
             none = f" A cell without one ({column.missing() or 'empty'}) is 'missing'." if column.is_missing.any() else ""
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}.{none}")
         return Condition(column, sign, values=sum(self._others(column, sign, self._value), values))
@@ -405,7 +405,7 @@ class Reader:
             ) from None
         return Span(str(period).replace("Q", "-Q"), period.start_time, period.end_time)
 
-    def _value(self, column: Column) -> tuple[object, ...]:
+    def _value(self, column: Column) -> tuple[str, ...]:
         """Read the next words, the most first, as a value of a column, and the signs around them that belong to it."""
         word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
         found = list(word.finditer(self.text, start))[:_VALUE_WORDS]
@@ -423,10 +423,10 @@ class Reader:
             hint = f'Say "{said}" in quotes, or \'{column} is "{first}" or {column} is …\'.'
             raise InvalidInputError(f"{said!r} is a value of {column}, and {first!r} is another.", hint=hint)
         places = start, found[0].start(), self._after(r"\s*", self.at), self._after(r"[\s\"“”'‘`]*", self.at)
-        cells = ((one, fold(str(one))) for one in values)
+        cells = ((one, fold(one)) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
         values = tuple(one for one in values if ends[one] == max(ends.values()))
-        if len({fold(str(one)) for one in values}) > 1:
+        if len({fold(one) for one in values}) > 1:
             said = self.text[start : last.end()]
             raise InvalidInputError(f"{said!r} may be said of several values of {column}: {', '.join(map(repr, values))}.")
         self.at = self._after(r"[\"“”'’`]*", max(last.end(), *ends.values()))
@@ -523,7 +523,7 @@ class Reader:
         columns = sorted(self.table.columns, key=rank)
         figures, dates = ([one for one in columns if one.holds(kind)] for kind in ("numbers", "dates"))
         keys = [one for one in columns if one not in figures and one not in dates and 1 < len(one.different) < self.table.rows]
-        keys = [one for one in keys if len({fold(str(cell)) for cell in one.different}) == len(one.different)]
+        keys = [one for one in keys if len({fold(cell) for cell in one.different}) == len(one.different)]
         numbers = [f"{one.numbers.median():g}" for one in figures[:1] if one.numbers is not None]
         times = [f"{one.dates.median():%Y-%m}" for one in dates[:1] if one.dates is not None]
         conditions = [f'{one} is "{one.different[0]}"' for one in keys[:1]]
@@ -548,7 +548,7 @@ class Reader:
                 self.at = at + word.start()
                 with suppress(InvalidInputError):
                     values = () if column.is_numeric else self._value(column)
-                    spelled = str(max(values, key=lambda one: str(one) in self.said, default=""))
+                    spelled = max(values, key=lambda one: one in self.said, default="")
                     stands = self.text.startswith(fold(spelled), at + word.start())
                     is_part = re.match(r"[/.:-]\w", self.text[self.at :]) or re.search(r"\w[/.:-]$", self.text[: at + word.start()])
                     is_number = column.holds("numbers") or re.fullmatch(rf"(?!0\d){_NUMBER}", spelled)

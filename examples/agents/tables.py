@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -278,6 +278,16 @@ def _floats(lines: str) -> pd.Series:
     return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
 
 
+class Apart(NamedTuple):
+    """What of a row makes it doubtful: it may hold figures of others, and be no row of its own."""
+
+    what: str
+    lacks: bool = False
+    """It lacks a cell that all others have."""
+    sums: bool = False
+    """It holds the sum of all others in some column, though perhaps not in the one that is asked about."""
+
+
 @dataclass(frozen=True)
 class Table:
     """A file's rows. Two columns may have one name; `remarks` are rows of a first cell alone, by their places."""
@@ -288,19 +298,19 @@ class Table:
     remarks: tuple[int, ...] = ()
 
     @cached_property
-    def apart(self) -> dict[int, str]:
+    def apart(self) -> dict[int, Apart]:
         """The first row, or up to three last ones, that lack a cell which all others have, or are called a figure: what of it."""
-        found = dict[int, str]()
+        found = dict[int, Apart]()
         edges = {0, *range(max(0, self.rows - _LAST), self.rows)} if self.rows > _LAST + 1 else set[int]()
         for column in self.columns:
             gaps = np.flatnonzero(column.is_missing).tolist()
             at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
             if at_edge and len(gaps) <= _LAST < self.rows - len(gaps):
-                found |= dict.fromkeys(gaps, f"without {column}, which all others have")
+                found |= dict.fromkeys(gaps, Apart(f"without {column}, which all others have", lacks=True))
             called = [at for at in edges - found.keys() if _CALLED_A_FIGURE.fullmatch(str(column.cells[at]))]
             others = column.cells.drop(index=[*edges]) if called else column.cells[:0]
             if called and not others.str.casefold().isin(column.cells[called].str.casefold()).any():
-                found |= {at: f"called {column.cells[at]!r}" for at in called}
+                found |= {at: Apart(f"called {column.cells[at]!r}") for at in called}
         return found
 
     @cached_property
@@ -376,7 +386,7 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
 def _tidy(text: str, end: str) -> str:
     """Take away blanks of any kind behind cells and in runs, and lines without a cell: what looks the same is the same."""
     text = text if text.isascii() else re.sub(r"[^\S\n\t ]", " ", text)
-    if f"\n{end}" in text:
+    if text.startswith(end) or f"\n{end}" in text:
         text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
     signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n') if " " in text else ()  # a million rows are not searched in vain
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
@@ -409,7 +419,7 @@ def _records(name: str, text: str) -> tuple[str, str]:
     lines, records = list(filter(str.strip, text.splitlines())), None
     with suppress(ValueError):
         records = json.loads(text)
-    if not isinstance(records, list) and len(lines) > 1 and lines[0].lstrip().startswith("{"):
+    if records is None and len(lines) > 1 and lines[0].lstrip().startswith("{") and lines[0].rstrip().endswith("}"):
         records = list(map(partial(_record, name), lines))
     rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
     if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):

@@ -1184,6 +1184,21 @@ def test_what_may_be_meant_otherwise(table: str, question: str, said: str, run: 
     assert said in told(run, question, path)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("t.csv", ",,\na,b,c\n1,2,3\n", "sum of a: 1 (1 of 1 rows)"),
+        ("t.json", '{\n "a": [1]\n}\n', "t.json is not a list of flat records"),
+        ("t.json", '{\n "a": [1\n', "t.json is not a list of flat records"),
+    ],
+)
+def test_what_stands_around_a_table(name: str, text: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A first line without a cell is no header, and one object over several lines is no file of records in lines."""
+    path = tmp_path / name
+    path.write_text(text)
+    assert said in told(run, "total a", path)
+
+
 def test_the_line_is_shown_that_is_no_record(run: Run, tmp_path: Path) -> None:
     """A file of lines is told by the one that is wrong, and not that it should be another file."""
     path = tmp_path / "t.jsonl"
