@@ -140,7 +140,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
+        cells["figure"] = leave_out(column, _told_apart(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     apart = _without_lines_of_totals([*measured, *table.summed], table, used)
     remarks = [at for at in table.remarks if used[at]]
@@ -296,6 +296,13 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
     return cells.between(first, last)
 
 
+def _told_apart(column: Column) -> pd.Series:
+    """What the different cells of a column are counted by: of a million numbers no names are made."""
+    if column.is_numeric and _written_once(column) is not None:
+        return _measured(column)
+    return _labels(Key(column))
+
+
 def _labels(key: Key) -> pd.Series:
     cells, dates = key.column.cells, key.column.dates
     if dates is None:
@@ -312,16 +319,23 @@ def _labels(key: Key) -> pd.Series:
 
 
 def _names(column: Column) -> pd.Series:
-    """Its cells as what rows are told apart by: numbers in their order, of which none must be written in two ways."""
-    if not column.holds("numbers"):
+    """Its cells as what rows are told apart by: numbers in their order."""
+    numbers = _written_once(column)
+    if numbers is None or numbers.isna().any():
         return column.cells
-    assert column.numbers is not None
+    return pd.Series(pd.Categorical(column.cells, column.cells[numbers.sort_values().index]))
+
+
+def _written_once(column: Column) -> pd.Series | None:
+    """Its different cells as numbers, of which none must be written in two ways; None if it holds none."""
+    if not column.holds("numbers") or column.numbers is None:
+        return None
     cells = column.cells.drop_duplicates().dropna()
-    numbers = column.numbers[cells.index].sort_values()
-    if len(twice := cells[numbers.index[numbers.duplicated(keep=False) & numbers.notna()]]):
+    numbers = column.numbers[cells.index]
+    if len(twice := cells[numbers.duplicated(keep=False) & numbers.notna()]):
         both = " and ".join(map(repr, twice[:2]))
         raise InvalidInputError(f"{column} has {both}, which are one number, or two names.", hint="Write it in one way.")
-    return column.cells if numbers.isna().any() else pd.Series(pd.Categorical(column.cells, cells[numbers.index]))
+    return numbers
 
 
 def show(value: object) -> str:
