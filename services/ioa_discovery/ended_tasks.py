@@ -22,7 +22,7 @@ class EndedTask:
     """A task that its assignee has done or failed.
 
     Attributes:
-        need: The beginning of what was asked for; empty if not all of the group were told of it.
+        need: The beginning of what was asked for.
         patience: How long it had by its own deadline; None if only the group's ended it.
         done: Whether it was done, and not rejected since.
         at: When it ended.
@@ -80,14 +80,18 @@ class EndedTasks:
                 pass
 
     def __iter__(self) -> Iterator[EndedTask]:
-        """Yield them in the order in which they ended. What was cancelled says nothing of its assignee, and is left out."""
+        """Yield them in the order in which they ended.
+
+        What was cancelled says nothing of its assignee, and is left out. So is what not all of the group were told of: a member
+        could read off an agent's record who did it.
+        """
         for task_id, (task, at) in self._closed.items():
-            if task.outcome is TaskOutcome.CANCELLED or task_id in self._copied or task_id not in self._given:
+            if task.outcome is TaskOutcome.CANCELLED or task.earshot or task_id in self._copied or task_id not in self._given:
                 continue
             given, patience = self._given[task_id]
             yield EndedTask(
                 assignee=task.assignee,
-                need="" if task.earshot else self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
+                need=self._needs.get(task_id, "")[:MAX_RECORDED_NEED_CHARS],
                 patience=patience,
                 done=task.outcome is TaskOutcome.DONE,
                 at=at,

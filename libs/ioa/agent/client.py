@@ -18,6 +18,7 @@ import structlog
 from ioa.agent.agent_metrics import agents
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
+from ioa.agent.busyness import load_of
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
 from ioa.agent.history import GroupHistory
@@ -402,9 +403,12 @@ class AgentClient:
 
     def _load(self) -> Load:
         """How busy the agent is, so that discovery can name the replica that is least so."""
-        following = [session for session, running in self._sessions.values() if not running.done()]
-        tasks = max(0, sum(len(session.working()) for session in following) - self._functions.aside)
-        return Load.counted(tasks=tasks, groups=len(following), slots=self._options.tasks_at_once)
+        following = {
+            comm_id: session.history
+            for comm_id, (session, running) in self._sessions.items()
+            if not (running.done() or session.ended)
+        }
+        return load_of(self._card.agent_id, following, self._options.tasks_at_once)
 
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:

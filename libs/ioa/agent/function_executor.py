@@ -82,11 +82,6 @@ class Functions:
         """How many functions were told to stop, and left behind, and still run."""
         return sum(run.is_abandoned for run in self._runs)
 
-    @property
-    def aside(self) -> int:
-        """How many functions wait for what may take days, and have left their slots to others."""
-        return sum(run.waits > 0 for run in self._runs)
-
     @asynccontextmanager
     async def slot(self, patience: Patience, goal: Hashable = None) -> AsyncIterator[Slot]:
         """Wait for a slot, in which one function may be called.

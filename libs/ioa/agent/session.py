@@ -118,6 +118,11 @@ class GroupSession:
         return self._outbox.me
 
     @property
+    def history(self) -> GroupHistory:
+        """What this member knows of the group."""
+        return self._history
+
+    @property
     def cursor(self) -> int:
         """The last sequence applied."""
         return self._history.cursor

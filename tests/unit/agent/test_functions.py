@@ -258,34 +258,37 @@ async def test_a_slot_that_was_granted_to_somebody_who_left_is_not_lost() -> Non
 async def test_what_waits_aside_uses_up_neither_a_slot_nor_its_time() -> None:
     """Another function runs in its place, and it goes on once that has ended, however long that was."""
     functions, answered, log = Functions("worker", 1, _EVER), asyncio.Event(), list[str]()
+    asks_aside = asyncio.Event()
 
     async def asks() -> str:
         [slot] = slots_here()
         log.append("asks")
         async with slot.aside():
+            asks_aside.set()
             await answered.wait()
         log.append("goes on")
         return "answered"
 
-    async def works(slot_of: Functions) -> None:
+    async def works() -> None:
         answered.set()
         await _call(Functions("other", 1, _EVER), asyncio.sleep, 0)
-        log.append(f"works beside {slot_of.aside}")
+        log.append("works beside it")
 
     asking = asyncio.create_task(_call(functions, asks, timeout=_SOON))
-    await eventually(lambda: functions.aside == 1)
+    await asks_aside.wait()
     with pytest.raises(TaskError, match="not done within"):
         await _call(functions, asyncio.Event().wait, timeout=_SOON)
-    await _call(functions, works, functions)
-    assert (await asking, log) == ("answered", ["asks", "works beside 1", "goes on"])
+    await _call(functions, works)
+    assert (await asking, log) == ("answered", ["asks", "works beside it", "goes on"])
 
 
 async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
     """Whoever is asked to confirm a call may take longer than a call may."""
     functions, tools = Functions("worker", 1, _EVER), Functions("a tool", 1, _EVER)
-    answered, loop = asyncio.Event(), asyncio.get_running_loop()
+    asked, answered, loop = asyncio.Event(), asyncio.Event(), asyncio.get_running_loop()
 
     async def answer() -> str:
+        asked.set()
         await answered.wait()
         return "approve"
 
@@ -293,7 +296,7 @@ async def test_a_tool_that_asks_leaves_its_own_slot_and_its_tasks() -> None:
         return await _call(tools, lambda: InquiringAside(answer(), loop).result(), timeout=_SOON)
 
     asking = asyncio.create_task(_call(functions, task, timeout=_SOON))
-    await eventually(lambda: (functions.aside, tools.aside) == (1, 1))
+    await asked.wait()
     for freed in (functions, tools):
         with pytest.raises(TaskError, match="not done within"):
             await _call(freed, asyncio.Event().wait, timeout=_SOON)

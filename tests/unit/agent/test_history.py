@@ -93,15 +93,20 @@ def test_a_passed_message_takes_the_place_of_its_draft() -> None:
     assert view.log == view.messages
 
 
-def seen(story: Scenario, agent: str) -> GroupView:
-    """What a member of a group under a policy has seen of it."""
+def history_of(story: Scenario, agent: str) -> GroupHistory:
+    """What a member of a group under a policy knows of it."""
     assert story.policy is not None
     history = GroupHistory(COMM)
     for seq, entry in enumerate(entries(story.log, story.policy), 1):
         if entry.is_shown_to(AgentId(agent)):
             view = view_for(story.policy, entry, AgentId(agent))
             history.apply(SequencedEntry(seq=seq, previous_seq=history.cursor, entry=view))
-    return history.view(AgentId(agent), START, Meter())
+    return history
+
+
+def seen(story: Scenario, agent: str) -> GroupView:
+    """What a member of a group under a policy has seen of it."""
+    return history_of(story, agent).view(AgentId(agent), START, Meter())
 
 
 def test_silence_is_shown_as_its_role_has_it() -> None:

@@ -25,6 +25,7 @@ from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistr
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.search.experience import Experience
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
+from tests.unit.group.test_tasks_under_policy import scoped
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
 AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada")
@@ -51,7 +52,7 @@ class Office:
         state: GroupState | None = None
         seq = 0
         for event in story.log:
-            state = step(state, event).state
+            state = step(state, event, story.policy).state
             entry = Entry(event=event, state=state, audience=())
             seq = await self._log.append(COMM, encode_entry(entry), expected_seq=seq)
         for agent_id in ("ada", "bob"):
@@ -134,6 +135,13 @@ async def test_nobody_praises_himself_and_nothing_is_invented() -> None:
     await office.file(
         launched("ada", "bob").assigns_and_waits("ada", "t1-2:ada").finishes("t1-2").announces("ada").concludes("ada")
     )
+    assert await office.report() == []
+
+
+async def test_what_not_all_were_told_of_says_nothing() -> None:
+    """Else a member would read off records who did what it was not to hear of."""
+    office = Office()
+    await office.file(scoped().assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").cancelled())
     assert await office.report() == []
 
 
