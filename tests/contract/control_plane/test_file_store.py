@@ -85,7 +85,7 @@ async def test_what_is_interrupted_goes(store: FileStore) -> None:
 
 
 async def test_what_is_removed_counts_no_more(store: FileStore) -> None:
-    """Removing a file gives its owner room, and may be done again. Whoever counted before can tell; by what begins, nothing changes."""
+    """Removing a file gives its owner room, and may be done again. Who counted before can tell that it was, and by nothing else."""
     await store_file(store, "o", "a", b"x" * 10_000)
     before = await store.removed()
     await store.append(await store.begin("user-anna", "p", 10, NEW_YEAR), b"x", 0)
