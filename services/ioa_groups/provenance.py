@@ -75,7 +75,7 @@ class _Launch:
 
 
 @dataclass(frozen=True)
-class Telling:
+class FileTelling:
     """What an entry says of files.
 
     Attributes:
@@ -107,7 +107,7 @@ class _Group:
         self.reading = asyncio.Lock()
         self.read_up_to = 0
         self.launch: _Launch | None = None
-        self.told: dict[bytes, list[Telling]] = {}
+        self.told: dict[bytes, list[FileTelling]] = {}
         self.known: dict[TrackedFile, _Known] = {}
         self.names = 0
 
@@ -121,7 +121,7 @@ class _Group:
         for file in telling.files:
             self.told.setdefault(file, []).append(telling)
 
-    def judge(self, known: _Known, telling: Telling, *, is_right: bool) -> None:
+    def judge(self, known: _Known, telling: FileTelling, *, is_right: bool) -> None:
         """Note of the next entry that names a file whether it rightly does."""
         known.judged += 1
         for agent_id in telling.audience if is_right else ():
@@ -141,7 +141,7 @@ class Provenance:
 
     def __init__(self, log: GroupLog) -> None:
         self._log = log
-        self._entries: OrderedDict[tuple[CommId, int], Telling | None] = OrderedDict()
+        self._entries: OrderedDict[tuple[CommId, int], FileTelling | None] = OrderedDict()
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
 
     def forget(self) -> None:
@@ -149,7 +149,7 @@ class Provenance:
         self._entries.clear()
         self._groups.clear()
 
-    async def telling(self, comm_id: CommId, seq: int) -> Telling | None:
+    async def telling(self, comm_id: CommId, seq: int) -> FileTelling | None:
         """Return what an entry says of files; None if the group has no such entry.
 
         Raises:
@@ -165,7 +165,7 @@ class Provenance:
                 self._entries.popitem(last=False)
         return self._entries[key]
 
-    async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: Telling) -> bool:
+    async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
         """Whether an agent may read a file since an entry, which names it, was told to the agent.
 
         Raises:
@@ -188,7 +188,7 @@ class Provenance:
                 group.judge(known, naming[place], is_right=is_right)
         return frozenset(agent_id for agent_id, seq in known.since.items() if seq < before)
 
-    async def _is_right(self, file: TrackedFile, comm_id: CommId, by: Telling, knowing: Container[AgentId]) -> bool:
+    async def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, knowing: Container[AgentId]) -> bool:
         """Whether an entry may name a file, where some know of it already."""
         match by.by:
             case _ByMember(agent_id=teller):
@@ -206,7 +206,7 @@ class Provenance:
             return True
         return launch.opener in await self._knowing(file, launch.parent.comm_id, before=seq)
 
-    async def _is_copied(self, file: TrackedFile, comm_id: CommId, by: Telling) -> bool:
+    async def _is_copied(self, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
         """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members.
 
         Only what was copied, and only what was known at the place of the fork: later the copy's members tell what they know.
@@ -255,7 +255,7 @@ class Provenance:
         return sum(group.names for group in self._groups.values())
 
 
-def _telling_of(stored: StoredEntry) -> Telling:
+def _telling_of(stored: StoredEntry) -> FileTelling:
     entry = stored.entry
     by: _ByMember | _ByTeam | _Launch | None = None
     match entry.event:
@@ -265,7 +265,7 @@ def _telling_of(stored: StoredEntry) -> Telling:
             by = _ByTeam(subgroup)
         case GroupLaunched() as launched:
             by = _launch_of(launched)
-    return Telling(
+    return FileTelling(
         seq=stored.seq,
         audience=frozenset(entry.audience),
         files=frozenset(digest_of(file.object_name, file.sha256) for file in files_of(entry.event)),
