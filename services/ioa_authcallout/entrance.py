@@ -65,7 +65,7 @@ class CalloutEntrance:
             raise
         self._let_in += 1
         callouts.labels("let_in").inc()
-        self._audit.note(Deed.CONNECTED, who=guest.name)
+        self._audit.note(Deed.CONNECTED, who=guest.name, target=guest.subject, why=guest.role)
         _log.info("let_in", name=guest.name, until=guest.until.isoformat())
         return guest
 

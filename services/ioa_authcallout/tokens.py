@@ -16,7 +16,7 @@ from ioa.adapters.nats.callout import Guest
 from ioa.adapters.nats.permissions import Permissions, Service, of_agent, of_observer, of_user
 from ioa.adapters.nats.tokens import inbox_owner
 from ioa.errors import ForbiddenError
-from ioa.protocol.ids import ADMIN, LOCAL, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
+from ioa.protocol.ids import ADMIN, LOCAL, AgentId, AgentIdField, PoolId, PoolIdField, TenantIdField, UserIdField, full_name
 from ioa.protocol.model import Model
 from ioa.protocol.team import is_seat
 from ioa.runtime.watched_file import is_line
@@ -151,20 +151,30 @@ class TokenJudge:
         name = full_name(holder.tenant, holder.called)
         if holder.tenant is not None and holder.tenant not in await self._tenants():
             raise HolderRefusedError("The token's claim names a tenant that is not here.", subject)
-        await self._check_name(holder, name, subject)
+        await self._check_names(holder, subject)
         now = self._now()
         lasts = min(int(claims["exp"]), int((now + _LONGEST - _LEEWAY).timestamp())) + _LEEWAY.total_seconds()
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         may = replace(holder.of_role(), tenant=holder.tenant)
         known_by = full_name(holder.tenant, f"{holder.role}:{holder.called}")
-        return Guest(name, known_by, may, inbox_owner(str(claims["iss"]), subject), until)
+        return Guest(name, holder.role, subject, known_by, may, inbox_owner(str(claims["iss"]), subject), until)
 
-    async def _check_name(self, holder: _AgentClaim | _OtherClaim, name: str, subject: str) -> None:
-        taken = await self._taken()
-        if holder.called in _OURS or name in taken:
-            raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
-        if isinstance(holder, _AgentClaim) and (is_seat(holder.agent) or _REPLICA.sub("", name) in taken):
-            raise HolderRefusedError("The token's claim bears the name of a person's seat, or of a replica of a pool.", subject)
+    async def _check_names(self, holder: _AgentClaim | _OtherClaim, subject: str) -> None:
+        """See that nobody who comes with a key is called so, in capitals or not: people and file systems take both for the same."""
+        taken = {one.casefold() for one in await self._taken()}
+        agent = (holder.agent, holder.pool or holder.agent) if isinstance(holder, _AgentClaim) else ()
+        for called in dict.fromkeys((holder.called, *agent)):
+            plain = called.casefold()
+            name = full_name(holder.tenant, plain)
+            if plain in _OURS or name in taken:
+                raise HolderRefusedError(
+                    "The token's claim bears a name, or a pool's, that somebody has who comes with a key.", subject
+                )
+            if agent and (is_seat(AgentId(plain)) or _REPLICA.sub("", name) in taken):
+                raise HolderRefusedError(
+                    "The token's claim bears the name of a person's seat, or of a replica of a pool, or names it as its pool.",
+                    subject,
+                )
 
     def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
         try:

@@ -77,9 +77,9 @@ async def _answer(rows: Mapping[str, ApiRow[Any, Any]], reach: Reach, request: R
 
 async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Response:
     caller = NOBODY
-    if row.scope is not None:
+    if row.scopes:
         caller = await reach.keyring.let_in(request)
-        caller.check(row.scope)
+        caller.check(*row.scopes)
     with reach.limits.request(caller.user):
         query = _query(row.query, request)
         body = None

@@ -232,7 +232,7 @@ class ApiRow(Generic[Q, B]):
 
     Attributes:
         path: With `{names}`.
-        scope: What a key must be for; None lets everybody in.
+        scopes: What a key must be for, all of it; nothing lets everybody in.
         does: What happens, in the imperative.
         handle: Does it.
         answers: What each status means that is no error.
@@ -249,7 +249,7 @@ class ApiRow(Generic[Q, B]):
 
     method: str
     path: str
-    scope: Scope | None
+    scopes: tuple[Scope, ...]
     does: str
     handle: Callable[[ApiCall, Q, B], Awaitable[Response]]
     query: type[Q]

@@ -50,7 +50,7 @@ def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any], named: _Named)
     query = {} if row.query is Nothing else schemas[row.query.__name__]["properties"]
     parameters += [_parameter("query", name, schema) for name, schema in query.items()]
     parameters += [_parameter("header", name, {"type": "string", "description": said}) for name, said in row.headers.items()]
-    always = (RateLimitedError, UnavailableError) if row.scope is None else _EVERYWHERE
+    always = (RateLimitedError, UnavailableError) if not row.scopes else _EVERYWHERE
     told: dict[str, Any] = {
         "summary": row.does,
         "operationId": row.handle.__module__.rpartition(".")[2] + "_" + row.handle.__name__,
@@ -60,8 +60,12 @@ def _operation(row: ApiRow[Any, Any], schemas: Mapping[str, Any], named: _Named)
             **_problems(row.errors, always),
         },
     }
-    if row.scope is not None:
-        told |= {"security": [{"key": []}], "description": f"Needs the scope `{row.scope}`."}
+    if row.scopes:
+        needed = " and ".join(f"`{scope}`" for scope in row.scopes)
+        told |= {
+            "security": [{"key": [*row.scopes]}],
+            "description": f"Needs the scope{'s' if len(row.scopes) > 1 else ''} {needed}.",
+        }
     if row.takes_bytes:
         told["requestBody"] = {"content": {"application/octet-stream": {}}, "required": True}
     if row.body is not Nothing:

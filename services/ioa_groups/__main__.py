@@ -69,9 +69,10 @@ from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 
 _FILES_AT_ONCE = Bounds(
-    max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
+    max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=1, caller_waiting_bytes=16_000_000
 )
-"""Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
+"""Files wait for files: however many are on their way, launches and everything else go on, and each caller has one at a time, in
+turn."""
 
 _READS_AT_ONCE = Bounds(lane_waiting=4_000, caller_waiting=4_000, caller_waiting_bytes=16_000_000)
 _READS_AT_MOST = 4_000
@@ -194,7 +195,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             counts=messages_asked,
         )
         into_dead = into_dead_letters(dead)
-        with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
+        with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget), at_renewal(client, files.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
                 await sessions.whole()

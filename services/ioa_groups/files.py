@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from weakref import WeakValueDictionary
 
@@ -25,7 +25,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     reason_of,
 )
-from ioa.group.events import files_of
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Tickets
 from ioa.ports.file_store import FileStore, StoredFile
@@ -50,7 +49,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
-from ioa_groups.provenance import Provenance, owner_of
+from ioa_groups.provenance import Provenance, TrackedFile, digest_of, owner_of
 
 INTERRUPTED_AFTER = timedelta(hours=1)
 """After which time an upload counts as interrupted that is not complete."""
@@ -58,12 +57,29 @@ SWEEP_EVERY = timedelta(minutes=10)
 _COUNTED_FOR = timedelta(seconds=10)
 """How long it is believed how much an owner stores; what this replica takes from him meanwhile is added."""
 _REST = 20
-"""So many times as long as it takes to look at all files what was found is told again."""
+"""So many times as long as it takes to look at files what was found is told again."""
 _REMEMBERED = 4_096
 _NAMED_OWNERS = 10
 _OF_USERS = "user-"
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What an owner stores.
+
+    Attributes:
+        size_bytes: How much.
+        until: How long it is believed while it leaves room.
+        rests_until: Until when it is not counted again in any case, since counting takes the longer the more files there are.
+        removed: What the store said then of what it has removed: until that changes, nobody stores less.
+    """
+
+    size_bytes: int
+    until: datetime
+    rests_until: datetime
+    removed: int
 
 
 @dataclass(frozen=True)
@@ -90,17 +106,23 @@ class FileService:
         self, store: FileStore, log: GroupLog, ledger: GroupLedger, tickets: Tickets, clock: Clock, quotas: FileQuotas
     ) -> None:
         self._store = store
-        self._log = log
+        self._provenance = Provenance(log)
         self._ledger = ledger
         self._tickets = tickets
         self._clock = clock
         self._quotas = quotas
         self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
-        self._counted: OrderedDict[str, tuple[int, datetime]] = OrderedDict()
+        self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._told: tuple[StoredBytes, datetime] | None = None
         self._telling = asyncio.Lock()
+
+    def forget(self) -> None:
+        """Trust nothing that was read: the server may have come back with another store."""
+        self._provenance.forget()
+        self._opened.clear()
+        self._counted.clear()
 
     async def get(self, request: GetFile) -> FilePiece:
         """Read a piece of a file that an entry told the asker of.
@@ -223,13 +245,11 @@ class FileService:
         return FilePiece(data=page.data, after=page.after)
 
     async def _check_told(self, request: GetFile, file: StoredFile | None) -> None:
-        asker, named = request.agent_id, (request.object_name, request.sha256)
-        found = await self._log.read(request.comm_id, after=max(0, request.seq - 1), limit=1)
-        for stored in found:
-            told = {(one.object_name, one.sha256) for one in files_of(stored.entry.event)}
-            if stored.seq == request.seq and asker in stored.entry.audience and named in told:
-                if file is None or await Provenance(self._log, *named, file.owner).may_read(asker, request.comm_id, stored):
-                    return
+        asker, digest = request.agent_id, digest_of(request.object_name, request.sha256)
+        told = await self._provenance.telling(request.comm_id, request.seq)
+        if told is not None and asker in told.audience and digest in told.files:
+            if file is None or await self._provenance.may_read(asker, TrackedFile(digest, file.owner), request.comm_id, told):
+                return
         raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {asker} of this file.")
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
@@ -280,25 +300,36 @@ class FileService:
             await self._check_room(owner, artifact, most)
             upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
             seq = await self._store.append(upload, piece, 0)
-            if owner in self._counted:
-                stored, until = self._counted[owner]
-                self._counted[owner] = (stored + artifact.size_bytes, until)
+            if (counted := self._counted.get(owner)) is not None:
+                self._counted[owner] = replace(counted, size_bytes=counted.size_bytes + artifact.size_bytes)
         return upload, seq
 
     async def _check_room(self, owner: str, artifact: Artifact, most: int) -> None:
-        now = self._clock.now()
-        stored, until = self._counted.get(owner, (0, now))
-        if until <= now or stored + artifact.size_bytes > most:
-            stored = await self._store.stored_by(owner)
-            self._counted[owner] = (stored, now + _COUNTED_FOR)
+        counted = self._counted.get(owner)
+        if counted is None or not await self._is_to_be_believed(counted, artifact, most):
+            counted = self._counted[owner] = await self._count(owner)
             self._counted.move_to_end(owner)
             if len(self._counted) > _REMEMBERED:
                 self._counted.popitem(last=False)
+        stored = counted.size_bytes
         if stored + artifact.size_bytes > most:
             raise OverQuotaError(
                 f"{owner} stores {stored:,} of {most:,} bytes: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
                 hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
             )
+
+    async def _is_to_be_believed(self, counted: _Counted, artifact: Artifact, most: int) -> bool:
+        """Whether what was counted tells enough: who has no room has none until something is removed."""
+        now = self._clock.now()
+        if counted.size_bytes + artifact.size_bytes <= most:
+            return now < counted.until
+        return now < counted.rests_until or counted.removed == await self._store.removed()
+
+    async def _count(self, owner: str) -> _Counted:
+        began, removed = self._clock.now(), await self._store.removed()
+        size_bytes = await self._store.stored_by(owner)
+        ended = self._clock.now()
+        return _Counted(size_bytes, began + _COUNTED_FOR, ended + _REST * (ended - began), removed)
 
     async def _seal(self, owner: str, artifact: Artifact, standing: PutStanding) -> str:
         said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)

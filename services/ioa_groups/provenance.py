@@ -2,19 +2,29 @@
 
 A reference is not a secret that opens a file: whoever learned one elsewhere could name it in an entry of its own, and so have the
 file told to itself or to an accomplice. What an entry names opens a file only if the way by which it came there can be followed.
+
+To follow it takes the logs of groups from their beginnings. What was read of them is remembered, and what of it was judged, so that
+another request reads only what is new, whatever it asks for and whether it is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Container
+from dataclasses import dataclass, field
 
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed, files_of
-from ioa.group.state import Charter
+from ioa.group.state import ParentTask
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.protocol.ids import AgentId, CommId, GoalName, comm_id_of_task
+from ioa.protocol.goals import Origin
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId, comm_id_of_task
 
-_PAGE = 256
+_PAGE, _PAGE_BYTES = 256, 4_000_000
+_MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES = 1_024, 1_024, 200_000
+"""How many entries and groups are remembered, and how many names of files and agents of all groups; each takes 200 bytes or so. The
+group that was asked for last is remembered whole: its log is bounded."""
 
 
 def owner_of(agent_id: AgentId) -> str:
@@ -22,89 +32,248 @@ def owner_of(agent_id: AgentId) -> str:
     return f"agent-{agent_id}"
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """The way of one file through the groups of its goal.
+def digest_of(object_name: str, sha256: str) -> bytes:
+    """Return what stands for a file in what is remembered, however long its name is."""
+    return hashlib.sha256(f"{sha256}{object_name}".encode()).digest()
 
-    Sequences rise over all logs, and only what comes before an entry is asked about it, so that every way ends.
+
+@dataclass(frozen=True)
+class TrackedFile:
+    """A file whose way is followed.
 
     Attributes:
-        log: Where it is followed.
-        object_name: Which file.
-        sha256: What it holds.
+        digest: Which it is, see `digest_of`.
         owner: Whose it is, as the store says.
     """
 
-    log: GroupLog
-    object_name: str
-    sha256: str
+    digest: bytes
     owner: str
 
-    async def may_read(self, agent_id: AgentId, comm_id: CommId, by: StoredEntry) -> bool:
-        """Whether an agent may read the file since an entry, which names it, was told to the agent."""
-        if self.owner == owner_of(agent_id) or await self._is_right(comm_id, by, frozenset()):
+
+@dataclass(frozen=True)
+class _ByMember:
+    """A member said it."""
+
+    agent_id: AgentId
+
+
+@dataclass(frozen=True)
+class _ByTeam:
+    """A nested team ended with it."""
+
+    comm_id: CommId
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A group was launched with it, by the first of its team."""
+
+    opener: AgentId
+    user: UserId | None
+    parent: ParentTask | None
+    forked_from: Origin | None
+
+
+@dataclass(frozen=True)
+class FileTelling:
+    """What an entry says of files.
+
+    Attributes:
+        seq: Its place in the log.
+        audience: Whom it was told to.
+        files: Which it names, see `digest_of`.
+        may_be_copy: Whether it may have been copied from the group that this one is a fork of.
+    """
+
+    seq: int
+    audience: frozenset[AgentId]
+    files: frozenset[bytes]
+    by: _ByMember | _ByTeam | _Launch | None
+    may_be_copy: bool
+
+
+@dataclass
+class _Known:
+    """Who was rightly told of a file in a group, and since which sequence; so many of the entries that name it are `judged`."""
+
+    judged: int = 0
+    since: dict[AgentId, int] = field(default_factory=dict)
+
+
+class _Group:
+    """What is remembered of a group's log: all that names files, up to a sequence."""
+
+    def __init__(self) -> None:
+        self.reading = asyncio.Lock()
+        self.read_up_to = 0
+        self.launch: _Launch | None = None
+        self.told: dict[bytes, list[FileTelling]] = {}
+        self.known: dict[TrackedFile, _Known] = {}
+        self.names = 0
+
+    def learn(self, stored: StoredEntry) -> None:
+        """Take in the next entry."""
+        self.read_up_to = stored.seq
+        if not files_of(stored.entry.event):
+            return
+        telling = _telling_of(stored)
+        self.names += len(telling.files) + len(telling.audience)
+        for file in telling.files:
+            self.told.setdefault(file, []).append(telling)
+
+    def judge(self, known: _Known, telling: FileTelling, *, is_right: bool) -> None:
+        """Note of the next entry that names a file whether it rightly does."""
+        known.judged += 1
+        for agent_id in telling.audience if is_right else ():
+            if agent_id not in known.since:
+                known.since[agent_id] = telling.seq
+                self.names += 1
+
+
+class Provenance:
+    """Follow the ways of files through the groups of their goals.
+
+    Sequences rise over all logs, and only what comes before an entry is asked about it, so that every way ends.
+
+    Args:
+        log: Where they are followed. It must never lag behind what it has shown, since what was judged is not judged again.
+    """
+
+    def __init__(self, log: GroupLog) -> None:
+        self._log = log
+        self._entries: OrderedDict[tuple[CommId, int], FileTelling | None] = OrderedDict()
+        self._groups: OrderedDict[CommId, _Group] = OrderedDict()
+
+    def forget(self) -> None:
+        """Trust nothing that was read: the server may have come back with other logs."""
+        self._entries.clear()
+        self._groups.clear()
+
+    async def telling(self, comm_id: CommId, seq: int) -> FileTelling | None:
+        """Return what an entry says of files; None if the group has no such entry.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+        """
+        key = (comm_id, seq)
+        if key not in self._entries:
+            found = await self._log.read(comm_id, after=max(0, seq - 1), limit=1)
+            if not found:
+                return None  # it may come
+            self._entries[key] = _telling_of(found[0]) if found[0].seq == seq else None
+            if len(self._entries) > _MAX_ENTRIES:
+                self._entries.popitem(last=False)
+        return self._entries[key]
+
+    async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
+        """Whether an agent may read a file since an entry, which names it, was told to the agent.
+
+        Raises:
+            UnavailableError: The logs cannot be read now.
+        """
+        if file.owner == owner_of(agent_id) or await self._is_right(file, comm_id, by, ()):
             return True
-        return agent_id in await self._knowing(comm_id, before=by.seq + 1)
+        return agent_id in await self._knowing(file, comm_id, before=by.seq + 1)
 
-    async def _knowing(self, comm_id: CommId, *, before: int) -> frozenset[AgentId]:
-        """Return who was rightly told of the file in a group by then."""
-        knowing = frozenset[AgentId]()
-        async for one in self._entries(comm_id, before):
-            if self._is_named(one) and await self._is_right(comm_id, one, knowing):
-                knowing |= frozenset(one.entry.audience)
-        return knowing
+    async def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> frozenset[AgentId]:
+        """Return who was rightly told of a file in a group by then."""
+        group = await self._read(comm_id, before)
+        naming = group.told.get(file.digest, ())
+        if not naming:
+            return frozenset()
+        known = group.known.setdefault(file, _Known())
+        while (place := known.judged) < len(naming) and naming[place].seq < before:
+            is_right = await self._is_right(file, comm_id, naming[place], known.since)
+            if known.judged == place:  # else another request has judged it meanwhile
+                group.judge(known, naming[place], is_right=is_right)
+        return frozenset(agent_id for agent_id, seq in known.since.items() if seq < before)
 
-    async def _is_right(self, comm_id: CommId, by: StoredEntry, knowing: frozenset[AgentId]) -> bool:
-        """Whether an entry may name the file, where some know of it already."""
-        match by.entry.event:
-            case Said(message=message):
-                teller = message.header.sender
-                return self.owner == owner_of(teller) or teller in knowing or await self._is_copied(comm_id, by)
-            case SubgroupClosed(subgroup=subgroup):
-                return bool(await self._knowing(subgroup, before=by.seq))
-            case GroupLaunched(charter=charter):
-                return await self._is_given(charter, by.seq)
+    async def _is_right(self, file: TrackedFile, comm_id: CommId, by: FileTelling, knowing: Container[AgentId]) -> bool:
+        """Whether an entry may name a file, where some know of it already."""
+        match by.by:
+            case _ByMember(agent_id=teller):
+                return file.owner == owner_of(teller) or teller in knowing or await self._is_copied(file, comm_id, by)
+            case _ByTeam(comm_id=subgroup):
+                return bool(await self._knowing(file, subgroup, before=by.seq))
+            case _Launch() as launch:
+                return await self._is_given(file, launch, by.seq)
             case _:
                 return False
 
-    async def _is_given(self, charter: Charter, seq: int) -> bool:
-        """Whether a group was rightly given the file: a goal's by its user, who reads all; a nested team's by who opened it."""
-        if charter.parent is None:
+    async def _is_given(self, file: TrackedFile, launch: _Launch, seq: int) -> bool:
+        """Whether a group was rightly given a file: a goal's by its user, who reads all; a nested team's by who opened it."""
+        if launch.parent is None or file.owner == owner_of(launch.opener):
             return True
-        opener = charter.team_members[0].agent_id
-        return self.owner == owner_of(opener) or opener in await self._knowing(charter.parent.comm_id, before=seq)
+        return launch.opener in await self._knowing(file, launch.parent.comm_id, before=seq)
 
-    async def _is_copied(self, comm_id: CommId, by: StoredEntry) -> bool:
+    async def _is_copied(self, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
         """Whether it was so in the goal that a group was forked from, where others may have stood in the place of members.
 
         Only what was copied, and only what was known at the place of the fork: later the copy's members tell what they know.
         """
-        state = by.entry.state
-        if not (state.copying or state.phase.is_terminal):
+        if not by.may_be_copy:
             return False
         original = await self._original(comm_id)
-        return original is not None and bool(await self._knowing(original[0], before=original[1] + 1))
+        return original is not None and bool(await self._knowing(file, original[0], before=original[1] + 1))
 
     async def _original(self, comm_id: CommId) -> tuple[CommId, int] | None:
         """Return the group that a group is a copy of, and up to which sequence."""
-        first = await self.log.read(comm_id, after=0, limit=1)
-        event = first[0].entry.event if first else None
-        if not isinstance(event, GroupLaunched) or event.charter.forked_from is None:
+        group = self._group(comm_id)
+        if group.launch is None:
+            first = await self._log.read(comm_id, after=0, limit=1)
+            event = first[0].entry.event if first else None
+            group.launch = _launch_of(event) if isinstance(event, GroupLaunched) else None
+        if group.launch is None or group.launch.forked_from is None:
             return None
-        charter, origin = event.charter, event.charter.forked_from
-        if charter.parent is None:
-            return GoalName(charter.user, origin.goal_id).comm_id, origin.at
-        above = await self._original(charter.parent.comm_id)
-        return None if above is None else (comm_id_of_task(above[0], charter.parent.task_id), above[1])
+        launch, origin = group.launch, group.launch.forked_from
+        if launch.parent is None:
+            return GoalName(launch.user, origin.goal_id).comm_id, origin.at
+        above = await self._original(launch.parent.comm_id)
+        return None if above is None else (comm_id_of_task(above[0], launch.parent.task_id), above[1])
 
-    async def _entries(self, comm_id: CommId, before: int) -> AsyncIterator[StoredEntry]:
-        after = 0
-        while page := await self.log.read(comm_id, after=after, limit=_PAGE):
-            for one in page:
-                if one.seq >= before:
-                    return
-                yield one
-            after = page[-1].seq
+    async def _read(self, comm_id: CommId, before: int) -> _Group:
+        """Read on in a group's log, up to a sequence at least; whoever asks meanwhile waits for that."""
+        group = self._group(comm_id)
+        async with group.reading:
+            while group.read_up_to < before - 1:
+                page = await self._log.read(comm_id, after=group.read_up_to, limit=_PAGE, max_bytes=_PAGE_BYTES)
+                if not page:
+                    break
+                for one in page:
+                    group.learn(one)
+        return group
 
-    def _is_named(self, one: StoredEntry) -> bool:
-        return any((file.object_name, file.sha256) == (self.object_name, self.sha256) for file in files_of(one.entry.event))
+    def _group(self, comm_id: CommId) -> _Group:
+        """Find what is remembered of a group; what was used longest ago is forgotten."""
+        group = self._groups.setdefault(comm_id, _Group())
+        self._groups.move_to_end(comm_id)
+        while len(self._groups) > 1 and (len(self._groups) > _MAX_GROUPS or self._names() > _MAX_NAMES):
+            self._groups.popitem(last=False)
+        return group
+
+    def _names(self) -> int:
+        return sum(group.names for group in self._groups.values())
+
+
+def _telling_of(stored: StoredEntry) -> FileTelling:
+    entry = stored.entry
+    by: _ByMember | _ByTeam | _Launch | None = None
+    match entry.event:
+        case Said(message=message):
+            by = _ByMember(message.header.sender)
+        case SubgroupClosed(subgroup=subgroup):
+            by = _ByTeam(subgroup)
+        case GroupLaunched() as launched:
+            by = _launch_of(launched)
+    return FileTelling(
+        seq=stored.seq,
+        audience=frozenset(entry.audience),
+        files=frozenset(digest_of(file.object_name, file.sha256) for file in files_of(entry.event)),
+        by=by,
+        may_be_copy=entry.state.copying > 0 or entry.state.phase.is_terminal,
+    )
+
+
+def _launch_of(event: GroupLaunched) -> _Launch:
+    charter = event.charter
+    return _Launch(charter.team_members[0].agent_id, charter.user, charter.parent, charter.forked_from)

@@ -15,16 +15,19 @@ class Receiver:
     Attributes:
         url: Where.
         answers: The status of each, one after the other; 200 when they are used up, 0 never answers.
+        asked: The first line of each request.
         taken: Who has sent what: headers and body.
     """
 
     url: str = ""
     answers: list[int] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
     taken: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
 
     async def receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request."""
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[1:-2]
+        asked, *head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
+        self.asked.append(asked)
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head)}
         self.taken.append((headers, await reader.readexactly(int(headers["content-length"]))))
         status = self.answers.pop(0) if self.answers else 200

@@ -131,7 +131,8 @@ def revoke(
 ) -> None:
     """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
 
-    The goals of such agents go to others, or end with a reason. To have agents forgotten, run it with an admin's IOA_NATS_SEED.
+    The goals of such agents go to others, or end with a reason. With --subject it is who came last by its tokens. To have agents
+    forgotten and users' keys of HTTP ended, run it with an admin's IOA_NATS_SEED.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import parse_tenant
@@ -141,7 +142,7 @@ def revoke(
 
         keys, terminal = KeyFolder(out, pid_file, parse_tenant(tenant)), Terminal(as_json=as_json)
         if subject:
-            revoke_subject(keys, name or "", terminal)
+            run_to_end(revoke_subject(keys, name or "", url, terminal))
         else:
             run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal))
 

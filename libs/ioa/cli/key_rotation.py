@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,17 +18,21 @@ from functools import partial
 from pathlib import Path
 
 from ioa.adapters.nats.accounts import AGENTS
-from ioa.adapters.nats.authorization import user_of
+from ioa.adapters.nats.audit import NatsAuditTrail
+from ioa.adapters.nats.authorization import names_in, user_of
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.permissions import Permissions
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
-from ioa.cli.reach import open_reached_system
+from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
+from ioa.hosting.place import PATIENCE
 from ioa.protocol.api_keys import KeyId
+from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, MAX_NAME_CHARS, Deed
 from ioa.protocol.ids import AgentId, TenantId, UserId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
@@ -169,16 +173,15 @@ async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: dateti
         return
     terminal.note(f"{name or keys.tenant} is let in no more" + ("; its connections are closed" if told else ""))
     _tell_reload(keys, told, terminal)
-    for agent_id in sorted({*agents} - {*forgotten}):
-        terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
-    for key_id in ended:
-        terminal.note(f"the key {key_id} lets nobody in by HTTP any more")
-    if why_keys:
-        terminal.note(f"{why_keys}then run, as an admin: ioa keys list, and ioa keys revoke for each key of {', '.join(users)}")
+    _tell_cards({*agents} - {*forgotten}, why, terminal)
+    _tell_keys(users, ended, why_keys, terminal)
 
 
-def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
-    """Take tokens of a subject no more. At a reload the server ends each connection that was made by a token, and judges it anew.
+async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, terminal: Terminal) -> None:
+    """Take tokens of a subject no more, have the registry forget its agents, and end its users' keys of HTTP.
+
+    At a reload the server ends each connection that was made by a token, and judges it anew. As whom the subject came the audit log
+    tells: nothing else holds both names.
 
     Raises:
         InvalidInputError: Nobody is let in by tokens, the subject is empty or of several lines, or the folder is open to others.
@@ -193,13 +196,55 @@ def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
     lines = there.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
     kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
     told = keys.reload()
+    guests, why_guests = await _guests_of(subject, _names_of_keys(keys), url)
+    agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
+    forgotten, why = await _forget(agents, url) if told else ([], "")
+    ended, why_keys = await _end_keys(users, url)
     if terminal.as_json:
-        terminal.document({"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)})
+        done = {"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)}
+        terminal.document({**done, "guests": guests, "forgotten": forgotten, "api_keys": ended})
         return
     terminal.note(f"tokens of {subject} are taken no more" + ("; its connections are closed" if told else ""))
     if not told:
         terminal.note(f"to close its connections: {_RELOAD}, or give --pid-file the next time")
     terminal.note(f"to let it in again, take its line out of {keys.folder / CALLOUT / REVOKED}")
+    _tell_cards({one for one in agents if one not in forgotten}, why, terminal)
+    _tell_keys(users, ended, why_keys, terminal)
+    if not (agents or users):
+        terminal.note(
+            f"{why_guests}if it was an agent or a user here, run, as an admin of its tenant: ioa agents remove AGENT --force,"
+            " ioa keys list, and ioa keys revoke for each key of the user"
+        )
+
+
+def _names_of_keys(keys: KeyFolder) -> frozenset[str]:
+    return names_in(keys.included.read_text(encoding="utf-8"))
+
+
+async def _guests_of(subject: str, with_keys: Collection[str], url: str | None) -> tuple[dict[str, list[str]], str]:
+    """Return as which agents and users a subject came, each the last one under this name, and why that is not known.
+
+    Those of a tenant with a name are its own admin's affair, and who has a key by now is none of them.
+    """
+    last: dict[tuple[str, str], str] = {}
+    guests: dict[str, list[str]] = {CAME_AS_AGENT: [], CAME_AS_USER: []}
+    try:
+        settings, _ = await reach(url)
+        async with (
+            open_connection(replace(settings, asks_to_read=True), patience=PATIENCE) as client,
+            asyncio.timeout(_PATIENCE.total_seconds()),
+        ):
+            async for line in NatsAuditTrail(client).lines_of(Deed.CONNECTED):
+                if not line.refused:
+                    last[line.why, line.who] = line.target
+    except IoaError as error:
+        return guests, f"as whom it came is not known ({error.message}); "
+    except TimeoutError:
+        return guests, "as whom it came is not known (the audit log does not answer); "
+    for (role, name), target in last.items():
+        if role in guests and target == subject[:MAX_NAME_CHARS] and is_token(name) and name not in with_keys:
+            guests[role].append(name)
+    return guests, "the audit log tells of nobody as whom it came last; "
 
 
 async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId], str]:
@@ -275,6 +320,18 @@ def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetim
         if len(over) == len(every):
             kept.remove(secret, name)
     return ended, waiting
+
+
+def _tell_cards(left: Collection[AgentId], why: str, terminal: Terminal) -> None:
+    for agent_id in sorted(left):
+        terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
+
+
+def _tell_keys(users: Sequence[UserId], ended: Sequence[KeyId], why: str, terminal: Terminal) -> None:
+    for key_id in ended:
+        terminal.note(f"the key {key_id} lets nobody in by HTTP any more")
+    if why:
+        terminal.note(f"{why}then run, as an admin: ioa keys list, and ioa keys revoke for each key of {', '.join(users)}")
 
 
 def _tell_reload(keys: KeyFolder, told: bool, terminal: Terminal) -> None:

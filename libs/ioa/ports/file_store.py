@@ -92,6 +92,9 @@ class FileStore(Protocol):
     async def stored_by(self, owner: str) -> int:
         """Tell how many bytes count as an owner's, those of uploads under way with their whole size."""
 
+    async def removed(self) -> int:
+        """Tell how much was ever removed, as a number that only rises: while it stays, nobody stores less than before."""
+
     async def owners(self) -> Mapping[str, OwnBytes]:
         """Tell what each owner stores."""
 

@@ -13,6 +13,7 @@ from ioa.protocol.model import Model
 
 MAX_LINE_BYTES = 1_024
 MAX_NAME_CHARS = 150
+CAME_AS_AGENT, CAME_AS_USER = "agent", "user"
 
 
 class Deed(StrEnum):
@@ -44,9 +45,9 @@ class AuditLine(Model):
         at: When, by the clock of the service that writes it.
         deed: What.
         who: An agent or user, as its key says; empty where nothing says it.
-        target: A goal, a group or an agent; of a pool's agent that joined, the pool.
+        target: A goal, a group or an agent; of a pool's agent that joined, the pool; of who came by a token, its subject.
         refused: Why it was refused, by the error's code; empty if it was done.
-        why: How a goal ended, or why it was not taken in, in a word.
+        why: How a goal ended, why it was not taken in, or as what somebody came by a token (`CAME_AS_…`), in a word.
         service: Who writes this line.
         times: How often the same was counted into it, `target` aside, since it was last written.
     """

@@ -24,6 +24,7 @@ from ioa.protocol.ids import UserId
 
 WITHIN = timedelta(seconds=10)
 _PORTS = {"http": 80, "https": 443}
+_USER_AGENT = "ioa"
 _MAX_URL_CHARS = 2_000
 _LOOKED_UP_AT_ONCE, _OF_A_USER = 8, 2
 """How many names are looked up at a time, and of one user: a name server that does not answer holds a thread for as long as the
@@ -169,27 +170,16 @@ class _Network(httpcore.AnyIOBackend):
         return _Connection(await super().connect_tcp(host, port, timeout, local_address, socket_options))
 
 
-class _Transport(httpx.AsyncHTTPTransport):
-    """HTTP over such connections, none of which is kept: two names at one address would share one with the first's certificate."""
-
-    def __init__(self) -> None:
-        context = httpx.create_ssl_context(trust_env=False)
-        super().__init__(verify=context)
-        self._pool = httpcore.AsyncConnectionPool(
-            context, max_connections=None, max_keepalive_connections=0, network_backend=_Network()
-        )
-
-
 class Posting:
     """Posts, each over a connection of its own.
 
     Args:
-        http: Over which.
+        http: Over which. It keeps no connection: two names at one address would share one with the first's certificate.
         inside: Whether addresses of private networks and of this machine may be posted to.
         names: Where names are looked up: threads of their own, since a name server may keep each of them waiting.
     """
 
-    def __init__(self, http: httpx.AsyncClient, *, inside: bool, names: ThreadPoolExecutor) -> None:
+    def __init__(self, http: httpcore.AsyncConnectionPool, *, inside: bool, names: ThreadPoolExecutor) -> None:
         self._http = http
         self._inside = inside
         self._names = names
@@ -243,14 +233,22 @@ class Posting:
         try:
             async with asyncio.timeout(WITHIN.total_seconds()):
                 to = await self.find(url, user)
-                sent = {**headers, "Host": to.named, "Content-Type": "application/json"}
+                sent = {**headers, "Host": to.named, "Content-Type": "application/json", "User-Agent": _USER_AGENT}
                 extensions = {"sni_hostname": to.host}
-                async with self._http.stream("POST", to.url, content=body, headers=sent, extensions=extensions) as answer:
-                    return answer.status_code
+                async with self._http.stream(
+                    "POST", _escaped(to.url), content=body, headers=[*sent.items()], extensions=extensions
+                ) as answer:
+                    return answer.status
         except TimeoutError:
             raise UnavailableError(f"Nobody answered within {WITHIN.total_seconds():.0f} s.") from None
-        except httpx.HTTPError as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise UnavailableError(f"Nobody answered ({type(error).__name__}).") from None
+
+
+def _escaped(url: str) -> httpcore.URL:
+    """Write a URL as it goes over the wire, with what may not stand in it escaped."""
+    parts = httpx.URL(url)
+    return httpcore.URL(scheme=parts.raw_scheme, host=parts.raw_host, port=parts.port, target=parts.raw_path)
 
 
 @asynccontextmanager
@@ -260,7 +258,10 @@ async def open_posting(*, inside: bool) -> AsyncIterator[Posting]:
     Args:
         inside: Whether addresses of private networks and of this machine may be posted to.
     """
-    async with httpx.AsyncClient(transport=_Transport(), follow_redirects=False, trust_env=False, timeout=None) as http:  # noqa: S113
+    context = httpx.create_ssl_context(trust_env=False)
+    async with httpcore.AsyncConnectionPool(
+        context, max_connections=None, max_keepalive_connections=0, network_backend=_Network()
+    ) as http:
         names = ThreadPoolExecutor(_LOOKED_UP_AT_ONCE, thread_name_prefix="names")
         try:
             yield Posting(http, inside=inside, names=names)

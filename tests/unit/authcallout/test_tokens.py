@@ -46,7 +46,7 @@ def judge(provider: Provider, tmp_path: Path) -> TokenJudge:
         return {"mallory@example.com"}
 
     async def taken() -> Collection[str]:
-        return {"calculator", "acme/anna"}
+        return {"calculator", "Writer", "Writer-0", "eva", "acme/anna"}
 
     async def tenants() -> Collection[str]:
         return {"acme"}
@@ -123,6 +123,17 @@ async def test_a_holder_reads_answers_at_its_own_place(provider: Provider, judge
         ({"claim": {"role": "agent", "agent": "calculator"}}, "comes with a key"),
         ({"claim": {"role": "agent", "agent": "calculator-7", "pool": "guests"}}, "of a replica of a pool"),
         ({"claim": {"role": "agent", "agent": "human-anna"}}, "of a person's seat"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "calculator"}}, "comes with a key"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "eva"}}, "comes with a key"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "Router"}}, "comes with a key"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "anna", "tenant": "acme"}}, "comes with a key"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "human-anna"}}, "of a person's seat"),
+        ({"claim": {"role": "agent", "agent": "guest-1", "pool": "writer-7"}}, "of a replica of a pool"),
+        ({"claim": {"role": "agent", "agent": "Calculator"}}, "comes with a key"),
+        ({"claim": {"role": "agent", "agent": "WRITER-7"}}, "of a replica of a pool"),
+        ({"claim": {"role": "agent", "agent": "Human-anna"}}, "of a person's seat"),
+        ({"claim": {"role": "user", "name": "EVA"}}, "comes with a key"),
+        ({"claim": {"role": "user", "name": "Admin"}}, "comes with a key"),
         ({"claim": {"role": "agent", "agent": "router"}}, "comes with a key"),
         ({"claim": {"role": "user", "name": "admin"}}, "comes with a key"),
         ({"claim": {"role": "user", "name": "local"}}, "comes with a key"),

@@ -11,7 +11,7 @@ from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
+import httpcore
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
@@ -90,7 +90,7 @@ def test_what_is_outside_is_posted_to() -> None:
 async def test_names_are_looked_up_before_anything_is_sent() -> None:
     """A name that leads inside is refused as its address is, unless inside is allowed; then its address is what is asked."""
     with ThreadPoolExecutor(1) as names:
-        async with httpx.AsyncClient(verify=False) as http:
+        async with httpcore.AsyncConnectionPool() as http:
             for url in ("http://localhost:8000/hook", "http://127.1/hook", "http://2130706433/", "http://[::ffff:127.0.0.1]/"):
                 with pytest.raises(InvalidInputError, match="private network"):
                     await Posting(http, inside=False, names=names).find(url, LOCAL)
@@ -127,10 +127,20 @@ async def test_an_address_of_this_machine_is_inside(monkeypatch: pytest.MonkeyPa
     """Also where it is one of the internet: what listens there for those inside is not posted to."""
     monkeypatch.setattr("ioa_gateway.outward.posting.is_public", lambda _address: True)
     with ThreadPoolExecutor(1) as names:
-        posting = Posting(httpx.AsyncClient(verify=False), inside=False, names=names)
+        posting = Posting(httpcore.AsyncConnectionPool(), inside=False, names=names)
         with pytest.raises(InvalidInputError, match="on this machine"):
             await posting.find("http://127.0.0.1/hook", LOCAL)
         assert (await posting.find("http://93.184.215.14/hook", LOCAL)).host == "93.184.215.14"
+
+
+async def test_what_is_posted_arrives_as_the_url_says() -> None:
+    """At its path, under its name, over a connection of its own; what may not stand in a request line is escaped."""
+    async with open_receiver(503, 200) as receiver, open_posting(inside=True) as posting:
+        told = [await posting.post(f"{receiver.url}/a b?c=%20d&e", LOCAL, b"{}", {"X-Mark": "1"}) for _ in range(2)]
+    assert (told, receiver.asked) == ([503, 200], ["POST /hook/a%20b?c=%20d&e HTTP/1.1"] * 2)
+    [(headers, body), _] = receiver.taken
+    assert [headers[one] for one in ("host", "x-mark", "content-type")] == [receiver.url.split("/")[2], "1", "application/json"]
+    assert body == b"{}"
 
 
 async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,12 +34,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Guest:
-    """Somebody who is let in by a token: under which name, what he may do, where he reads answers, and until when.
+    """Somebody who is let in by a token: under which name and role, what he may do, where he reads answers, and until when.
 
-    `holder` is what nats-server knows him by, and what is kept out if he floods: no key and nobody of another role is called so.
+    `subject` is whose token it is, by which it is revoked. `holder` is what nats-server knows him by, and what is kept out if he
+    floods: no key and nobody of another role is called so.
     """
 
     name: str
+    role: str
+    subject: str
     holder: str
     may: Permissions
     inbox_owner: str
