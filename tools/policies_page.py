@@ -33,7 +33,7 @@ from ioa.protocol.policy import (
     Watcher,
 )
 from ioa.protocol.policy_check import MAX_POLICY_BYTES
-from ioa.protocol.team import MAX_TURNS
+from ioa.protocol.team import MAX_TURNS, MAX_VALUES
 from tools.generated import write_or_check
 from tools.protocol_page import meanings_of
 
@@ -120,7 +120,7 @@ _INTRO = f"""\
 A policy says who speaks when in a group, and what leads on. It is data in the group's charter; routers hold each message to it.
 [Lead a team by a policy](teams.md) shows how to write one, `ioa team check` tells what is wrong with one, `ioa team try` plays it.
 Names are 1 to 32 of `a-z 0-9 _ -` and begin with a letter; there are at most {MAX_ROLES} roles and {MAX_NODES} nodes, a prompt has
-{MAX_PROMPT_CHARS:,} characters and the whole policy {MAX_POLICY_BYTES:,} bytes."""
+{MAX_PROMPT_CHARS:,} characters, the whole policy {MAX_POLICY_BYTES:,} bytes, and a team file {MAX_VALUES:,} values."""
 
 _RULES = f"""\
 ## What happens, in this order

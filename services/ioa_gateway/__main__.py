@@ -81,7 +81,7 @@ async def serve(settings: GatewaySettings, stop: StopSignal) -> None:
             seats,
             lambda: connection.is_connected,
         )
-        arrivals = Arrivals(most_of_address=settings.http_address_connections)
+        arrivals = Arrivals(most_of_address=settings.http_address_connections, user_of=keyring.user_of)
         await stack.enter_async_context(open_server(create_app(reach, guard), listening, arrivals))
         _log.info("http_served", port=port)
         await stop.wait()

@@ -2,21 +2,27 @@
 
 A connection costs whoever opens it nothing, and no key is shown before the head of a request is whole. One that asks for nothing
 is closed after a while, however slowly its bytes come (RFC 9110 leaves that to the server; 408 is what is meant), and where there
-are too many of them the oldest goes: whoever means to ask has done so by then. Those on which something is answered, such as
-streams, are left alone: of these each key has its bounds.
+are too many of them the oldest goes: whoever means to ask has done so by then. A request that waits until it may be begun is asked
+for nothing yet. Those on which something is answered, such as streams, are left alone: of these each key has its bounds. Where
+somebody has asked by a key that lets him in, the connection goes for others of that kind alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from ioa_gateway.rounds import Lane, Rounds
 
 HEAD_SECONDS = 10.0
 """In which the head of a request has to be whole, or what was answered has to be read further."""
-MOST_IDLE = 1_000
-"""How many connections of all addresses together may ask for nothing."""
+MOST_IDLE = 500
+"""How many connections of all addresses together may ask for nothing; and as many of those on which a key was shown."""
 
 
 class Arrivals:
@@ -26,15 +32,26 @@ class Arrivals:
         head_seconds: How long each may ask for nothing.
         most_idle: How many may at a time.
         most_of_address: How many connections one address may have; 0 is any number.
+        user_of: Tells whose key a request shows, if it is one that lets in.
     """
 
-    def __init__(self, head_seconds: float = HEAD_SECONDS, most_idle: int = MOST_IDLE, most_of_address: int = 0) -> None:
+    def __init__(
+        self,
+        head_seconds: float = HEAD_SECONDS,
+        most_idle: int = MOST_IDLE,
+        most_of_address: int = 0,
+        user_of: Callable[[Scope], str | None] = lambda _scope: None,
+    ) -> None:
         self._head_seconds = head_seconds
         self._most_idle = most_idle
         self._most_of_address = most_of_address
-        self._idle: dict[asyncio.Transport, asyncio.TimerHandle] = {}
+        self._user_of = user_of
+        self._rounds = Rounds()
+        self._idle = {is_known: dict[asyncio.Transport, asyncio.TimerHandle]() for is_known in (True, False)}
         """The oldest first."""
         self._open: dict[asyncio.Transport, str] = {}
+        self._known = set[asyncio.Transport]()
+        self._waiting = dict[asyncio.Transport, asyncio.Future[bool]]()
         self._addresses: Counter[str] = Counter()
 
     def __len__(self) -> int:
@@ -50,24 +67,43 @@ class Arrivals:
         return not 0 < self._most_of_address < self._addresses[address]
 
     def rest(self, transport: asyncio.Transport) -> None:
-        """Note that a connection asks for nothing, if that is not known yet: its time is not begun anew by some bytes."""
-        if transport in self._idle or transport not in self._open:
+        """Note that a connection asks for nothing."""
+        if transport not in self._open:
             return
         self._wait(transport)
-        if len(self._idle) > self._most_idle:
-            oldest = next(iter(self._idle))
-            self.work(oldest)
+        idle = self._idle[transport in self._known]
+        if len(idle) > self._most_idle:
+            oldest = next(iter(idle))
+            self._stir(oldest)
             oldest.abort()
 
-    def work(self, transport: asyncio.Transport) -> None:
-        """Note that something is asked on a connection, or that it is gone."""
-        timer = self._idle.pop(transport, None)
+    async def begin(self, transport: asyncio.Transport, scope: Scope) -> bool:
+        """Wait until a request may be begun, and note that something is asked; False if the connection is closed before."""
+        if transport not in self._open:
+            return False
+        user = self._user_of(scope)
+        lane = Lane(is_known=False, name=self._open[transport]) if user is None else Lane(is_known=True, name=user)
+        begun = self._waiting[transport] = self._rounds.wait(lane)
+        if not await begun or transport not in self._open:
+            return False
+        del self._waiting[transport]
+        self._stir(transport)
+        if lane.is_known:
+            self._known.add(transport)
+        return True
+
+    def _stir(self, transport: asyncio.Transport) -> None:
+        timer = self._idle[transport in self._known].pop(transport, None)
         if timer is not None:
             timer.cancel()
 
     def go(self, transport: asyncio.Transport) -> None:
         """Note that a connection is closed."""
-        self.work(transport)
+        self._stir(transport)
+        self._known.discard(transport)
+        waits = self._waiting.pop(transport, None)
+        if waits is not None and not waits.done():
+            waits.set_result(False)
         address = self._open.pop(transport)
         self._addresses[address] -= 1
         if not self._addresses[address]:
@@ -75,11 +111,13 @@ class Arrivals:
 
     def _wait(self, transport: asyncio.Transport) -> None:
         unread = transport.get_write_buffer_size()
-        self._idle[transport] = asyncio.get_running_loop().call_later(self._head_seconds, self._end, transport, unread)
+        self._idle[transport in self._known][transport] = asyncio.get_running_loop().call_later(
+            self._head_seconds, self._end, transport, unread
+        )
 
     def _end(self, transport: asyncio.Transport, unread: int) -> None:
         """Close a connection, unless it still reads what was answered. What nobody reads would keep it open for ever."""
-        del self._idle[transport]
+        del self._idle[transport in self._known][transport]
         if transport.get_write_buffer_size() < unread:
             self._wait(transport)
         else:
@@ -90,6 +128,14 @@ def protocol_of(arrivals: Arrivals) -> type[asyncio.Protocol]:
     """Make the protocol of a server whose connections these are."""
 
     class WatchedProtocol(HttpToolsProtocol):
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
+            self._answer, self.app = self.app, self._in_turn
+
+        async def _in_turn(self, scope: Any, receive: Any, send: Any) -> None:
+            if await arrivals.begin(self.transport, scope):
+                await self._answer(scope, receive, send)
+
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             if not arrivals.come(transport):
@@ -99,19 +145,8 @@ def protocol_of(arrivals: Arrivals) -> type[asyncio.Protocol]:
             arrivals.go(self.transport)
             super().connection_lost(exc)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._note()
-
         def on_response_complete(self) -> None:
+            arrivals.rest(self.transport)
             super().on_response_complete()
-            self._note()
-
-        def _note(self) -> None:
-            asked: RequestResponseCycle | None = self.cycle
-            if asked is None or asked.response_complete:
-                arrivals.rest(self.transport)
-            else:
-                arrivals.work(self.transport)
 
     return WatchedProtocol

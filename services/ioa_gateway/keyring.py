@@ -15,10 +15,12 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from starlette.requests import HTTPConnection
+from starlette.types import Scope as ScopeOfRequest
 
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
 from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
+from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
 
 COOKIE = "ioa_session"
@@ -186,15 +188,34 @@ class Keyring:
             UnauthenticatedError: Nobody's, or it is over.
             RateLimitedError: Its key is not known, and very many such keys are shown.
         """
+        key_id = self._session_key(cookie)
+        key = None if key_id is None else await self._find(key_id)
+        if key is None:
+            raise UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
+        return _caller(key)
+
+    def user_of(self, scope: ScopeOfRequest) -> UserId | None:
+        """Tell whose request it is, if that can be said at once: of a key that is not known here nobody is asked."""
+        request = HTTPConnection(scope)
+        written, cookie = request.headers.get("authorization"), request.cookies.get(COOKIE)
+        key_id, secret = None, None
+        if written is not None:
+            try:
+                key_id, secret = parse_key(written.partition(" ")[2])
+            except InvalidInputError:
+                return None
+        elif cookie is not None:
+            key_id = self._session_key(cookie)
+        key = None if key_id is None else self._standing(key_id)
+        return key.user if key is not None and (secret is None or key.is_shown_by(secret)) else None
+
+    def _session_key(self, cookie: str) -> KeyId | None:
+        """Tell for which key a cookie stands; None where it is none of ours, or over."""
         key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
-        expired = UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
         # What is sealed is what is read: the text itself, of one form alone.
         if not _UNTIL.fullmatch(until) or not hmac.compare_digest(seal.encode(), self._seal(key_id, until).encode()):
-            raise expired
-        key = await self._find(KeyId(key_id))
-        if key is None or int(until) <= self.now().timestamp():
-            raise expired
-        return _caller(key)
+            return None
+        return KeyId(key_id) if int(until) > self.now().timestamp() else None
 
     def _seal(self, key_id: str, until: str) -> str:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
@@ -202,6 +223,9 @@ class Keyring:
     async def _find(self, key_id: KeyId) -> ApiKey | None:
         if key_id not in self._keys:
             await self._look_up()
+        return self._standing(key_id)
+
+    def _standing(self, key_id: KeyId) -> ApiKey | None:
         key = self._keys.get(key_id)
         return key if key is not None and key.stands(self.now()) else None
 

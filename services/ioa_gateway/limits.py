@@ -22,7 +22,7 @@ BODIES, ALL_BODIES = 2, 8
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
-"""How many pages of entries are read at a time, of all and of one user, and how many files are drawn."""
+"""How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
 _A_MINUTE = 60
 
 
@@ -34,13 +34,15 @@ class CallerLimits:
 
     Attributes:
         pages: Whose page of entries is read.
+        lists: Whose page of goals is read.
         drawings: Whose file is drawn.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
-        self.pages, self.drawings = UserTurns(PAGES, PAGES_OF_USER), UserTurns(DRAWINGS, DRAWINGS)
+        self.pages, self.lists = UserTurns(PAGES, PAGES_OF_USER), UserTurns(PAGES, PAGES_OF_USER)
+        self.drawings = UserTurns(DRAWINGS, DRAWINGS)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

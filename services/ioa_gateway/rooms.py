@@ -19,16 +19,16 @@ import structlog
 from prometheus_client import Gauge
 
 from ioa.client.client import Client, Group
-from ioa.client.documents import EntryDocument, GoalRow, told
+from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError, UnavailableError
-from ioa.ports.goal_client import GoalFilter, GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
+from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
 from ioa_gateway.turns import UserTurns
 
@@ -118,9 +118,9 @@ class _List(_Followed):
     looks: int = 0
     _rows: dict[CommId, tuple[int, bytes]] = field(default_factory=dict)
 
-    def take(self, goals: Sequence[GoalStatus]) -> None:
-        """Take the newest goals, newest first."""
-        rows = {one.record.goal.comm_id: encode_event(told(GoalRow.of(one)), kind="goal") for one in reversed(goals)}
+    def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
+        """Take the newest goals as they are told, newest first."""
+        rows = {CommId(one["comm_id"]): encode_event(one, kind="goal") for one in reversed(goals)}
         known, look = self._rows, self.looks + 1
         self._rows = {one: known[one] if one in known and known[one][1] == row else (look, row) for one, row in rows.items()}
         if self._rows != known:
@@ -294,7 +294,8 @@ class Rooms:
     async def _look(self, labels: Mapping[str, str], rows: _List) -> None:
         while True:
             try:
-                rows.take((await self._system.goals(only=GoalFilter(labels=labels))).goals)
+                goals, _ = await page_of_goals(Client(self._system), labels=labels)
+                rows.take(goals)
             except IoaError as error:
                 _log.warning("goals_unreadable", error=error.message)
             except Exception:  # noqa: BLE001 - one list's bug must not end all streams

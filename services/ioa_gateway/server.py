@@ -16,9 +16,18 @@ from ioa_gateway.arrivals import Arrivals, protocol_of
 
 _MOST_AT_ONCE = 2_000
 _GRACE_SECONDS = 5
+_ACCEPTED_AT_ONCE, _QUEUED = 8, 2_048
+"""How many connections are taken in a round of the event loop, and how many may wait for that in the kernel: whoever connects again
+and again would have everybody else wait for thousands of them."""
 
 
 class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Have more wait than are taken at once: asyncio has one number for both."""
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(_QUEUED)
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave them to the process."""
@@ -60,6 +69,7 @@ async def open_server(app: ASGIApp, listening: socket.socket, arrivals: Arrivals
         proxy_headers=False,
         server_header=False,
         limit_concurrency=_MOST_AT_ONCE,
+        backlog=_ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )
     config.load()

@@ -17,6 +17,8 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 
 _PAGE = 256
+_FIRST = 8
+"""How many entries of a log are read at first where their bytes are bounded, until it is known how large they are."""
 
 
 async def conversation(groups: GroupClient, comm_id: CommId, *, after: int = 0, limit: int | None = None) -> list[StoredEntry]:
@@ -93,17 +95,30 @@ class Tree:
     opened it, and ends before the one that closes it, so that it is read from the one to the other.
     """
 
-    def __init__(self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int) -> None:
+    def __init__(
+        self, groups: GroupClient, comm_id: CommId, heads: Mapping[CommId, int], page_size: int, page_bytes: int | None
+    ) -> None:
         self._groups = groups
         self._page_size = page_size
+        self._page_bytes = page_bytes
+        self._step = page_size if page_bytes is None else min(_FIRST, page_size)
         self._root = comm_id
         self._logs = {one: _Log(seq, seq) for one, seq in heads.items()}
 
     @classmethod
-    async def behind(cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE) -> Self:
+    async def behind(
+        cls, groups: GroupClient, comm_id: CommId, after: int, *, page_size: int = _PAGE, page_bytes: int | None = None
+    ) -> Self:
         """Begin with the groups that had not ended by a sequence, each behind its last entry by then.
 
         That may be another one a moment later, if the log has not come to the sequence yet: what is handed out can lie before it.
+
+        Args:
+            groups: Where the logs are.
+            comm_id: The group.
+            after: The sequence.
+            page_size: How many entries of a log are read at a time.
+            page_bytes: About how many bytes the pages of all logs together may have; any number if None.
 
         Raises:
             UnavailableError: The logs cannot be read now.
@@ -111,7 +126,7 @@ class Tree:
         """
         heads = await heads_of_tree(groups, [comm_id], after) if after else {comm_id: None}
         unended = {one: head for one, head in heads.items() if head is None or not head.entry.state.phase.is_terminal}
-        return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size)
+        return cls(groups, comm_id, {one: 0 if head is None else head.seq for one, head in unended.items()}, page_size, page_bytes)
 
     @property
     def open_groups(self) -> set[CommId]:
@@ -139,10 +154,18 @@ class Tree:
         for comm_id, log in self._logs.items():
             if log.held if target is None else log.known >= target:
                 continue
-            page = await self._groups.entries(comm_id, after=log.position, limit=self._page_size)
+            asked = self._step
+            page = await self._groups.entries(comm_id, after=log.position, limit=asked)
+            self._learn(page)
             log.held.extend(page)
             log.position = page[-1].seq if page else log.position
-            log.known = max(log.known, log.position, 0 if target is None or len(page) == self._page_size else target)
+            log.known = max(log.known, log.position, 0 if target is None or len(page) == asked else target)
+
+    def _learn(self, page: Sequence[StoredEntry]) -> None:
+        """Read as many entries next time as there is room for, if they are as large as these."""
+        if page and self._page_bytes is not None:
+            room = self._page_bytes * len(page) // max(1, len(self._logs) * sum(stored.size_bytes for stored in page))
+            self._step = max(1, min(4 * self._step, room, self._page_size))
 
     def _free(self) -> Iterator[StoredEntry]:
         """Hand out what is next in all logs, until one has to be read on."""

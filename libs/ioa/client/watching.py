@@ -21,6 +21,8 @@ from ioa.protocol.ids import CommId
 News = StoredEntry | Said
 """An entry, or a report of progress that is none."""
 
+_PAGE_BYTES = 2_000_000
+"""About how much is read at a time: a log may hold a hundred times as much."""
 _AGAIN_SECONDS = 1.0
 """When to try again what is out of reach."""
 
@@ -43,7 +45,7 @@ async def watch(groups: GroupClient, comm_id: CommId, *, after: int = 0) -> Asyn
     async with AsyncExitStack() as stack:
 
         async def news() -> AsyncIterator[News]:
-            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after))
+            tree = await _patiently(lambda: Tree.behind(groups, comm_id, after, page_bytes=_PAGE_BYTES))
             listened: set[CommId] = set()
             while not tree.has_ended:
                 for one in tree.open_groups - listened:

@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Annotated, Any, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
@@ -29,6 +28,7 @@ from ioa.protocol.codec import check_size, check_texts, in_words, problems_of
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Fork, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.labels import Labels
+from ioa.protocol.model import FailFast
 from ioa.protocol.named_teams import TeamReference, check_reference
 from ioa.protocol.team import MAX_TURNS, TeamSpec, document_of, team_of
 from ioa.protocol.trace import trace_of_goal
@@ -55,7 +55,7 @@ TeamOrName = Annotated[TeamSpec | str, BeforeValidator(_read_team), PlainSeriali
 """A team in the form of a team file, or the name of one that was put."""
 
 
-class InlineInput(BaseModel):
+class InlineInput(FailFast):
     """A small text file that comes with the goal itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +64,7 @@ class InlineInput(BaseModel):
     text: str
 
 
-class GoalOrder(BaseModel):
+class GoalOrder(FailFast):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
     An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in

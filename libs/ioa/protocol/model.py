@@ -3,14 +3,44 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 from ioa.errors import UnknownVersionError
 
+_WITH_ELEMENTS = ("tuple", "list", "set", "frozenset", "dict")
+_NO_SCHEMAS = ("default", "metadata", "serialization")
 
-class Model(BaseModel):
+
+def _fail_fast(schema: Any) -> None:
+    if isinstance(schema, dict):
+        if schema.get("type") in _WITH_ELEMENTS:
+            schema["fail_fast"] = True
+        for name, inner in schema.items():
+            if name not in _NO_SCHEMAS:
+                _fail_fast(inner)
+    elif isinstance(schema, list | tuple):
+        for inner in schema:
+            _fail_fast(inner)
+
+
+class FailFast(BaseModel):
+    """What is read no further behind the first wrong element of each list and table in it.
+
+    A million wrong elements fit into one message, and to look at each takes seconds, although one is told.
+    """
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type[BaseModel], handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Have every list and table of the class end so, whatever stands around it."""
+        schema = handler(source)
+        _fail_fast(schema)
+        return schema
+
+
+class Model(FailFast):
     """An immutable value. Unknown fields are ignored, so that a rolling upgrade does not refuse its newer peers."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_timedelta="float")

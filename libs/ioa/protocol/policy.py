@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr, model_validator
 
 from ioa.protocol.codec import encode_value
 from ioa.protocol.ids import AgentIdField
@@ -36,7 +36,7 @@ from ioa.protocol.levels import (
     WATCHERS,
     WORDS,
 )
-from ioa.protocol.model import Version
+from ioa.protocol.model import FailFast, Version
 
 MAX_ROLES = 64
 MAX_NODES = 128
@@ -83,7 +83,7 @@ def _is_none(value: object) -> bool:
 Seconds = Annotated[timedelta, BeforeValidator(_no_text), Field(gt=timedelta(0), le=timedelta(days=30))]
 
 
-class PolicyPart(BaseModel):
+class PolicyPart(FailFast):
     """A part of a policy. What is not known is an error: half a policy is another policy."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_timedelta="float")

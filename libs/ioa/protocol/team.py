@@ -58,6 +58,8 @@ MAX_TURNS = 100
 """How many turns a team has whose file does not say."""
 MAX_GOAL_CHARS = 32_000
 MAX_NEED_CHARS = 4_000
+MAX_VALUES = 20_000
+"""What a team file may hold, so that it is read in a moment."""
 
 
 class Filling(PolicyPart):
@@ -185,7 +187,10 @@ def team_of(document: object) -> TeamSpec:
         TeamError: It says all that is wrong.
     """
     reading = _Reading()
-    team = reading.team(document)
+    try:
+        team = reading.team(document)
+    except _EnoughError:
+        team = None
     if reading.findings or team is None:
         raise TeamError(tuple(dict.fromkeys((*reading.findings, *reading.of_names(team)))))
     errors = tuple(one for one in check(team.policy) if one.kind == "error") or _of_size(team)
@@ -317,6 +322,21 @@ def _toml(value: object) -> str:
             return str(value)
 
 
+class _EnoughError(Exception):
+    """So much is wrong that no more is looked for."""
+
+
+def _has_too_many_values(document: object) -> bool:
+    """Whether reading would take long, whatever is in the document."""
+    found, inner = 1, [document]
+    while inner and found <= MAX_VALUES:
+        one = inner.pop()
+        if isinstance(one, Mapping | list | tuple):
+            found += len(one)
+            inner += one.values() if isinstance(one, Mapping) else one
+    return found > MAX_VALUES
+
+
 class _Reading:
     """One reading of a document; it goes on after an error, so that all of them are told.
 
@@ -333,6 +353,9 @@ class _Reading:
         """Read a team; None if so much is wrong that what is left makes none."""
         if not isinstance(document, Mapping):
             self._wrong("", "a team is a table with `team`, `roles` and `nodes`")
+            return None
+        if _has_too_many_values(document):
+            self._wrong("", f"it has more than {MAX_VALUES:,} values, counting each list and table as one, too")
             return None
         try:
             check_texts(document, "team")
@@ -528,12 +551,14 @@ class _Reading:
 
     def _wrong(self, where: str, what: str) -> None:
         finding = PolicyFinding("error", where, what)
-        if len(self.findings) < MOST_FINDINGS and finding not in self.findings:
+        if finding not in self.findings:
             self.findings.append(finding)
+        if len(self.findings) == MOST_FINDINGS:
+            raise _EnoughError
 
     def _validated(self, data: dict[str, Any]) -> TeamSpec | None:
-        """Tell what is of the wrong kind, and read on without it."""
-        for _ in range(_ROUNDS):
+        """Tell what is of the wrong kind, and read on without it: it hides what is wrong around it, and behind it in a list."""
+        for _ in range(MOST_FINDINGS):
             try:
                 return TeamSpec.model_validate(data)
             except ValidationError as error:
@@ -569,8 +594,6 @@ class _Reading:
 
 
 _LONGEST_KEY = 64
-_ROUNDS = 4
-"""How often what is left is read again: what is wrong may hide what stands around it."""
 
 
 def _innermost(errors: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

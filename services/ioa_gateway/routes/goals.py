@@ -23,6 +23,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.usage import MAX_COUNT, MICROS
 from ioa_gateway.calls import WITHIN, ApiCall, Nothing, document, read_object
 from ioa_gateway.given import check_inputs
+from ioa_gateway.goal_pages import page_of_goals
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 LONGEST_WAIT_SECONDS = 50
@@ -196,8 +197,11 @@ async def list_goals(call: ApiCall, query: GoalsQuery, _body: Nothing) -> Respon
     if any(own.get(name, value) != value for name, value in wanted.items()):
         return document(told(GoalsDocument(goals=(), next=None)))
     labels = {**wanted, **own}
-    page = await call.client.goals(limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase)
-    return document(told(GoalsDocument(goals=tuple(map(GoalRow.of, page.goals)), next=page.before)))
+    async with call.limits.lists.turn(call.caller.user):
+        goals, following = await page_of_goals(
+            call.client, limit=query.limit, before=query.cursor, open_only=query.open, labels=labels, phase=query.phase
+        )
+    return document({"goals": goals, "next": following})
 
 
 async def show(call: ApiCall, query: WhoseQuery, _body: Nothing) -> Response:

@@ -20,6 +20,7 @@ from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.arrivals import Arrivals
 from ioa_gateway.callers import Caller
 from ioa_gateway.limits import BODIES, COMING, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
+from ioa_gateway.rounds import AT_ONCE, Lane, Rounds
 from ioa_gateway.server import bound, open_server
 from tests.integration.gateway.serving import BEARER
 from tests.rig.deadline import eventually
@@ -127,6 +128,56 @@ async def test_an_address_has_so_many_connections(dial: Dial) -> None:
         reader, writer = await dial(port)
         writer.write(HEAD % b"")
         assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_flood_of_strangers_leaves_rounds_to_others(dial: Dial) -> None:
+    """Thousands of requests without a key were begun at once, and each step of another one's had to wait for all of them."""
+    order = list[str]()
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        who = Request(scope).url.path
+        order.append(who)
+        for _ in range(3 if who == "/known" else 0):  # as it has to wait for NATS
+            await asyncio.sleep(0)
+        await Response(who)(scope, receive, send)
+        order.append("answered")
+
+    arrivals = Arrivals(user_of=lambda scope: "anna" if scope["path"] == "/known" else None)
+    with bound("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        async with asyncio.timeout(60), open_server(answer, listening, arrivals):
+            reader, asks = await dial(port)
+            strangers = [await dial(port) for _ in range(400)]
+            for _, writer in strangers:
+                writer.write(HEAD % b"stranger")
+            asks.write(HEAD % b"known")
+            assert (await reader.readuntil(b"/known")).startswith(b"HTTP/1.1 200")
+            assert order.count("/stranger") < 200
+            assert [(await one.readuntil(b"/stranger"))[9:12] for one, _ in strangers] == [b"200"] * 400
+
+
+async def test_an_idle_connection_of_a_user_stays(dial: Dial) -> None:
+    """Whoever comes for nothing, in whatever number, closes no connection on which a key was shown."""
+    arrivals = Arrivals(head_seconds=60, most_idle=3, user_of=lambda scope: "anna" if scope["path"] == "/" else None)
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        for _ in range(2):
+            writer.write(HEAD % b"")
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+            others = [await dial(port) for _ in range(10)]
+            assert [await _is_closed(one) for one, _ in others[:7]] == [True] * 7
+
+
+async def test_what_waits_is_begun_by_turns() -> None:
+    """One address with many requests makes another one's come no later; what was given up is passed over."""
+    rounds = Rounds()
+    waiting = [rounds.wait(Lane(is_known=False, name="many")) for _ in range(3 * AT_ONCE)]
+    other = rounds.wait(Lane(is_known=False, name="other"))
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    assert (other.done(), sum(one.done() for one in waiting)) == (True, AT_ONCE)
+    async with asyncio.timeout(20):
+        await asyncio.wait(waiting)
 
 
 async def test_a_slow_body_is_given_up(http: httpx.AsyncClient, dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:

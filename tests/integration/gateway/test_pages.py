@@ -128,6 +128,22 @@ async def test_pages_end_by_their_bytes(http: httpx.AsyncClient, members: Member
     assert ([one["seq"] for one in short["entries"]], short["next"]) == (whole[:2], whole[1])
 
 
+async def test_lists_of_goals_end_by_their_bytes(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever lists goals of many words gets all of them, on pages that are no larger than they may be, but for the first eight."""
+    monkeypatch.setattr("ioa_gateway.goal_pages.MOST_BYTES", 40_000)
+    for number in range(30):
+        await http.post("/goals", json={"goal": f"{number} " + "x" * 4_000, "agent": "ada"})
+    pages = list[list[str]]()
+    following: str | None = ""
+    while following is not None:
+        page = await http.get(f"/goals?limit=200{following}")
+        assert len(page.content) < 60_000
+        pages.append([one["goal"].partition(" ")[0] for one in page.json()["goals"]])
+        following = None if page.json()["next"] is None else f"&cursor={page.json()['next']}"
+    assert [one for page in pages for one in page] == [str(number) for number in reversed(range(30))]
+    assert len(pages) > 2
+
+
 async def test_tasks_and_waits_end_by_their_bytes(
     http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,10 +33,10 @@ _TASK = TaskId("t1-a")
 _NOTHING = CancelRequested(at=_AT)
 
 
-def stored(seq: int, comm_id: CommId, event: Event, nested: Sequence[CommId], *, ends: bool = False) -> StoredEntry:
-    """An entry with as much of its state as a reader looks at."""
+def stored(seq: int, comm_id: CommId, event: Event, nested: Sequence[CommId], *, ends: bool = False, size: int = 0) -> StoredEntry:
+    """An entry with as much of its state as a reader looks at; by default some are ten times as large as others."""
     state = SimpleNamespace(comm_id=comm_id, phase=Phase.CONCLUDED if ends else Phase.DISCUSSING, nested=tuple(nested))
-    return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)))
+    return StoredEntry(seq, cast(Entry, SimpleNamespace(event=event, state=state)), size or 100 * (seq % 10 + 1))
 
 
 def happenings(random: Random) -> Iterator[StoredEntry]:
@@ -147,6 +147,7 @@ def test_who_watches_sees_the_log(seed: int, behind: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch, capture_logs():
         patch.setattr(watching, "_AGAIN_SECONDS", 0.001)
+        patch.setattr(watching, "_PAGE_BYTES", random.choice((1, 1_000, 5_000, 2_000_000)))
         seen = asyncio.run(follow())
     assert seen == [one for one in entries if behind < one.seq <= last]
 
@@ -157,6 +158,23 @@ def readable(entries: Sequence[StoredEntry]) -> GroupClient:
     log._stored = [*entries]
     log._random.random = lambda: 1.0  # type: ignore[method-assign]
     return cast(GroupClient, log)
+
+
+async def test_the_first_reading_of_a_room_is_bounded_by_bytes() -> None:
+    """A room of entries as large as they may be was read by 256 of them at a time: 64 MB for whoever begins to follow it."""
+    log = readable([stored(seq, ROOT, _NOTHING, (), ends=seq == 60, size=250_000) for seq in range(1, 61)])
+    read = list[int]()
+    entries = log.entries
+
+    async def counted(comm_id: CommId, *, after: int = 0, limit: int | None = None) -> Sequence[StoredEntry]:
+        page = await entries(comm_id, after=after, limit=limit)
+        read.append(sum(one.size_bytes for one in page))
+        return page
+
+    log.entries = counted  # type: ignore[method-assign]
+    async with watch(log, ROOT) as news:
+        assert len([one async for one in news]) == 60
+    assert (sum(read), max(read)) == (15_000_000, 2_000_000)
 
 
 def test_what_is_read_afterwards_is_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
@@ -10,6 +11,7 @@ import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.group import requests
@@ -27,6 +29,7 @@ from ioa.protocol.codec import (
     validate,
 )
 from ioa.protocol.files import Announced, PutUpload
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, UserId
 from ioa.protocol.messages import (
@@ -46,6 +49,7 @@ from ioa.protocol.messages import (
     phase_for_header,
 )
 from ioa.protocol.model import Model
+from ioa.protocol.policy import Casting, FormField
 from ioa.protocol.registry import Lease
 from ioa.protocol.usage import MAX_COUNT, Usage
 
@@ -383,6 +387,25 @@ def test_a_number_that_is_too_large_is_refused_where_it_is_written() -> None:
 
 def test_very_many_mistakes_are_told_as_one() -> None:
     """To write each of them down took seconds and gigabytes, of which one was told."""
-    wrong = msgpack.packb({"agent_id": "ada", "name": "Ada", "description": "Adds.", "skills": [1] * 5_000})
-    with pytest.raises(InvalidInputError, match=r"5,00\d mistakes are in it"):
-        decode(AgentCard, wrong)
+    wrong = {"owner": "ada", "members": [], "goal_id": "g1", **{f"newer{number}": 1 for number in range(5_000)}}
+    with pytest.raises(InvalidInputError, match="5,000 mistakes are in it"):
+        decode(requests.LaunchGroup, msgpack.packb(wrong))
+
+
+@pytest.mark.parametrize("wrong", [1, "", {}, [], None], ids=repr)
+def test_no_list_is_read_behind_its_first_wrong_element(wrong: object) -> None:
+    """To look at a million wrong elements took seconds, whatever kind of message they were in, and whatever bound the list had."""
+    many: tuple[object, ...] = ([wrong] * 300, {f"name{number}": wrong for number in range(300)})
+    read = 0
+    kinds: set[type[BaseModel]] = {GoalOrder, Casting, FormField, *_asked()}
+    for kind in kinds:
+        for name, raw in itertools.product(kind.model_fields, many):
+            try:
+                kind.model_validate({name: raw})
+            except ValidationError as error:
+                read += 1
+                of_names = sum(one["type"] == "extra_forbidden" for one in error.errors())  # which cost little
+                assert error.error_count() - of_names < 50, (kind, name)
+            except InvalidInputError:
+                read += 1  # it is a team, which is read in a way of its own
+    assert read > 500

@@ -653,3 +653,30 @@ def test_of_very_many_mistakes_some_are_told(wrong: str) -> None:
     with pytest.raises(TeamError) as error:
         team_of(file)
     assert (len(error.value.findings) <= 2 * MOST_FINDINGS, len(str(error.value)) < 20_000) == (True, True)
+
+
+_FEW = {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "n", "roles": ["a"]}]}
+
+
+def test_a_team_of_very_many_values_is_not_read() -> None:
+    """A nested team of a million wrong parts fits into one message, and reading it took up to 16 s."""
+    for one in ({**_FEW, "nodes": [{}] * 20_000}, {**_FEW, "roles": dict.fromkeys(map(str, range(20_000)), "ada")}):
+        with pytest.raises(TeamError, match="more than 20,000 values"):
+            team_of(one)
+
+
+def test_the_mistakes_of_each_list_are_told_together() -> None:
+    """Who mends a team is told of all that is wrong, however many of them stand in one list."""
+    exits = [{"to": "end", "when": {"rule": "soon"}}, {"to": 7}, {"to": "end"}, {"to": "No"}]
+    nodes = [{"name": f"n{number}", "roles": ["a"], "exits": exits} for number in range(3)]
+    with pytest.raises(TeamError) as refused:
+        team_of({**_FEW, "nodes": nodes})
+    told = [str(one) for one in refused.value.findings]
+    assert (len(told), len({one.partition(":")[0] for one in told})) == (9, 3), told
+
+
+def test_who_has_twenty_mistakes_is_told_no_more() -> None:
+    """Reading ends there: each further one was compared with all that are known."""
+    with pytest.raises(TeamError) as refused:
+        team_of({**_FEW, "nodes": [{"rolls": 1}] * 9_000})
+    assert len(refused.value.findings) == 20

@@ -1,0 +1,42 @@
+"""Pages of goals that end by their bytes, too: what one asks for and what came of it may be as large as a thousand others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ioa.client.client import Client
+from ioa.client.documents import GoalRow, told
+from ioa.ports.goal_client import PAGE_GOALS, GoalPhase
+from ioa_gateway.entry_pages import MOST_BYTES
+
+_FIRST, _AT_ONCE = 8, 64
+"""How many goals are read at first, and at the most until it is known how large they are."""
+
+
+async def page_of_goals(
+    client: Client,
+    *,
+    labels: Mapping[str, str],
+    limit: int = PAGE_GOALS,
+    before: int | None = None,
+    open_only: bool = False,
+    phase: GoalPhase | None = None,
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Read goals as they are told, newest first, until there are so many or they have too many bytes, and where it goes on.
+
+    Raises:
+        UnavailableError: They cannot be read now.
+    """
+    rows, size, step = list[dict[str, Any]](), 0, _FIRST
+    while True:
+        asked = min(step, limit - len(rows))
+        page = await client.goals(limit=asked, before=before, open_only=open_only, labels=labels, phase=phase)
+        for goal in page.goals:
+            rows.append(told(GoalRow.of(goal)))
+            size += len(json.dumps(rows[-1], ensure_ascii=False).encode())
+        before, is_whole = page.before, len(page.goals) == asked
+        if before is None or not is_whole or len(rows) >= limit or size >= MOST_BYTES:
+            return rows, before
+        step = max(1, min(4 * step, _AT_ONCE, (MOST_BYTES - size) * len(rows) // size))
