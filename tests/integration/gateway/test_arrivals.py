@@ -216,3 +216,12 @@ def test_one_user_leaves_places_to_others() -> None:
                 held.enter_context(refused)
         for taken in (limits.large_body(LOCAL), limits.coming_body(eve), limits.new_stream(other), limits.request(LOCAL)):
             held.enter_context(taken)
+
+
+async def test_no_packet_of_an_answer_waits_for_the_one_before(dial: Dial) -> None:
+    """The kernel sends each at once (TCP_NODELAY), on connections that are kept, too."""
+    with bound("127.0.0.1", 0) as listening:
+        await dial(listening.getsockname()[1])
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
