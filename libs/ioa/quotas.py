@@ -123,8 +123,8 @@ class Buckets:
             family: With what the request is counted.
             now: When it came.
             size_bytes: How many bytes it has.
-            counts: Says as how many it counts apart from them, at least as one. It is asked only where there is room for that, since
-                to look at a request costs more than to refuse it.
+            counts: Says as how many it counts apart from them, at least as one. It is asked only where there is room for one,
+                since to look at a request costs more than to refuse it.
         """
         rate = self._rates[family]
         more = 0 if rate.unit_bytes is None else size_bytes // rate.unit_bytes

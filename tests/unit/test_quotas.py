@@ -28,7 +28,11 @@ def test_how_much_is_asked_counts_and_is_looked_at_only_where_there_is_room() ->
     buckets, read = Buckets({Family.SEARCH: Rate(per_second=1, burst=4, unit_bytes=1_000)}), list[int]()
 
     def of(number: int) -> Callable[[], int]:
-        return lambda: read.append(number) or number
+        def count() -> int:
+            read.append(number)
+            return number
+
+        return count
 
     assert buckets.judge("ada", Family.SEARCH, 0.0, 1_000, of(3)) == ADMITTED
     assert buckets.judge("ada", Family.SEARCH, 0.0, 0, of(1)) != ADMITTED

@@ -221,8 +221,7 @@ def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
 
 
 async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
-    """How much they ask for puts them off by their full names; of another tenant's, of one without a name, or of somebody who has no
-    key and is not connected, it is not heeded."""
+    """How much they ask for puts them off by their full names; of another tenant's it is not heeded, nor of who is not there."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
 
     async def roster() -> KeyHolders:
