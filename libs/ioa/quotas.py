@@ -7,7 +7,7 @@ meet again. Whoever does not is told nothing any more, since telling it costs as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -41,6 +41,9 @@ class Rate:
 SAY_UNIT_BYTES = 16_384
 """For how many of its bytes a message to a group counts once more."""
 
+SEARCH_UNIT_BYTES = 8_000
+"""For how many of its bytes a search counts once more: twice what the longest text of a need has."""
+
 READ_UNIT_BYTES = 100
 """For how many of its bytes a request for what a stream holds counts once more: it may name a thousand subjects."""
 READ_SECOND_COUNTS = 40_000
@@ -48,7 +51,7 @@ READ_SECOND_COUNTS = 40_000
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10),
-    Family.SEARCH: Rate(5, 20),
+    Family.SEARCH: Rate(5, 20, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50),
     Family.FILES: Rate(100, 200),
@@ -97,6 +100,11 @@ class _Bucket:
     refused: int = 0
 
 
+def once() -> int:
+    """Count a request as one."""
+    return 1
+
+
 class Buckets:
     """Judge requests by when they come. All times are in seconds of one clock that never goes back."""
 
@@ -105,7 +113,9 @@ class Buckets:
         self._buckets: dict[tuple[str, Family], _Bucket] = {}
         self._room = _MAX_BUCKETS
 
-    def judge(self, caller: str, family: Family, now: float, size_bytes: int = 0, counts: int = 1) -> Admitted | QuotaRefusal:
+    def judge(
+        self, caller: str, family: Family, now: float, size_bytes: int = 0, counts: Callable[[], int] = once
+    ) -> Admitted | QuotaRefusal:
         """Take what a request of so many bytes counts for off the caller's bucket, or say when to come back.
 
         Args:
@@ -113,16 +123,20 @@ class Buckets:
             family: With what the request is counted.
             now: When it came.
             size_bytes: How many bytes it has.
-            counts: As how many it counts apart from them.
+            counts: Says as how many it counts apart from them, at least as one. It is asked only where there is room for one,
+                since to look at a request costs more than to refuse it.
         """
         rate = self._rates[family]
-        counts = min(rate.burst, counts + (0 if rate.unit_bytes is None else size_bytes // rate.unit_bytes))
-        each, burst = counts / rate.per_second, (rate.burst + _SLACK) / rate.per_second
+        more = 0 if rate.unit_bytes is None else size_bytes // rate.unit_bytes
+        each, burst = min(rate.burst, 1 + more) / rate.per_second, (rate.burst + _SLACK) / rate.per_second
         bucket = self._buckets.get((caller, family))
         if bucket is None:
             self._make_room(now)
             bucket = self._buckets[caller, family] = _Bucket(now, now, now)
-        full_at = max(bucket.full_at, now) + each
+        since = max(bucket.full_at, now)
+        if since + each - now <= burst:
+            each = min(rate.burst, counts() + more) / rate.per_second
+        full_at = since + each
         if full_at - now <= burst:
             bucket.full_at = full_at
             return ADMITTED

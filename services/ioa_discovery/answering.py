@@ -18,14 +18,14 @@ from ioa.adapters.nats.request_reply import OF_ANYBODY, Handler, ServiceEndpoint
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
-from ioa.errors import ForbiddenError
+from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode, receive
+from ioa.protocol.codec import count_elements, encode, receive
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
@@ -56,6 +56,18 @@ class OpenedEngines(Protocol):
 
 
 E = TypeVar("E", bound=OpenedEngines)
+
+
+NEEDS_OF_ONE = 4
+"""How many needs are looked for by what counts as one search: a goal has few parts."""
+
+
+def searches_asked(data: bytes) -> int:
+    """Return as how many searches a request counts, by its needs; as one, if it will be refused."""
+    try:
+        return max(1, -(-count_elements(data, NEEDS_FIELDS, MAX_NEEDS) // NEEDS_OF_ONE))
+    except InvalidInputError:
+        return 1
 
 
 class Searching(Protocol):
@@ -118,7 +130,12 @@ async def open_answering(
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            by_name("search", subjects.ANY_SEARCH, answer_search(searcher), family=Family.SEARCH),
+            by_name(
+                *("search", subjects.ANY_SEARCH, answer_search(searcher)),
+                family=Family.SEARCH,
+                side_by_side=1,
+                counts=searches_asked,
+            ),
             by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
         ]

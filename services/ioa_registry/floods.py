@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import islice
 
 import structlog
 from prometheus_client import Counter as Metric
@@ -181,6 +180,10 @@ class FloodJudge:
         """Return who is put off now, those last who were put off first."""
         return [key for key, one in reversed(self._put_off.items()) if now < one.until]
 
+    def why(self, key: str) -> Excess:
+        """Return for what a key was put off last."""
+        return self._put_off[key].why
+
     def put_off(self, now: float) -> Mapping[str, Excess]:
         """Return who is put off, or was a minute ago, and for what."""
         return {key: one.why for key, one in self._put_off.items() if now < one.until + SLOWED_FOR}
@@ -250,8 +253,19 @@ class FloodJudge:
             }
         if len(self._put_off) > _MOST_LEVELS:
             self._put_off = {key: one for key, one in self._put_off.items() if one.is_remembered(now)}
-            self._put_off = dict(islice(self._put_off.items(), max(0, len(self._put_off) - _MOST_LEVELS), None))
+            self._put_off = dict(self._newest_of_each_tenant())
             self._calm_at = {key: at for key, at in self._calm_at.items() if key in self._put_off}
+
+    def _newest_of_each_tenant(self) -> Sequence[tuple[str, _PutOff]]:
+        """Return who is remembered, those last who were put off last; where they are too many, each tenant has its share."""
+        of_tenant = Counter(map(_tenant_of, self._put_off))
+        share, taken, newest = _MOST_LEVELS // max(1, len(of_tenant)), Counter[str](), list[tuple[str, _PutOff]]()
+        too_many = len(self._put_off) > _MOST_LEVELS
+        for key, one in reversed(self._put_off.items()):
+            taken[tenant := _tenant_of(key)] += 1
+            if not too_many or taken[tenant] <= share:
+                newest.append((key, one))
+        return newest[::-1]
 
 
 class FloodWatch:
@@ -277,6 +291,8 @@ class FloodWatch:
         self._to_end: asyncio.Queue[ConnectionId] = asyncio.Queue(_MOST_WAITING)
         self._changed = asyncio.Event()
         self._may_all = True
+        self._connected: dict[str, frozenset[str]] = {}
+        """By server, the keys of whose holders it had connections when it was asked last."""
 
     async def follow(self) -> None:
         """Look, for ever."""
@@ -325,6 +341,7 @@ class FloodWatch:
     def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
         """Judge, and end what is there of those who are put off."""
         now = self._now()
+        self._connected[server] = frozenset(one.key for one in connections)
         drowning = self._judge.drowning(connections)
         judged = [self._by_holder(one) for one in connections if one.key not in self._roster.trusted]
         self._note(self._judge.counted(server, judged, now))
@@ -333,14 +350,21 @@ class FloodWatch:
                 self._put(one.connection)
 
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
-        """Count what is sent for few requests: each of them costs the server much. No tenant tells of another's agents."""
+        """Count what is sent for few requests: each of them costs the server much.
+
+        No tenant tells of another's agents, nor of any that are not there: those have a key, or are guests who are connected.
+        """
         name = self._roster.names.get(key, key)
-        if key not in self._roster.trusted and (told_by is None or name.startswith(full_name(told_by, ""))):
+        is_told_of = told_by is None or (name.startswith(full_name(told_by, "")) and self._is_there(key))
+        if key not in self._roster.trusted and is_told_of:
             self._note(self._judge.pulled(name, messages, self._now()))
+
+    def _is_there(self, key: str) -> bool:
+        return key in self._roster.names or any(key in keys for keys in self._connected.values())
 
     def _note(self, holders: Iterable[str]) -> None:
         for holder in holders:
-            why = self._judge.put_off(self._now())[holder]
+            why = self._judge.why(holder)
             floods.inc()
             _log.warning("flood_put_off", who=holder, why=why.family, number=why.number)
             self._audit.note(Deed.SLOWED, who=holder, target=why.family)
@@ -358,3 +382,8 @@ class FloodWatch:
     def _by_holder(self, sent: SentTotals) -> SentTotals:
         """Return what was sent by the name of who sent it, under whichever of his keys; observers have no name but their key."""
         return replace(sent, key=self._roster.names.get(sent.key, sent.key))
+
+
+def _tenant_of(key: str) -> str:
+    """Read off a full name which tenant's it is; empty for the tenant without a name, and for a public key."""
+    return key.rpartition("/")[0]

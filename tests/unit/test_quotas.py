@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, Holding, QuotaRefusal, Rate
 
 RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
@@ -19,6 +21,24 @@ def test_what_is_said_counts_by_its_bytes() -> None:
     buckets = Buckets({Family.SAY: Rate(per_second=10, burst=3, unit_bytes=1_000)})
     assert [buckets.judge("ada", Family.SAY, 0.0, size) == ADMITTED for size in (999, 1_000, 0)] == [True, True, False]
     assert [buckets.judge("ada", Family.SAY, now, 1_000_000) == ADMITTED for now in (0.2, 0.31)] == [False, True]
+
+
+def test_how_much_is_asked_counts_and_is_looked_at_only_where_there_is_room() -> None:
+    """A request for several counts as so many, though never for more than a burst; of one that is refused nothing is read."""
+    buckets, read = Buckets({Family.SEARCH: Rate(per_second=1, burst=4, unit_bytes=1_000)}), list[int]()
+
+    def of(number: int) -> Callable[[], int]:
+        def count() -> int:
+            read.append(number)
+            return number
+
+        return count
+
+    assert buckets.judge("ada", Family.SEARCH, 0.0, 1_000, of(3)) == ADMITTED
+    assert buckets.judge("ada", Family.SEARCH, 0.0, 0, of(1)) != ADMITTED
+    assert buckets.judge("ada", Family.SEARCH, 3.0, 0, of(4)) != ADMITTED
+    assert buckets.judge("ada", Family.SEARCH, 4.0, 0, of(100)) == ADMITTED
+    assert read == [3, 4, 100]
 
 
 def test_what_holds_up_others_counts_by_its_time() -> None:

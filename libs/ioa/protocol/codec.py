@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -175,6 +175,31 @@ def read_field(data: bytes, name: str) -> Any:
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
     raise InvalidInputError(f"The payload has no {name}.")
+
+
+def count_elements(data: bytes, names: Collection[str], most: int) -> int:
+    """Count what the lists hold that some fields of an encoded model are, together, up to `most`; nothing of them is read.
+
+    Raises:
+        InvalidInputError: It is not msgpack, or one of these fields is no list.
+    """
+    unpacker = msgpack.Unpacker(strict_map_key=True, max_array_len=0, max_map_len=0)  # of what is unpacked: a field's name
+    unpacker.feed(data)
+    count = 0
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() not in names:
+                unpacker.skip()
+                continue
+            elements = unpacker.read_array_header()
+            count += elements
+            if count >= most:
+                return most
+            for _ in range(elements):
+                unpacker.skip()
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+    return count
 
 
 def validate(kind: type[M], raw: object) -> M:

@@ -18,6 +18,8 @@ MAX_NEEDS = 32
 MAX_NEED_CHARS = 4_000
 MAX_K = 100
 MAX_BUDGET = MAX_NEEDS * MAX_K
+NEEDS_FIELDS = frozenset({"needs", "characteristics"})
+"""The fields of a search that list what somebody is needed for, as this system and as the paper writes it."""
 
 
 class Signal(StrEnum):

@@ -14,7 +14,7 @@ from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
-from ioa.quotas import RATES, READ_SECOND_COUNTS, READ_UNIT_BYTES, SAY_UNIT_BYTES, Family, Rate
+from ioa.quotas import RATES, READ_SECOND_COUNTS, READ_UNIT_BYTES, SAY_UNIT_BYTES, SEARCH_UNIT_BYTES, Family, Rate
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
@@ -72,7 +72,11 @@ class ControlPlaneSettings(ProcessSettings):
     )
     quota_renew: float = Field(default=_RENEW.per_second, gt=0, description="renewals a second of one agent's lease")
     quota_renew_burst: int = Field(default=_RENEW.burst, ge=1, description="how many of these may come at once")
-    quota_search: float = Field(default=_SEARCH.per_second, gt=0, description="searches a second by one caller")
+    quota_search: float = Field(
+        default=_SEARCH.per_second,
+        gt=0,
+        description="searches a second by one caller; each four needs more, and each 8 kB, count as one more",
+    )
     quota_search_burst: int = Field(default=_SEARCH.burst, ge=1, description="how many of these may come at once")
     quota_say: float = Field(default=_SAY.per_second, gt=0, description="messages a second that one agent says, in all groups")
     quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these may come at once")
@@ -143,7 +147,7 @@ class ControlPlaneSettings(ProcessSettings):
         """How much each replica takes on."""
         rates = {
             Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst),
-            Family.SEARCH: Rate(self.quota_search, self.quota_search_burst),
+            Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
             Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
             Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst),

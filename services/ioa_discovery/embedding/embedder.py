@@ -123,6 +123,10 @@ class ProcessEmbedder:
             vectors = cast(Sequence[bytes], await worker.ask(EncodeTexts(list(batch.values()), keep), urgent=few))
             done.update((key, components(vector)) for key, vector in zip(batch, vectors, strict=True))
 
+        if few:
+            for batch in batches(missing):  # so that others, who go first as well, wait for one batch of this call
+                await encode(batch)
+            return done
         try:
             async with asyncio.TaskGroup() as group:
                 for batch in batches(missing):

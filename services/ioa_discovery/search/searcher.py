@@ -22,13 +22,14 @@ from ioa_discovery.search.fusion import best_of_pools, normalise, rank, without_
 from ioa_discovery.search.profile import need_text
 from ioa_discovery.search.ranking import Match, Placed, Ranking, excluded
 from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.terms import Stem, english_stem, query_terms
+from ioa_discovery.search.terms import Stem, english_stem, query_vector, terms_of, words
 
 PREFETCH = 64
 """Candidates of each signal that are fused. A hundred find hardly more, and take half as long again."""
 MAX_PREFETCH = 10_000
 _WIDER = 10
-_SHORT_CHARS = 500
+_WORDS_AT_ONCE = 64
+"""How many words of a need are read at once: new ones take a millisecond and more."""
 _PLACES_TOLD = 2
 """To how many decimal places agents are told scores."""
 _HIT_BYTES = 700
@@ -77,6 +78,7 @@ class Searcher:
         self._index = index
         self._embedder = embedder
         self._standings = Ranking(replicas, experience)
+        self._reading = asyncio.Lock()
 
     async def search(self, request: Search) -> SearchResult:
         """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
@@ -102,8 +104,8 @@ class Searcher:
             async with asyncio.TaskGroup() as group:
                 embedding = group.create_task(self._embedder.embed(texts))
                 by_words = [
-                    IndexQuery(None, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
-                    for need, terms in zip(request.needs, await _words(texts, self._stem), strict=True)
+                    IndexQuery(None, await self._terms(text), need.filters, excluded(request, need), max(PREFETCH, need.k))
+                    for need, text in zip(request.needs, texts, strict=True)
                 ]
                 alike = await self._index.search(by_words)
         except BaseExceptionGroup as errors:
@@ -113,6 +115,16 @@ class Searcher:
         near = await self._index.search([replace(query, terms=NO_TERMS) for query in queries])
         found: list[Candidates] = [{**one, Signal.BM25: other[Signal.BM25]} for one, other in zip(near, alike, strict=True)]
         return vectors, await self._widened(found, queries, [need.k for need in request.needs])
+
+    async def _terms(self, text: str) -> SparseVector:
+        """Read the words of a need, some at a time, between which all searches that read words take turns, and others go first."""
+        found, left = list[int](), words(text)
+        while left:
+            some, left = left[:_WORDS_AT_ONCE], left[_WORDS_AT_ONCE:]
+            async with self._reading:
+                found += terms_of(some, self._stem)
+                await asyncio.sleep(0)
+        return query_vector(found)
 
     async def _widened(self, found: list[Candidates], queries: Sequence[IndexQuery], wanted: Sequence[int]) -> list[Candidates]:
         """Ask the index for more where the replicas of a few large pools crowded the others out."""
@@ -142,13 +154,6 @@ def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
         if hit is not None:
             merged.setdefault(hit.card.pool, hit)
     return tuple(merged.values())
-
-
-async def _words(texts: Sequence[str], stem: Stem) -> list[SparseVector]:
-    """Read the words of needs; of long ones in a thread, since a word that is new takes a fiftieth of a millisecond."""
-    if sum(map(len, texts)) <= _SHORT_CHARS:
-        return [query_terms(text, stem) for text in texts]
-    return await asyncio.to_thread(lambda: [query_terms(text, stem) for text in texts])
 
 
 def _fitting(lists: Sequence[Sequence[Hit]], budget: int | None) -> list[tuple[Hit, ...]]:

@@ -11,7 +11,7 @@ import hashlib
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +36,7 @@ _STOP_WORDS = frozenset(
     """.split()
 )
 _stemming = threading.Lock()
-"""The stemmer keeps the word it works on in itself, and long texts are read in threads."""
+"""The stemmer keeps the word it works on in itself, and cards are read in threads."""
 
 
 @lru_cache(maxsize=1)
@@ -70,9 +70,19 @@ def _term(word: str, stem: Stem) -> int:
     return int.from_bytes(hashlib.blake2b(stem(word).encode(), digest_size=4).digest(), "big")
 
 
+def words(text: str) -> list[str]:
+    """Return the words of a text that count, in order, with repetitions."""
+    return [word for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+
+
+def terms_of(some: Iterable[str], stem: Stem) -> list[int]:
+    """Return the terms of words; of one that is new it takes a fiftieth of a millisecond."""
+    return [_term(word, stem) for word in some]
+
+
 def terms(text: str, stem: Stem = english_stem) -> list[int]:
     """Return the terms of a text in order, with repetitions."""
-    return [_term(word, stem) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+    return terms_of(words(text), stem)
 
 
 def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:
@@ -84,5 +94,10 @@ def document_terms(text: str, stem: Stem = english_stem) -> SparseVector:
 
 def query_terms(text: str, stem: Stem = english_stem) -> SparseVector:
     """Weigh each term of a need as one."""
-    distinct = tuple(dict.fromkeys(terms(text, stem)))
+    return query_vector(terms(text, stem))
+
+
+def query_vector(found: Iterable[int]) -> SparseVector:
+    """Weigh each term as one, however often it is found."""
+    distinct = tuple(dict.fromkeys(found))
     return SparseVector(distinct, (1.0,) * len(distinct))

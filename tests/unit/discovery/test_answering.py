@@ -6,10 +6,10 @@ import pytest
 
 from ioa.errors import ForbiddenError
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import decode, encode, encode_value
 from ioa.protocol.ids import AgentId, UserId
 from ioa.protocol.search import Need, Search, SearchResult
-from ioa_discovery.answering import answer_search
+from ioa_discovery.answering import answer_search, searches_asked
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
 
@@ -48,3 +48,27 @@ async def test_nobody_searches_as_another() -> None:
     with pytest.raises(ForbiddenError, match="mallory may not search as bob"):
         await answer_search(asked)(subjects.search(MALLORY), encode(Search(needs=(Need(text="sums"),), by=BOB)))
     assert not asked.by
+
+
+@pytest.mark.parametrize(
+    ("asked", "counts"),
+    [
+        ({"needs": [{"text": "sums"}]}, 1),
+        ({"by": "bob", "needs": [{"text": "sums", "keywords": ["a", "b"]}] * 5}, 2),
+        ({"characteristics": ["sums"] * 32}, 8),
+        ({"needs": [{"text": "sums"}] * 5, "characteristics": ["sums"] * 5}, 3),
+        ({"needs": [[]] * 100_000}, 8),
+        ({"needs": "sums"}, 1),
+        ([[]], 1),
+    ],
+)
+def test_a_search_counts_by_its_needs(asked: object, counts: int) -> None:
+    """One of a few parts, as a goal has, counts once, the largest as eight; what will be refused counts once at least."""
+    assert searches_asked(encode_value(asked)) == counts
+
+
+def test_needs_that_are_listed_twice_count_twice() -> None:
+    """A field may stand in a payload twice, of which the last is taken."""
+    few, many = encode_value({"needs": [{"text": "sums"}]}), encode_value({"needs": [{"text": "sums"}] * 31})
+    assert searches_asked(b"\x82" + few[1:] + many[1:]) == 8
+    assert searches_asked(few[:-1]) == 1

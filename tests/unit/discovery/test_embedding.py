@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -89,6 +90,20 @@ class CountingWorker:
         return [packed_vector([float(len(text))]) for text in request.texts]
 
 
+class TurningWorker(CountingWorker):
+    """Answers one request in each turn of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = asyncio.Lock()
+
+    async def ask(self, request: object, *, urgent: bool = False) -> object:
+        """Return the length of each text, when those are answered that were asked before."""
+        async with self._turn:
+            await asyncio.sleep(0)
+            return await super().ask(request, urgent=urgent)
+
+
 def plain(vectors: Sequence[Vector]) -> list[list[float]]:
     """Return vectors as lists."""
     return [list(vector) for vector in vectors]
@@ -119,6 +134,16 @@ async def test_a_call_of_few_texts_goes_first() -> None:
     await embedder.embed(["a need"])
     await embedder.embed([f"card {number}" for number in range(BATCH_TEXTS + 1)])
     assert worker.urgent == [True, False, False]
+
+
+async def test_two_calls_of_few_texts_take_turns() -> None:
+    """Both go first, and each waits for one batch of the other at most, however long the other's texts are."""
+    worker, long = TurningWorker(), [f"{number} " * 1_000 for number in range(8)]
+    embedder = ProcessEmbedder([worker])
+    async with asyncio.TaskGroup() as group:
+        group.create_task(embedder.embed(long))
+        group.create_task(embedder.embed(["a chart"]))
+    assert worker.asked.index("a chart") == 1
 
 
 async def test_the_least_busy_process_embeds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -286,3 +287,23 @@ async def test_merging_takes_turns() -> None:
     """The merged list takes the best of each need before the second of any, each pool once."""
     one, two, three = (Hit(card=each, score=1.0, similarity=1.0) for each in (CHARTS, TABLES, SONGS))
     assert names(merge([(one, two), (one, three)])) == ["charts", "tables", "songs"]
+
+
+async def test_who_searches_for_thousands_of_words_holds_nobody_up() -> None:
+    """Searches take turns at reading words, so that one of few is read while others are of very many."""
+    read = list[str]()
+
+    def noted(word: str) -> str:
+        read.append(word)
+        return word
+
+    index, embedder = MemoryIndex(), HashingEmbedder(dimension=512)
+    await Indexer(index, embedder).rebuild([CHARTS], [CHARTS.agent_id])
+    searcher = Searcher(index, embedder, stem=noted)
+    long, short = (" ".join(f"{name}{number}" for number in range(count)) for name, count in (("n", 600), ("honest", 100)))
+    needs = tuple(Need(text=f"n{place} {long}") for place in range(10))
+    async with asyncio.TaskGroup() as group:
+        for _ in range(3):
+            group.create_task(searcher.search(Search(needs=needs)))
+        group.create_task(searcher.search(Search(needs=(Need(text=short),))))
+    assert read.index("honest99") < 600 < len(read)

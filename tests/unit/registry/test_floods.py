@@ -221,7 +221,7 @@ def test_who_is_sent_what_another_asked_for_does_not_flood() -> None:
 
 
 async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
-    """How much they ask for puts them off by their full names; of another tenant's, or of one without a name, it is not heeded."""
+    """How much they ask for puts them off by their full names; of another tenant's it is not heeded, nor of who is not there."""
     server, audit = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry")
 
     async def roster() -> KeyHolders:
@@ -230,9 +230,46 @@ async def test_a_tenant_tells_of_its_own_agents_alone() -> None:
     watch = FloodWatch(server, LIMITS, roster, audit, lambda: 1.0)
     async with background(watch.follow()):
         await eventually(lambda: server.hearer is not None)
-        for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest"):
+        watch.counted("S1", [sent(1, "acme/guest", 0), sent(2, "umbra/guest", 0)])
+        for key in ("UBOB", "UANNA", "UZOE", "umbra/guest", "acme/guest", "acme/nobody"):
             watch.pulling(key, 100_000, TenantId("acme"))
     assert [one.caller for one in watch.slowed()] == ["acme/bob", "acme/guest"]
+
+
+async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:
+    """Each name is looked up once: of a message with as many as there is room for, none takes longer than the first."""
+    server, audit, looked_at = _Connections([]), AuditLog(_Lines(), ManualClock(), "registry"), list[float]()
+    holders = {f"U{number}": f"acme/{number}" for number in range(2_000)}
+
+    async def roster() -> KeyHolders:
+        return KeyHolders(holders, frozenset())
+
+    def now() -> float:
+        looked_at.append(1.0)
+        return 1.0
+
+    watch = FloodWatch(server, LIMITS, roster, audit, now)
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        with capture_logs():
+            for number in range(40_000):
+                watch.pulling(f"acme/invented-{number}", 100_000, TenantId("acme"))
+            assert len(looked_at) < 10
+            for key in holders:
+                watch.pulling(key, 100_000, TenantId("acme"))
+    assert len(watch.slowed()) == 2_000
+
+
+def test_no_tenant_has_another_forgotten() -> None:
+    """Where very many are put off, each tenant's are remembered, those that were put off last."""
+    judge = FloodJudge(LIMITS)
+    judge.pulled("umbra/eve", 100_000, 0.0)
+    judge.pulled("mallory", 100_000, 0.0)
+    for number in range(20_000):
+        judge.pulled(f"acme/{number}", 100_000, 1.0)
+    judge.counted("S1", [], 2.0)
+    kept = judge.kept_out(2.0)
+    assert (kept[0], kept[-2:], len(kept)) == ("acme/19999", ["mallory", "umbra/eve"], 2 + 16_384 // 3)
 
 
 async def test_an_agent_that_drowns_is_let_in_again_at_once() -> None:

@@ -52,6 +52,8 @@ _FLOOD = 100_000
 """More than anybody may have sent at once."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
+_MOST_TOLD = 2**53
+"""How many messages may be told of at most, of which a float holds each number."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -115,7 +117,7 @@ class _Asker(BaseModel):
 
 
 class _Pulled(BaseModel):
-    messages: dict[str, Annotated[int, Field(ge=0)]]
+    messages: dict[str, Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
     """How many may be sent for what was asked since it was told last, by who asks."""
 
 

@@ -41,7 +41,7 @@ from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
-from ioa.quotas import RATES, Admitted, Buckets, Family, Holding, Rate
+from ioa.quotas import RATES, Admitted, Buckets, Family, Holding, Rate, once
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _RETRY_AFTER = "Ioa-Retry-After"
@@ -117,7 +117,7 @@ class ServiceEndpoint:
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
         counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody;
-            it counts as well for how long its answer holds up others on that subject.
+            there it counts as well for how long its answer holds up others on that subject.
     """
 
     name: str
@@ -392,7 +392,7 @@ class _Answering:
         elif endpoint.at_most is not None:
             caller = _asker(message)
         if endpoint.caller_at is not None or (caller and endpoint.counts is not None):
-            counts = 1 if endpoint.counts is None else endpoint.counts(message.data)
+            counts = once if endpoint.counts is None else partial(endpoint.counts, message.data)
             judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data), counts)
             if not isinstance(judged, Admitted):
                 if judged.is_flood and endpoint.caller_at is not None:
@@ -497,7 +497,7 @@ class _Answering:
         began, asked_at = time.thread_time(), self._loop.time()
         try:
             is_answered = await _answer(endpoint, request)
-            if is_answered and caller and endpoint.counts is not None:
+            if is_answered and caller and endpoint.caller_at is None and endpoint.counts is not None:
                 now = self._loop.time()
                 self._buckets.charge(caller, endpoint.family, now, self._holding.took(request.subject, asked_at, now))
         finally:
