@@ -134,6 +134,7 @@ async def open_answering(
                 *("search", subjects.ANY_SEARCH, answer_search(searcher)),
                 family=Family.SEARCH,
                 side_by_side=1,
+                for_many=(subjects.GROUP_SETUP,),
                 counts=searches_asked,
             ),
             by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),

@@ -311,6 +311,28 @@ async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, 
     assert slowed_of(stats.data) == [SlowedCaller("mallory", "others", 50)]
 
 
+async def test_who_asks_for_many_is_not_bounded_as_one(nats_client: Client, own: bool) -> None:
+    """Its requests are answered side by side however many they are, where another caller is answered one, and then none."""
+    all_here = asyncio.Barrier(3)
+
+    async def meet(request: Echo) -> Echo:
+        if request.text:
+            await all_here.wait()
+        return request
+
+    endpoint = ServiceEndpoint(
+        *("meet", "ioa.v1.test.*", answer(Echo, meet)), is_own=own, caller_at=CALLER_AT, side_by_side=1, for_many=("_groups",)
+    )
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        requester = NatsRequester(nats_client)
+        await asyncio.gather(*(requester.request("ioa.v1.test._groups", Echo(text=text), Echo) for text in "abc"))
+        await requester.request("ioa.v1.test.ada", Echo(text=""), Echo)
+        with pytest.raises(RateLimitedError):
+            await requester.request("ioa.v1.test.ada", Echo(text=""), Echo, timeout=SOON)
+
+
 async def test_callers_take_turns(nats_client: Client, own: bool) -> None:
     """Whoever has many requests waiting is answered one of them in a round, and may keep no more waiting than so many."""
     go, served = asyncio.Event(), list[str]()

@@ -13,7 +13,7 @@ import math
 import time
 from collections import Counter as TallyOf
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -114,6 +114,7 @@ class ServiceEndpoint:
             the subject names nobody.
         family: With what else a caller's requests are counted.
         side_by_side: How many of one caller are answered at once, if fewer than of others: of what takes much memory, or bandwidth.
+        for_many: Callers that ask for many users, each of whom is bounded where he asks them: their requests are not bounded here.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
         counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody;
@@ -128,6 +129,7 @@ class ServiceEndpoint:
     caller_at: int | None = None
     family: Family = Family.OTHERS
     side_by_side: int | None = None
+    for_many: Collection[str] = ()
     at_most: int | None = None
     counts: Callable[[bytes], int] | None = None
 
@@ -391,7 +393,8 @@ class _Answering:
             caller = message.subject.split(".")[endpoint.caller_at]
         elif endpoint.at_most is not None:
             caller = _asker(message)
-        if endpoint.caller_at is not None or (caller and endpoint.counts is not None):
+        is_bounded = endpoint.caller_at is not None or (caller and endpoint.counts is not None)
+        if is_bounded and caller not in endpoint.for_many:
             counts = once if endpoint.counts is None else partial(endpoint.counts, message.data)
             judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data), counts)
             if not isinstance(judged, Admitted):
@@ -458,7 +461,7 @@ class _Answering:
     def _lane(self, endpoint: ServiceEndpoint, caller: str, subject: str) -> _Lane:
         if endpoint.lane is not None:
             key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
-        elif endpoint.side_by_side is not None:
+        elif endpoint.side_by_side is not None and caller not in endpoint.for_many:
             key, most = f"caller {caller} of {endpoint.name}", endpoint.side_by_side
         elif caller:
             key, most = f"caller {caller}", self._bounds.lane_max_concurrent
