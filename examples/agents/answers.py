@@ -17,9 +17,9 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import NOTHING, Apart, Column, Table, read_table
+from tables import CHECKED, NOTHING, Apart, Column, Table, read_table
 
-SHOWN, _SUMMED, _BLOCK, _CHECKED = 25, 10, 1_000, 50_000
+SHOWN, _SUMMED, _BLOCK, _CHANCE = 25, 10, 1_000, 0.01
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 
 
@@ -142,7 +142,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, _told_apart(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    apart = _without_lines_of_totals([*measured, *table.summed], table, used)
+    named = {*(key.column for key in question.keys), *(one.column for one in question.conditions)}
+    apart = _without_lines_of_totals([*measured, *table.summed], table, used, named)
     remarks = [at for at in table.remarks if used[at]]
     told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
     edge = [(at, why) for at, why in apart.items() if used[at] and at not in remarks]
@@ -156,16 +157,19 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _without_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series) -> dict[int, Apart]:
-    """Refuse to count lines of totals of these columns; return the rows at the edge that may be such, for who only counts rows."""
-    checked = [one for one in dict.fromkeys(columns) if one.holds("numbers")]
-    others = [one for one in table.columns if 3 < table.rows <= _CHECKED and one not in checked and one.holds("numbers")]
+def _without_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series, named: set[Column]) -> dict[int, Apart]:
+    """Refuse to count lines of totals of these columns; return the rows that may be such, for who only counts rows."""
+    checked, is_small = [one for one in dict.fromkeys(columns) if one.holds("numbers")], 3 < table.rows <= CHECKED
+    others = [one for one in table.columns if is_small and one not in checked and one.holds("numbers")]
     numbers = {one: _measured(one).fillna(0).to_numpy() for one in (*checked, *others)}
     sums = {one: _sums_of_all(values, one) for one, values in numbers.items()}
-    apart = (_figures_of_others(table, numbers, sums) if 3 < table.rows <= _CHECKED else {}) | table.apart
+    apart = {at: why for at, why in table.apart.items() if why.by not in named}
+    apart = (_figures_of_others(table, numbers, sums) if is_small else {}) | apart
     for column in checked:
-        found = sums[column] | (_sums_of_others(numbers[column], table.gaps) if column in table.summed else set())
-        _refuse_lines_of_totals(column, numbers[column], found, table, apart, used)
+        values, found = numbers[column], sums[column]
+        found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
+        found |= _sums_by_label(values, table) if is_small else set()
+        _refuse_lines_of_totals(column, values, found, table, apart, used)
     return apart
 
 
@@ -175,7 +179,9 @@ def _figures_of_others(table: Table, numbers: dict[Column, Any], sums: dict[Colu
     for at in (0, table.rows - 1):
         if summed := [one for one in table.columns if at in sums.get(one, ())]:
             found[at] = Apart(f"with the sum of all others in {summed[0]}", sums=True)
-        elif len(numbers) > 1 and all(_is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers.items()):
+        elif len(numbers) > 1 and all(
+            all_[at] and _is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers.items()
+        ):
             found[at] = Apart("with the means of all others")
     return found
 
@@ -189,9 +195,9 @@ def _is_near(value: float, wanted: float, column: Column, at: int, whole: float 
 def _refuse_lines_of_totals(
     column: Column, values: Any, found: set[int], table: Table, apart: dict[int, Apart], used: pd.Series
 ) -> None:
-    """Refuse to count twice what a used row holds the sum of: the first or the last of all, and those that lack the same cells.
+    """Refuse to count twice what a used row holds the sum of: of all others, or of some.
 
-    What stands at an edge and lacks what all others have may hold sums, means or anything else of them, and so may what holds the
+    What lacks what all others have, or is called a figure, may hold sums, means or anything else of them, and so may what holds the
     sum of all others in another column and is the largest in this one.
     """
     held = {at: why for at, why in apart.items() if not pd.isna(_measured(column)[at])}
@@ -202,7 +208,8 @@ def _refuse_lines_of_totals(
         doubts = [why for at, why in apart.items() if at in double and at not in found]
         what = f"{doubts[0].what}, that may hold totals or means" if doubts else "that hold sums of others"
         fill = ", or fill in what others lack" * (bool(doubts) and doubts[0].lacks)
-        hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}."
+        rows = f". If they are rows like others, say 'where {doubts[0].by} is not missing'" if doubts and doubts[0].by else ""
+        hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{rows}."
         named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
         raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 
@@ -212,12 +219,15 @@ def _row(table: Table, at: int) -> str:
 
 
 def _sums_of_all(values: Any, column: Column) -> set[int]:
-    """The first or the last row, if it holds the sum of all others, rounded as it is written, and any with that of all above it."""
-    found, above = set[int](), np.cumsum(values) - values
-    for at in (0, len(values) - 1) if np.count_nonzero(values) > 3 else ():
-        if _is_near(values[at], values.sum() - values[at], column, at):
+    """Rows that hold the sum of all others, rounded as they are written, and any with that of all above it."""
+    found, above, total = set[int](), np.cumsum(values) - values, values.sum()
+    halves = np.flatnonzero((np.abs(2 * values - total) <= 1 + 1e-9 * abs(total)) & (values != 0))
+    for at in halves.tolist() if np.count_nonzero(values) > 3 else ():
+        is_edge = at in (0, len(values) - 1)
+        if _is_near(values[at], total - values[at], column, at) and (is_edge or not _is_by_chance(values, column, at)):
             found.add(at)
-    found |= _sums_of_blocks(values)
+    for least in (2, 1):
+        found |= _sums_of_blocks(values, least) | {len(values) - 1 - at for at in _sums_of_blocks(values[::-1], least)}
     if (values >= 0).all():
         found |= set(
             np.flatnonzero((np.cumsum(values != 0) > _SUMMED) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
@@ -225,19 +235,43 @@ def _sums_of_all(values: Any, column: Column) -> set[int]:
     return found
 
 
-def _sums_of_blocks(values: Any) -> set[int]:
-    """Rows of which each is the sum of those since the one before, if every row but a sum of all of them is in such a block."""
-    found, size, total = list[int](), 0, 0.0
-    for at, value in enumerate(values.tolist()):
+def _is_by_chance(values: Any, column: Column, at: int) -> bool:
+    """Whether one of so many numbers of so many digits may well be the sum of all others without being meant to."""
+    decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
+    return bool(len(values) > _CHANCE * abs(values[at]) * 10.0 ** (len(decimals[1]) if decimals else 0))
+
+
+def _sums_by_label(values: Any, table: Table) -> set[int]:
+    """Rows with one label that hold the sum of all others beside them, such as `World` of each year."""
+    found, total = set[int](), values.sum()
+    for one in table.columns if total else ():
+        sums = np.bincount(one.codes, values)
+        alike = np.flatnonzero(np.isclose(2 * sums, total, rtol=1e-9) & (not one.is_numeric))
+        rows = one.codes == alike[0] if len(alike) == 1 else np.zeros(table.rows, bool)
+        for other in table.columns if rows.any() else ():
+            parts, wholes = np.bincount(other.codes, values * rows), np.bincount(other.codes, values)
+            kinds = np.unique(other.codes)
+            if 1 < len(kinds) == len(np.unique(other.codes[rows])) and np.allclose(2 * parts, wholes, rtol=1e-9):
+                found |= set(np.flatnonzero(rows).tolist())
+    return found
+
+
+def _sums_of_blocks(values: Any, least: int) -> set[int]:
+    """Rows of which each is the sum of those since the one before, if every row but a sum of all of them is in such a block.
+
+    Each sums `least` rows, and two of them sum several.
+    """
+    found, size, total, of_several = list[int](), 0, 0.0, 0
+    for at, value in enumerate(values):  # of a million rows few are looked at
         if size > _BLOCK:
             return set()
-        if size > 1 and total and isclose(value, total, rel_tol=1e-9):
-            found, size, total = [*found, at], 0, 0.0
+        if size >= least and total and isclose(value, total, rel_tol=1e-9):
+            found, of_several, size, total = [*found, at], of_several + (size > 1), 0, 0.0
         else:
             size, total = size + 1, total + value
     if size == 1 and isclose(values[-1], values[found].sum(), rel_tol=1e-9):
         found, size = [*found, len(values) - 1], 0
-    return set(found) if len(found) > 1 and not size else set()
+    return set(found) if of_several > 1 and not size else set()
 
 
 def _sums_of_others(values: Any, gaps: Any) -> set[int]:

@@ -188,6 +188,8 @@ def convert(amount: str, unit: str, wanted: str) -> str:
         raise refusal(said, hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
+        if value.check("[temperature]") and value.to("kelvin").magnitude < 0:
+            raise InvalidInputError(f"{amount} {unit} is below absolute zero.")
     except DimensionalityError:
         raise InvalidInputError(f"{unit} cannot be converted to {wanted}.") from None
     return f"{show(value.magnitude)} {wanted}"

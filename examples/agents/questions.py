@@ -7,6 +7,7 @@ is refused with where it was understood last, and with all that could stand ther
 
 import calendar
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -38,8 +39,8 @@ _MOST = {True: "most|highest|largest", False: "fewest|least|lowest|smallest"}
 _HAVE = "has|have|had|with"
 _HAS = rf"(?:{_HAVE}) (?:the )?(?=(?:{_MOST[True]}|{_MOST[False]})\b)"
 _COMPARISONS = {
-    ">=": r">=|at least|since", "<=": r"<=|at most|until", ">": r">(?=[\s\d.-])|above|over|more than|after",
-    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"=|in|on",
+    ">=": r">=|≥|at least|since", "<=": r"<=|≤|at most|until", "!=": r"!=|<>|≠", ">": r">(?=[\s\d.-])|above|over|more than|after",
+    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"==?|:|in|on",
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
@@ -52,7 +53,7 @@ _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024."
 _COUNTS = "Rows are counted, the different cells of a column are counted as distinct, and 'total COLUMN' adds a column up."
-_NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
+_NUMBER = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS, _WORDS_BEFORE, _ADVISED = 10, 30, 3
 _PIECES = (
     "how many rows where {condition}", "average {figure} per {key}", "which {key} has the highest average {figure}",
@@ -109,6 +110,8 @@ class Condition:
     def __post_init__(self) -> None:
         if self.sign == "between" and self.spans[0].first > self.spans[1].last:
             raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
+        if days := [one.written for one in self.spans if one.written.count("-") == 2 and self.column.holds_months]:
+            raise InvalidInputError(f"{self.column} holds months, and {days[0]} is a day.", hint=f"Say {days[0][:7]}.")
 
     def __str__(self) -> str:
         quoted = (f'"{value}"' if re.match(r"(?i)(?:not|missing)\b", value) else value for value in self.values)
@@ -132,8 +135,8 @@ class Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
     def __init__(self, text: str, table: Table, *, advises: bool = True) -> None:
-        self.said, self.table, self.advises, self.at, self.far, self.beginning = " ".join(text.split()), table, advises, 0, 0, 0
-        self.text, self.told = fold(self.said), dict[int, str]()
+        self.said, self.table, self.advises = " ".join(unicodedata.normalize("NFC", text).split()), table, advises
+        self.text, self.told, self.at, self.far, self.beginning = fold(self.said), dict[int, str](), 0, 0, 0
         name = re.escape(fold(table.name))
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?(?:[\w.~-]*/)*{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
@@ -259,7 +262,9 @@ class Reader:
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:
-        example = next(iter(column.unread or column.different), "")
+        if not column.different:
+            raise InvalidInputError(f"{column} is empty in all rows.", hint="Ask about another column.")
+        example = next(iter(column.unread or column.different))
         code = "; what begins with 0, has an E or over 15 digits is taken for a code" * bool(re.fullmatch(CODE, example))
         held = "numbers" if column.dates is not None else "numbers or dates"
         hint = f"Numbers are written {WRITTEN}; dates as in 2024-03-31."
@@ -387,10 +392,10 @@ class Reader:
             return None
         units, some = "".join(f" or with {one!r}" for one in column.units), f"{column.numbers.dropna().iloc[0]:g}"
         self.told[self.at] = f"A number of {column} is said alone{units}. It holds such as {some}."
-        if column.has_commas and re.fullmatch(r"-?[1-9]\d{0,2}[.,]\d{3}", said[0]):
+        if column.has_commas and re.fullmatch(r"[-−]?[1-9]\d{0,2}[.,]\d{3}", said[0]):
             hint = f"Write {said[0].translate({44: None, 46: None})}, or {float(said[0].replace(',', '.'))}."
             raise InvalidInputError(f"{said[0]} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
-        number = said[0].replace(",", "")
+        number = said[0].replace(",", "").replace("−", "-")
         return Span(number, float(number), float(number))
 
     def _date(self) -> Span | None:
@@ -410,7 +415,7 @@ class Reader:
         word, start = re.compile(r"[^\W_]+"), self._after(r"\s*(?:the )?", self.at)
         found = list(word.finditer(self.text, start))[:_VALUE_WORDS]
         for last, begin in product(reversed(found), dict.fromkeys((start, self.at))):
-            if values := column.values("".join(word.findall(self.text[begin : last.end()]))):
+            if values := column.values(self.text[begin : last.end()]):
                 break
         else:  # a cell of signs, such as `?`
             signs = re.compile(r"[\s\"“”'`]*([^\w\s\"“”'’`]+)[\"“”'’`]*").match(self.text, self.at)
@@ -419,13 +424,17 @@ class Reader:
             self.at, self.far = signs.end(), max(self.far, signs.end())
             return (signs[1],)
         said, is_quoted = self.text[found[0].start() : last.end()], self.text[begin : found[0].start()].strip() != ""
-        if not is_quoted and (first := said.partition(" or ")[0]) != said and column.values("".join(word.findall(first))):
+        if not is_quoted and (first := said.partition(" or ")[0]) != said and column.values(first):
             hint = f'Say "{said}" in quotes, or \'{column} is "{first}" or {column} is …\'.'
             raise InvalidInputError(f"{said!r} is a value of {column}, and {first!r} is another.", hint=hint)
-        places = start, found[0].start(), self._after(r"\s*", self.at), self._after(r"[\s\"“”'‘`]*", self.at)
+        places = [start, self._after(r"\s*", self.at), self._after(r"[\s\"“”'‘`]*", self.at)]
+        before = re.sub(r"[\s\"“”'‘’`]", "", self.text[start : found[0].start()])
+        places += [found[0].start()] * (not before)
         cells = ((one, fold(one)) for one in values)
         ends = {one: max((at + len(cell) for at in places if self.text.startswith(cell, at)), default=0) for one, cell in cells}
         values = tuple(one for one in values if ends[one] == max(ends.values()))
+        if before and not any(ends.values()):
+            return ()  # what is no part of the value may turn it round
         if len({fold(one) for one in values}) > 1:
             said = self.text[start : last.end()]
             raise InvalidInputError(f"{said!r} may be said of several values of {column}: {', '.join(map(repr, values))}.")
@@ -495,7 +504,7 @@ class Reader:
     def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:
         """Refuse the question where it was understood last, with what may stand there."""
         at = self.far if at is None else at
-        understood, rest = self._as_said(0, at).strip(), self._as_said(at).strip(" ?.!,;")
+        understood, rest = self._as_said(0, at).strip(), self._as_said(at).lstrip(" ,;").rstrip(" ?.!,;")
         if lost := missing(rest, TABLES, [self.table.name]):
             raise InvalidInputError(lost, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" * bool(understood)

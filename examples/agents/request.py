@@ -13,10 +13,12 @@ TABLES = (".csv", ".tsv", ".tab", *RECORDS)
 
 
 def fold(text: str) -> str:
-    """Drop case, accents and strokes: `Zürich` and `ZURICH` become equal, and so do `Łódź` and `Lodz`."""
+    """Drop case, accents and strokes: `Zürich` and `ZURICH` become equal, and so do `Łódź` and `Lodz`, but not `≠` and `=`."""
     if text.isascii():
         return text.lower()
-    return "".join(map(_plain, unicodedata.normalize("NFKD", text.casefold())))
+    composed = unicodedata.normalize("NFC", text).casefold()
+    plain = (char if unicodedata.category(char) == "Sm" else unicodedata.normalize("NFKD", char) for char in composed)
+    return "".join(map(_plain, "".join(plain)))
 
 
 @cache

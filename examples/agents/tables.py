@@ -24,7 +24,7 @@ from ioa import InvalidInputError
 from ioa.files import read_text
 from request import RECORDS, fold
 
-_SAMPLE_ROWS, _LAST, _GROUPS = 1_000, 3, 25
+CHECKED, _SAMPLE_ROWS, _LAST, _GROUPS = 50_000, 1_000, 3, 25
 _ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
 NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
@@ -35,12 +35,13 @@ CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
-_CALLED_A_FIGURE = re.compile(
+_CALLED_A_FIGURE = (
     r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
 )
 _RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
@@ -100,7 +101,7 @@ class Column:
         if not sample.str.fullmatch(_AMOUNT).any() or sample.str.fullmatch(CODE).any():
             return None, ""
         if (read := self._figures) is not None:
-            if (read.dropna() % 1 == 0).all() and read.abs().max() * len(read) >= 2**53:
+            if read.abs().sum() >= (2**53 if (read.dropna() % 1 == 0).all() else 2**53 / 10_000):  # four decimals are shown
                 raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
             return read, ""
         codes, texts = self._different
@@ -169,6 +170,16 @@ class Column:
         return pd.Series(dates.array.take(codes, allow_fill=True))
 
     @property
+    def codes(self) -> Any:
+        """Which of its different cells each row holds, from 1 on; 0 for none."""
+        return self._different[0] + 1
+
+    @property
+    def holds_months(self) -> bool:
+        """Whether its cells are months such as 2024-03."""
+        return self.dates is not None and bool(self._different[1].str.fullmatch(r"\d{4}-\d\d").all())
+
+    @property
     def different(self) -> list[str]:
         """Its different cells, in order."""
         return self._different[1].to_list()
@@ -180,22 +191,24 @@ class Column:
 
     @cached_property
     def _by_words(self) -> dict[str, list[str]]:
-        """Its different cells by their folded words, joined: `LS-4` is `LS4`."""
+        """Its different cells by their folded words, joined."""
         cells = defaultdict[str, list[str]](list)
         for cell in self.different:
-            cells["".join(_WORD.findall(fold(cell)))].append(cell)
+            cells[joined(fold(cell))].append(cell)
         cells.pop("", None)
         return cells
 
     def values(self, said: str) -> tuple[str, ...]:
-        """The cells that these folded words say; signs between words do not count, nor does a last `s`."""
+        """The cells that folded words say; signs count between digits alone, and a last `s` does not."""
+        said = joined(said)
         spoken = (said, said.removesuffix("s"), f"{said}s")
         return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
 
     @property
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
-        words = name_words(self.name)
+        of_year = "" if self._sample.str.fullmatch(r"[12]\d{3}").any() else "year"  # such as visits of last year
+        words = [word for word in name_words(self.name) if word != of_year]
         says_so = (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
         if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
@@ -263,6 +276,11 @@ def name_words(name: str) -> list[str]:
     return _WORD.findall(fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
 
+def joined(text: str) -> str:
+    """Words without the signs between them, but for those between digits: `LS-4` is `LS4`, and `5.5` is not `55`."""
+    return re.sub(r"(?<![\d\W_])[\W_]+|(?<=\d)[\W_]++(?!\d)", "", text)
+
+
 def _in_any_number(word: str) -> str:
     """A pattern of a word in the singular or the plural, whichever of them it is."""
     one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
@@ -284,6 +302,8 @@ class Apart(NamedTuple):
     what: str
     lacks: bool = False
     """It lacks a cell that all others have."""
+    by: Column | None = None
+    """The column that calls it so: who asks for rows, or groups, by that one knows."""
     sums: bool = False
     """It holds the sum of all others in some column, though perhaps not in the one that is asked about."""
 
@@ -299,24 +319,36 @@ class Table:
 
     @cached_property
     def apart(self) -> dict[int, Apart]:
-        """The first row, or up to three last ones, that lack a cell which all others have, or are called a figure: what of it."""
-        found = dict[int, Apart]()
-        edges = {0, *range(max(0, self.rows - _LAST), self.rows)} if self.rows > _LAST + 1 else set[int]()
+        """Rows that a cell calls a figure, and the first, or up to three last ones, without a cell that all others have: why each.
+
+        Who lacks it and has words in two others is a row like them: an order that has not come.
+        """
+        found, edges = dict[int, Apart](), [0, *range(max(1, self.rows - _LAST), self.rows)]
         for column in self.columns:
             gaps = np.flatnonzero(column.is_missing).tolist()
             at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
             if at_edge and len(gaps) <= _LAST < self.rows - len(gaps):
-                found |= dict.fromkeys(gaps, Apart(f"without {column}, which all others have", lacks=True))
-            called = [at for at in edges - found.keys() if _CALLED_A_FIGURE.fullmatch(str(column.cells[at]))]
-            others = column.cells.drop(index=[*edges]) if called else column.cells[:0]
-            if called and not others.str.casefold().isin(column.cells[called].str.casefold()).any():
-                found |= {at: Apart(f"called {column.cells[at]!r}") for at in called}
+                why = Apart(f"without {column}, which all others have", lacks=True)
+                found |= {at: why for at in gaps if len(self._words(at)) < 2}
+        looked_at = [*range(self.rows)] if self.rows <= CHECKED else edges
+        for column in self.columns:
+            called = column.cells.iloc[looked_at].str.fullmatch(_CALLED_A_FIGURE, na=False)
+            found |= {at: Apart(f"called {column.cells[at]!r}", by=column) for at in called.index[called] if at not in found}
         return found
+
+    def _words(self, at: int) -> list[str]:
+        cells = [column.cells[at] for column in self.columns]
+        return [cell for cell in cells if not pd.isna(cell) and not re.fullmatch(_AMOUNT, cell)]
 
     @cached_property
     def gaps(self) -> Any:
-        """By a number for each row, which cells it lacks of columns that are filled in most of them; 0 for none."""
-        empty = pd.DataFrame({at: one.is_missing for at, one in enumerate(self.columns) if one.is_missing.mean() < 0.5})
+        """By a number for each row, which cells it lacks; 0 for none.
+
+        Of a column that lacks more than levels of totals can leave empty, each of which has a row at least, it does not count.
+        """
+        lacking = [one for one in self.columns if one.is_missing.any()]
+        most = len(lacking) / (len(lacking) + 1)
+        empty = pd.DataFrame({at: one.is_missing for at, one in enumerate(lacking) if one.is_missing.mean() <= most})
         if not empty.any(axis=None):
             return np.zeros(self.rows, int)
         return (empty.groupby(list(empty)).ngroup() + 1).where(empty.any(axis=1), 0).to_numpy()
@@ -349,6 +381,11 @@ def read_table(path: Path) -> Table:
         raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
     if (first := read(nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    if bare := [
+        title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and first[at].str.fullmatch(_NO_NAME).any()
+    ]:
+        hint = "Write the names of the columns above it."
+        raise InvalidInputError(f"The first line of {name} is taken for the names of columns, and {bare[0]!r} is none.", hint=hint)
     measured = [at for at in places if first[at][~first[at].isin(NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
     frame = read(na_values=dict.fromkeys(measured, NOTHING))
     _refuse_short_lines(name, text, delimiter, len(frame), titles)

@@ -25,7 +25,7 @@ agent = Agent(
     ],
     tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
-_PAGES = (".html", ".htm")
+_PAGES, _OF_A_PAGE = (".html", ".htm"), "its main text, without menus and the addresses of links"
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
@@ -70,7 +70,8 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
-        return [(one.name, _readable(text) if one in pages else text) for one in fitting for text in [read_text(one.path)]]
+        texts = [(one.name, read_text(one.path), one in pages) for one in fitting]
+        return [(f"{name} ({_OF_A_PAGE})", _readable(text)) if is_page else (name, text) for name, text, is_page in texts]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
     try:
@@ -133,8 +134,7 @@ def _term(text: str, term: str, ctx: TaskContext) -> str:
 def _whole(text: str, number: int, ctx: TaskContext) -> str:
     ctx.artifact("text.txt", text, "text/plain")
     more = len(text) - _SHOWN
-    links = "\n(Pages are read without the addresses of their links.)" * bool(with_suffix(ctx.inputs, _PAGES))
-    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "") + links
+    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:

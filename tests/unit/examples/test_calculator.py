@@ -81,6 +81,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("2(3)", "cannot be computed"),
         ("12 miles in km and feet", "'km and feet' is no unit that is known"),
         ("180 R in celsius", "'R' is no unit that is known"),
+        ("-300 celsius in kelvin", "-300 celsius is below absolute zero"),
         ("100 + 5 %", "cannot be computed. Write one calculation, with brackets"),
         ("square root of 2 to the power of 10", "'sqrt(144) + 2^3'"),
         ("square root of 16 plus 9", "cannot be computed"),

@@ -834,11 +834,12 @@ def test_a_refusal_leads_on(content: str, question: str, said: str, run: Run, tm
 
 
 def test_signs_within_a_value_do_not_count(run: Run, tmp_path: Path) -> None:
-    """A code is found without its strokes and blanks; two that they tell apart are both named."""
+    """A code is found without its strokes and blanks, but for those between digits; two that they tell apart are both named."""
     path = tmp_path / "t.csv"
-    path.write_text("lamp,n\nLS-4,1\nLS-14,2\nLS 1-4,3\n")
-    assert run(agent, "total n where lamp is ls4", [path]).text == "t.csv: sum of n where lamp is LS-4: 1 (1 of 3 rows)."
-    with pytest.raises(InvalidInputError, match="'ls14' may be said of several values of lamp: 'LS-14', 'LS 1-4'"):
+    path.write_text("lamp,n\nLS-4,1\nLS-14,2\nL.S14,3\nLS 1-4,5\n")
+    assert run(agent, "total n where lamp is ls4", [path]).text == "t.csv: sum of n where lamp is LS-4: 1 (1 of 4 rows)."
+    assert run(agent, "total n where lamp is ls1-4", [path]).text == "t.csv: sum of n where lamp is LS 1-4: 5 (1 of 4 rows)."
+    with pytest.raises(InvalidInputError, match=r"'ls14' may be said of several values of lamp: 'LS-14', 'L\.S14'"):
         run(agent, "total n where lamp is LS14", [path])
 
 
@@ -1129,12 +1130,18 @@ def test_lines_that_may_hold_totals_or_means_are_refused(lines: list[str], said:
         run(agent, "total volume", [path])
 
 
-@pytest.mark.parametrize("lines", [["L5,Total,1,1"], ["L5,mean,1,1", "L6,mean,1,1", "L7,oak,1,1", "L8,oak,1,1"], ["Max,oak,3,1"]])
-def test_what_is_called_like_others_is_no_line_of_totals(lines: list[str], run: Run, tmp_path: Path) -> None:
-    """A cell that stands elsewhere in its column, too, is a kind of rows; `Max` is a name."""
+@pytest.mark.parametrize(
+    "asked", ["total volume per kind", "total volume where kind is not missing", "total volume where kind is oak"]
+)
+def test_who_asks_by_what_is_called_a_figure_knows_of_it(asked: str, run: Run, tmp_path: Path) -> None:
+    """A column may hold kinds of rows that are called so; who names no such column is asked. `Max` is a name."""
     path = tmp_path / "t.csv"
-    path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], *lines]))
-    assert "of volume: " in run(agent, "total volume", [path]).text
+    path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], "Max,oak,3,1"]))
+    assert "of volume" in run(agent, asked, [path]).text
+    with pytest.raises(
+        InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where kind is not missing'"
+    ):
+        run(agent, "total volume", [path])
 
 
 @pytest.mark.parametrize("edge", [0, -1])
@@ -1285,7 +1292,7 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         (MIXED, "how many rows where sent in March 2024", "number of rows where sent is 2024-03: 2 (2 of 4 rows)."),
         (MIXED, "how many rows where who is Lodz and sent in 2024-Q2", "who is Łódź and sent is 2024-Q2: 1 (1 of 4 rows)."),
         ("who\tn\nA\t500\nB\t1500\n", "how many rows had n above 1,000", "number of rows where n > 1000: 1 (1 of 2 rows)."),
-        (TOTALS.replace("9", "8"), "how many rows", "number of rows: 4 (4 of 4 rows)."),
+        (TOTALS.replace("TOTAL,,9", "D,,8"), "how many rows", "number of rows: 4 (4 of 4 rows)."),
         (
             DATED,
             "total n where sent from 2024-01 to 2024-02",
@@ -1505,3 +1512,106 @@ def test_a_line_before_the_header_is_named(run: Run, tmp_path: Path) -> None:
     path.write_text("# exported in May\na,b\n1,2\n")
     with pytest.raises(InvalidInputError, match="taken for the names of columns: '# exported in May'"):
         run(agent, "total a", [path])
+
+
+SCORES = "who,town,score,seen\nAda,Mill Town,0,2024-05\nBen,Mill Town,5,2024-06\nCy,Sea Side,7,2024-07\nDi,Sea Side,5,2024-07\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *((f"how many rows where score {sign} 5", "score is not 5: 2 (") for sign in ("!=", "<>", "≠", "is not")),
+        *((f"how many rows where score {sign} 5", "score >= 5: 3 (") for sign in (">=", "≥")),
+        *((f"how many rows where score {sign} 5", "score <= 5: 3 (") for sign in ("<=", "≤")),
+        *((f"how many rows where score{sign} 5", "score is 5: 2 (") for sign in (" ==", ":", " =")),
+        ("how many rows where score > −1", "score > -1: 4 ("),
+        ("list who where town != 'Mill Town'", "- Cy, Sea Side\n- Di, Sea Side"),
+        ("total score per town where town <> Sea Side", "- Mill Town: 5"),
+    ],
+)
+def test_signs_of_comparison_are_read(asked: str, said: str, run: Run, tmp_path: Path) -> None:
+    """As programmers and mathematicians write them, of numbers and of words."""
+    path = tmp_path / "t.csv"
+    path.write_text(SCORES)
+    assert said in run(agent, asked, [path]).text
+
+
+@pytest.mark.parametrize(
+    "sign", ["=>", "=<", ">>", "!>", "/=", "!", "~", "±", "$", "not >", "not <", "-", "#", "^", "@", "%", "*", "+-", "?="]
+)
+@pytest.mark.parametrize("value", ["score {} 5", "score is {}5", "town {} Sea Side", "town is {}Sea Side"])
+def test_no_sign_before_a_value_is_passed_over(sign: str, value: str, run: Run, tmp_path: Path) -> None:
+    """It may turn the condition round: what is no part of the value is not understood."""
+    path = tmp_path / "t.csv"
+    path.write_text(SCORES)
+    if (sign, value) != ("-", "score is {}5"):  # that is a number
+        with pytest.raises(InvalidInputError):
+            run(agent, f"how many rows where {value.format(sign)}", [path])
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked"),
+    [
+        ("team,who,pts\nRed,Al,3\nRed,Bo,4\nRed,all,7\nBlue,Cy,5\nBlue,all,5\nGreen,Di,2\nGreen,Ed,6\nGreen,all,8", "total pts"),
+        ("team,pts\nAl,3\nBo,4\nReds,7\nCy,5\nBlues,5\nDi,2\nEd,6\nGreens,8", "total pts"),
+        ("part,n\nFruit,60\n- Apples,20\n- Pears,40\nVegetables,90\n- Beans,30\n- Kale,60", "total n"),
+        (
+            "land,area,town,n\nF,,,300\nF,Alsace,,120\nF,Alsace,Colmar,50\nF,Alsace,Metz,70\nF,Loire,,180\nF,Loire,Nantes,180",
+            "total n per area",
+        ),
+        (
+            "land,sex,n\nNor,Both,1000\nNor,Male,490\nNor,Female,510\nSud,Both,700\nSud,Male,300\nSud,Female,400",
+            "total n where land is Nor",
+        ),
+        ("land,year,n\nA,2021,120\nB,2021,340\nWorld,2021,460\nA,2022,110\nB,2022,250\nWorld,2022,360", "total n per year"),
+        ("part,cost\nEinkauf,1200.50\nVersand,800.25\nAlle Abteilungen,2600.75\nLager,600.00", "total cost"),
+        ("run,seconds\n1,10\n2,14\n3,12\nMean,12", "total seconds"),
+    ],
+)
+def test_rows_that_hold_sums_are_found_wherever_they_stand(rows: str, asked: str, run: Run, tmp_path: Path) -> None:
+    """Before what they sum, behind or among it, called so or not, and of one row beside others."""
+    path = tmp_path / "t.csv"
+    path.write_text(rows + "\n")
+    with pytest.raises(InvalidInputError, match=r"t\.csv has rows (that hold sums of others|called 'Mean')"):
+        run(agent, asked, [path])
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "said"),
+    [
+        (
+            "who,town,came,n\nBen,Ulm,2024-05-03,4\nCy,Ulm,2024-05-04,6\nDi,Bonn,2024-05-05,2\nEd,Bonn,,5",
+            "total n",
+            "17 (4 of 4 rows)",
+        ),
+        ("land,Visits last year\nA,0\nB,10\nC,4", "total visits last year", "sum of Visits last year: 14"),
+        ("name,n,m\np1,-10,1\np2,10,1\np3,25,1\np4,-25,1\np5,0,1", "how many rows where m is 1", "rows where m is 1: 5"),
+        ("side,txn,n\nDebit,1,50\nCredit,1,50\nDebit,2,80\nCredit,2,80", "total n where side is Debit", "130"),
+        ("name,n\na,1\nb,6\nc,2\nd,3", "total n", "sum of n: 12"),
+        ("part,2021,2022\nA,5,6\nB,7,9", "total 2022", "sum of 2022: 15"),
+    ],
+)
+def test_rows_like_others_are_counted(rows: str, asked: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A row that waits for a date, counts of a year, a zero, two sides that balance, and what may be a sum by chance."""
+    path = tmp_path / "t.csv"
+    path.write_text(rows + "\n")
+    assert said in run(agent, asked, [path]).text
+
+
+@pytest.mark.parametrize(
+    ("rows", "asked", "said"),
+    [
+        ("Berlin,12,2024-01-05\nHamburg,7,2024-02-01\nKiel,4,2024-03-01", "how many rows", "'2024-01-05' is none. Write the names"),
+        ("1,Berlin,3.5\n2,Kiel,4.5\n3,Ulm,5", "how many rows", "'3.5' is none"),
+        ("month,n\n2024-11,5\n2024-12,6", "total n since 2024-12-15", "month holds months, and 2024-12-15 is a day. Say 2024-12."),
+        ("who,note\nA,\nB,", "total note", "note is empty in all rows"),
+        ("n\n999999999999999\n0.1\n0.2", "total n", "too large to be added up exactly"),
+        ("code,n\n55,1\nx5.6,2\n5-5,3", "total n where code is 5.5", "Values of code are"),
+    ],
+)
+def test_what_would_be_counted_wrong_is_refused(rows: str, asked: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A first row that names no columns, days among months, sums that are not exact, and codes that differ by a sign."""
+    path = tmp_path / "t.csv"
+    path.write_text(rows + "\n")
+    with pytest.raises(InvalidInputError, match=re.escape(said)):
+        run(agent, asked, [path])

@@ -112,13 +112,14 @@ def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
     """What is left out of a page's text is said."""
     (tmp_path / "p.html").write_text('<p>See <a href="https://a.example">there</a>.</p>')
     said = run(agent, "Read p.html", [tmp_path / "p.html"]).text
-    assert said == "p.html: See there.\n(Pages are read without the addresses of their links.)"
+    assert said == "p.html (its main text, without menus and the addresses of links): See there."
 
 
 def test_html(run: Run, data: Path) -> None:
     """Of a page the reader's text counts, not its scripts and menus."""
     text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
-    assert text.startswith("page.html: 'sundial' occurs 4 times (whole words), in ")
+    of_page = "page.html (its main text, without menus and the addresses of links)"
+    assert text.startswith(f"{of_page}: 'sundial' occurs 4 times (whole words), in ")
 
 
 def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
