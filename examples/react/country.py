@@ -160,10 +160,12 @@ def create_site(country: Country, port: int = 0) -> ThreadingHTTPServer:
             self._answer("text/html; charset=utf-8", country.registered(form.get("town", [""])[0]))
 
         def _answer(self, media_type: str, text: str) -> None:
+            data = text.encode()
             self.send_response(200 if media_type else 404)
             self.send_header("Content-Type", media_type or "text/plain")
+            self.send_header("Content-Length", str(len(data)))
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
             """Log nothing."""
