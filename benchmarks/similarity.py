@@ -48,10 +48,10 @@ SERVED = {
     ),
     "text-analyst": (
         "summarise notes.txt",
-        "what are the most frequent words of this article",
+        "which lines of this article mention water",
         "how many words are in the document",
         "extract the main points of the interview",
-        "find the most frequent words in the letter",
+        "how often does the word water occur in the letter",
     ),
     "calculator": (
         "what is 15% of 240",

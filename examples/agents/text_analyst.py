@@ -1,24 +1,24 @@
 """Read, search and measure texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
 
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
-around them, and any other word is refused by name. What needs understanding, such as a summary, is for a model.
+around them, and any other word is refused by name. What needs understanding, such as a summary, is for a model. No sentences are
+told apart: behind `Dr.` or `5 p.m.` no rule knows whether one ends.
 """
 
 import re
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import frequent_words, occurrences, paragraphs_of, words_of
 
 agent = Agent(
     "text-analyst",
     description="Reads text and HTML files, shows, searches and measures them: counts of words, paragraphs, lines and characters, "
-    "frequent words, and lines that mention a word.",
+    "how often a word occurs, and lines that mention it.",
     skills=["read a text file", "word count and text statistics", "find a word in a text"],
     examples=[
-        "count the words in notes.txt", "count the words in it", "what are the ten most frequent words in the article?",
+        "count the words in notes.txt", "count the words in it", "how many lines has the file",
         "read minutes.txt", "how many words and paragraphs does the text have", "read page.html",
         "how often does the word 'water' occur in notes.txt", "which lines mention 'harbour'", "show me the page",
         "number of words in the text", "read letter.txt and tell me how many words it has",
@@ -32,7 +32,6 @@ _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
 _FOLDER = re.compile(r"(?<!\S)\S*/$")
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
-_NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _COUNT_FOR_NOTHING = frozenset(
     "a all also an are article by compute contain contains count do document does extract file files find for from get give has "
     "have how in into is it its list make many me measure much number of on page please result results search tell text texts "
@@ -41,10 +40,11 @@ _COUNT_FOR_NOTHING = frozenset(
 _ANY = "“…”"  # stands for a quoted word
 _TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
 _SHOWN, _LINES_SHOWN = 3_000, 25
+Measure = Callable[[str, str, TaskContext], str]
+"""Answers of a text, for some words: for none if it is of the whole."""
 _HINT = (
-    "Texts are read ('read FILE'), counted ('how many words': words, paragraphs, lines, characters), asked for their most frequent "
-    "words, and searched, for what stands in quotes: how often does 'WORD' occur, which lines mention 'WORD'. All else, such as a "
-    "summary, is for a language model."
+    "Texts are read ('read FILE'), counted ('how many words': words, paragraphs, lines, characters), and searched, for what stands "
+    "in quotes: how often does 'WORD' occur, which lines mention 'WORD'. All else, such as a summary, is for a language model."
 )
 _COLON = " A text itself stands behind a colon: 'how many words has this text: …'."
 
@@ -90,8 +90,8 @@ def _readable(page: str) -> str:
     return text
 
 
-def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | str]]:
-    """Every measure that the task asks for, in its order, and of what or how much."""
+def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:
+    """Every measure that the task asks for, in its order, and of which words."""
     names = [file.name for file in (*ctx.inputs, *of_results(ctx, _SUFFIXES))]
     of_length(task, hint=_HINT + _COLON)
     if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
@@ -99,70 +99,69 @@ def _asked(task: str, ctx: TaskContext) -> list[tuple[Callable[..., str], int | 
     for name in names:
         task = " ".join(_FOLDER.sub("", part) for part in task.split(name))
     terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
-    parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
-    if not parts or sum(measure is _term for measure, _ in parts) != len(terms):
+    measures = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
+    if not measures or measures.count(_term) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [(measure, terms.pop(0) if measure is _term else number) for measure, number in parts]
+    return [(measure, terms.pop(0) if measure is _term else "") for measure in measures]
 
 
-def _understood(part: str) -> tuple[Callable[..., str], int] | None:
-    """The measure that a part of a task asks for, and how many of it; None if it says nothing. What is no request is refused."""
+def _understood(part: str) -> Measure | None:
+    """The measure that a part of a task asks for; None if it says nothing. What is no request is refused."""
     words = [word for word in _TOKEN.findall(part) if word.lower() not in _COUNT_FOR_NOTHING]
-    numbers = [word for word in words if word.isdecimal() or word.lower() in _NUMBER_WORDS]
-    rest = [word for word in words if word not in numbers]
-    rest = rest[1:] if len(rest) > 1 and rest[0].lower() == "show" else rest  # alone it is a request
+    words = words[1:] if len(words) > 1 and words[0].lower() == "show" else words  # alone it is a request
     if not words:
         return None
-    for phrases, measure, most_numbers in _MEASURES:
-        if " ".join(rest).lower() in phrases and len(numbers) <= most_numbers:
-            return measure, (_NUMBER_WORDS.get(numbers[0].lower(), 0) or int(numbers[0])) if numbers else 0
-    if unknown := [word for word in rest if word.lower() not in _KNOWN]:
-        refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
+    for phrases, measure in _MEASURES:
+        if " ".join(words).lower() in phrases:
+            return measure
+    if unknown := [word for word in words if word.lower() not in _KNOWN]:
+        refusal = DeclinedError if len(unknown) == len(words) else InvalidInputError
         raise refusal(are_not(unknown, "understood"), hint=_HINT)
     hint = _HINT + _COLON * (_ANY in part)
     raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=hint)
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
-    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
-    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
+    count, whole = _occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
+    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if _occurrences(line, term)]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
     return f"'{term}' occurs {said}{''.join(lines[:_LINES_SHOWN])}{more}"
 
 
-def _whole(text: str, number: int, ctx: TaskContext) -> str:
+def _occurrences(text: str, term: str) -> int:
+    """How often a phrase occurs, in any case; a word at its edge is whole, a sign may touch anything."""
+    edge = r"(?:(?<!\w)|(?!\w))"
+    pattern = re.compile(rf"{edge}{re.escape(' '.join(term.split()))}{edge}", re.IGNORECASE)
+    return len(pattern.findall(" ".join(text.split())))
+
+
+def _whole(text: str, term: str, ctx: TaskContext) -> str:
     ctx.artifact("text.txt", text, "text/plain")
     more = len(text) - _SHOWN
     return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
 
 
-def _frequent(text: str, number: int, ctx: TaskContext) -> str:
-    ranked, number = frequent_words(text), number or 10
-    words = ", ".join(f"{word} ({count})" for word, count in ranked[:number])
-    equal = sum(count == ranked[number - 1][1] for _, count in ranked[number:])
-    more = f", and {equal} more as often as the last of these" if equal else ""
-    return f"most frequent words (without words such as 'the'): {words}{more}"
-
-
-def _count(name: str, parts: Callable[[str], Sized], which: str = "") -> tuple[list[str], Callable[..., str], int]:
-    return [name, name.removesuffix("s")], lambda text, number, ctx: f"{name}{which}: {len(parts(text))}", 0
-
-
-def _words(text: str, number: int, ctx: TaskContext) -> str:
-    words, signs = words_of(text), [word for word in text.split() if not words_of(word)]
+def _words(text: str, term: str, ctx: TaskContext) -> str:
+    """Words as `wc -w` counts them, except that a word holds a letter or a digit."""
+    signs = [word for word in text.split() if not re.search(r"[^\W_]", word)]
     left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
-    return f"words: {len(words)}{left_out}"
+    return f"words: {len(text.split()) - len(signs)}{left_out}"
 
 
-_BLOCKS = " (what stands between blank lines, headings and lists, too)"
+def _paragraphs(text: str, term: str, ctx: TaskContext) -> str:
+    blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
+    return f"paragraphs (what stands between blank lines, headings and lists, too): {len(blocks)}"
+
+
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
-_MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    (["words", "word"], _words, 0), _count("paragraphs", paragraphs_of, _BLOCKS), _count("lines", str.splitlines),
-    _count("characters", str),
-    (["most frequent words", "frequent words", "most common words"], _frequent, 1),
-    (["show", "read", "open", "contents", "content"], _whole, 0),
-    ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
-]  # fmt: skip
-_KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
+_MEASURES: list[tuple[list[str], Measure]] = [
+    (["words", "word"], _words),
+    (["paragraphs", "paragraph"], _paragraphs),
+    (["lines", "line"], lambda text, term, ctx: f"lines: {len(text.splitlines())}"),
+    (["characters", "character"], lambda text, term, ctx: f"characters: {len(text)}"),
+    (["show", "read", "open", "contents", "content"], _whole),
+    ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term),
+]
+_KNOWN = {word for phrases, _ in _MEASURES for phrase in phrases for word in phrase.split()}

@@ -210,12 +210,12 @@ async def test_a_text_its_words_and_a_report(system: NatsSystemClient, world: Wo
     """Two readings of one text and a report of both."""
     outcome = await run_goal(
         system,
-        f"Read {world.text.name}, list the five most frequent words of {world.text.name} and write a report of both",
+        f"Read {world.text.name}, count the words in {world.text.name} and write a report of both",
         [world.text],
     )
 
     assert outcome.result.reason == Reason.CONCLUDED, outcome.text
-    assert (_quoted(world, outcome.page()) >= 3, "most frequent words" in outcome.page()) == (True, True)
+    assert (_quoted(world, outcome.page()) >= 3, "words: " in outcome.page()) == (True, True)
 
 
 async def test_five_needs(system: NatsSystemClient, world: World) -> None:
