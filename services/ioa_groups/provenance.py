@@ -106,6 +106,7 @@ class _Group:
     def __init__(self) -> None:
         self.reading = asyncio.Lock()
         self.read_up_to = 0
+        self.ends_copied = self._is_copying = False
         self.launch: _Launch | None = None
         self.told: dict[bytes, list[FileTelling]] = {}
         self.known: dict[TrackedFile, _Known] = {}
@@ -114,9 +115,12 @@ class _Group:
     def learn(self, stored: StoredEntry) -> None:
         """Take in the next entry."""
         self.read_up_to = stored.seq
+        was_copying, self._is_copying = self._is_copying, stored.entry.state.copying > 0
+        if stored.entry.state.phase.is_terminal:
+            self.ends_copied |= was_copying
         if not files_of(stored.entry.event):
             return
-        telling = _telling_of(stored)
+        telling = _telling_of(stored, may_be_copy=was_copying)
         self.names += len(telling.files) + len(telling.audience)
         for file in telling.files:
             self.told.setdefault(file, []).append(telling)
@@ -160,10 +164,17 @@ class Provenance:
             found = await self._log.read(comm_id, after=max(0, seq - 1), limit=1)
             if not found:
                 return None  # it may come
-            self._entries[key] = _telling_of(found[0]) if found[0].seq == seq else None
+            self._entries[key] = await self._told_by(comm_id, found[0]) if found[0].seq == seq else None
             if len(self._entries) > _MAX_ENTRIES:
                 self._entries.popitem(last=False)
         return self._entries[key]
+
+    async def _told_by(self, comm_id: CommId, stored: StoredEntry) -> FileTelling:
+        state = stored.entry.state
+        may_be_copy = state.copying > 0
+        if state.phase.is_terminal:  # the end of a fork was copied if what stands before it was
+            may_be_copy = (await self._read(comm_id, stored.seq + 1)).ends_copied
+        return _telling_of(stored, may_be_copy=may_be_copy)
 
     async def may_read(self, agent_id: AgentId, file: TrackedFile, comm_id: CommId, by: FileTelling) -> bool:
         """Whether an agent may read a file since an entry, which names it, was told to the agent.
@@ -255,7 +266,7 @@ class Provenance:
         return sum(group.names for group in self._groups.values())
 
 
-def _telling_of(stored: StoredEntry) -> FileTelling:
+def _telling_of(stored: StoredEntry, *, may_be_copy: bool) -> FileTelling:
     entry = stored.entry
     by: _ByMember | _ByTeam | _Launch | None = None
     match entry.event:
@@ -270,7 +281,7 @@ def _telling_of(stored: StoredEntry) -> FileTelling:
         audience=frozenset(entry.audience),
         files=frozenset(digest_of(file.object_name, file.sha256) for file in files_of(entry.event)),
         by=by,
-        may_be_copy=entry.state.copying > 0 or entry.state.phase.is_terminal,
+        may_be_copy=may_be_copy,
     )
 
 

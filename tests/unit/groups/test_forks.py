@@ -14,7 +14,7 @@ from ioa.errors import NotFoundError, NotYetError, UnavailableError
 from ioa.group.events import GroupLaunched, MemberLost, MemberReturned, Said, TimerFired, files_of
 from ioa.group.forking import Original, Past
 from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
-from ioa.group.state import OpenTask
+from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
@@ -30,11 +30,13 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Phase,
+    SyncTaskAssignment,
     TaskOutcome,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.team import team_of
 from ioa.testing.memory_log import Mishap
-from tests.unit.group.scenario import card, specs
+from tests.unit.group.scenario import card, launched_under, specs
 from tests.unit.groups.test_files import put, read
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
@@ -392,6 +394,35 @@ async def test_a_fork_opens_what_was_told_up_to_its_place_and_nothing_else() -> 
     assert await read(plane, EVE, copied, told_early, COPY) == b"early"
     with pytest.raises(NotFoundError, match="has told"):
         await read(plane, EVE, named, told_late, COPY)
+
+
+async def test_the_end_of_a_fork_opens_nothing_that_its_leader_has_not_heard() -> None:
+    """A conclusion that was said in the copy is no copy: who names a file that others were told alone reads it no more for that."""
+    nodes = [{"name": "whisper", "roles": ["b", "c"], "heard_by": ["b", "c"], "tasks": True, "max": 3, "then": "talk"}]
+    nodes += [{"name": "talk", "roles": ["a"], "max": 1}]
+    document = {"team": "t", "leader": "a", "roles": {"a": "ada", "b": "bob", "c": "eve"}, "nodes": nodes}
+    story = launched_under(team_of(document).policy, {"a": [ADA], "b": [BOB], "c": [EVE]}, ADA, BOB, EVE)
+    plane = Plane()
+    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.accept()
+    launch, told = plane.begin(ROOM, ADA, BOB, EVE), story.log[0]
+    assert isinstance(told, GroupLaunched)
+    charter = told.charter.model_copy(update={"comm_id": ROOM, "limits": launch.charter.limits})
+    await plane.ledgers[0].record(ROOM, launch.model_copy(update={"charter": charter}))
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1-1:eve",))))
+    whispered = await put(plane, EVE, b"whispered", "w")
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="x", artifacts=(whispered,)))
+    await forked(plane, order((await plane.entries())[-1].seq))
+    while not (state := await plane.state(COPY)).phase.is_terminal:
+        [speaker] = state.floor
+        closing = isinstance(state.stage, Concluding)
+        said = Conclusion(content="Done.", artifacts=(whispered,)) if closing else Discussion(content=f"On {state.turn}.")
+        await plane.says(speaker, said, comm_id=COPY)
+    end = (await plane.entries(COPY))[-1]
+    assert files_of(end.entry.event) == (whispered,) and ADA in end.entry.audience
+    assert await read(plane, BOB, end.seq, whispered, COPY) == b"whispered"
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, ADA, end.seq, whispered, COPY)
 
 
 async def test_a_fork_drafts_nobody_who_does_not_accept_its_owner_any_more() -> None:
