@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import CommId
 from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
@@ -45,13 +46,14 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     """Hand out a file that an entry of a goal's log tells of, or a range of it, or what it looks like."""
-    artifact = await _told(call, query)
+    artifact, comm_id = await _told(call, query)
+    told_in = given.held_to(call.caller, comm_id)
     known = _tag(artifact, query)
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
         with call.limits.new_stream(call.caller):
-            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES)
+            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
             async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
@@ -62,7 +64,7 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = _held_back(call.client.stream(artifact, part.start, part.stop))
+    pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in))
     with call.limits.new_stream(call.caller):  # what lies before a range is read, too
         first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
@@ -87,8 +89,8 @@ async def _all_of(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncItera
             yield piece
 
 
-async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
-    """Find the file that the path names."""
+async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
+    """Find the file that the path names, and the group that was told of it."""
     seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
@@ -97,7 +99,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
     found = told[number] if number < len(told) else None
     if found is None or found.name != name:
         raise NotFoundError(f"The entry {seq} tells of no file {number} that is called {name!r}.")
-    return found
+    return found, page[0].entry.state.comm_id
 
 
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
