@@ -40,7 +40,7 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
     with call.limits.coming_body(call.caller.user):
-        artifact = await given.upload(call, call.path["name"], media_type)
+        artifact = await call.while_let_in(given.upload(call, call.path["name"], media_type))
     return document(artifact.model_dump(mode="json"), 201)
 
 
@@ -68,7 +68,7 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     with call.limits.new_stream(call.caller):  # what lies before a range is read, too
         first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
-    return StreamedAnswer(call, _all_of(first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return StreamedAnswer(call, _all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
 async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -82,10 +82,12 @@ async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[byte
     yield held
 
 
-async def _all_of(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """Hand on a file, which takes as long as its reader does, for as long as he is let in."""
     async with aclosing(rest):
         yield first
         async for piece in rest:
+            call.keyring.check(call.caller)
             yield piece
 
 
