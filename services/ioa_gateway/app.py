@@ -20,7 +20,7 @@ from ioa.protocol.codec import in_words
 from ioa.protocol.model import Model
 from ioa_gateway.api_table import PREFIX, TABLE
 from ioa_gateway.callers import NOBODY
-from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing, sent
+from ioa_gateway.calls import MAX_BODY_BYTES, ApiRow, Nothing
 from ioa_gateway.entrances import Entrance
 from ioa_gateway.guard import OriginGuard
 from ioa_gateway.openapi import description
@@ -89,7 +89,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
                 return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
             with reach.limits.coming_body(caller.user):
-                body = row.read(b"".join([part async for part in sent(request, MAX_BODY_BYTES)]))
+                body = row.read(b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)]))
         call = reach.admitted(caller, request)
         try:
             async with asyncio.timeout(row.within.total_seconds()):

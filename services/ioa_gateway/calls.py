@@ -272,8 +272,13 @@ async def left(receive: Receive) -> None:
         pass
 
 
-async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
+async def sent(request: Request, most: int, check: Callable[[], None]) -> AsyncIterator[bytes]:
     """Yield a body as it comes.
+
+    Args:
+        request: What is read.
+        most: How many bytes.
+        check: Called at each part, and when the body is whole; raises if nothing of it is to be read any more.
 
     Raises:
         PayloadTooLargeError: It has more bytes than that.
@@ -289,6 +294,7 @@ async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
         except TimeoutError:
             raise HTTPException(408, "The body did not come.") from None
         waited += now() - begun  # and not what it takes to store a part
+        check()
         if part is None:
             return
         size += len(part)
@@ -299,19 +305,15 @@ async def sent(request: Request, most: int) -> AsyncIterator[bytes]:
         yield part
 
 
-async def replayed(request: Request, most: int, check: Callable[[bytes], None] = lambda _body: None) -> Receive:
+async def replayed(request: Request, parts: AsyncIterator[bytes], check: Callable[[bytes], None]) -> Receive:
     """Read a whole body, and return what hands it on once more to who reads without bounds.
 
     Args:
         request: What is read.
-        most: How many bytes.
+        parts: Its body.
         check: Looks at the body before it is handed on, and raises.
-
-    Raises:
-        PayloadTooLargeError: It has more bytes than that.
-        HTTPException: It does not come.
     """
-    body = [b"".join([part async for part in sent(request, most)])]
+    body = [b"".join([part async for part in parts])]
     check(body[0])
 
     async def receive() -> Message:

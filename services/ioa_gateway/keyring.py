@@ -64,6 +64,8 @@ class Keyring:
         self._secret = b""
         self._reading = asyncio.Lock()
         self._waiting = 0
+        self._looked = asyncio.Event()
+        """Set at the next look, for all who wait for that."""
 
     @property
     def is_empty(self) -> bool:
@@ -92,6 +94,8 @@ class Keyring:
             except UnavailableError as error:
                 _log.warning("keys_out_of_reach", error=error.message)
             tell()
+            looked, self._looked = self._looked, asyncio.Event()
+            looked.set()
 
     async def let_in(self, request: HTTPConnection) -> Caller:
         """Tell who asks.
@@ -167,14 +171,14 @@ class Keyring:
             raise UnauthenticatedError("This key lets nobody in any more: it was revoked, or has expired.", hint=_HOW)
 
     async def watch(self, caller: Caller) -> None:
-        """Check a caller for ever, whenever the keys may have changed.
+        """Check a caller for ever, at each look of `follow`.
 
         Raises:
             UnauthenticatedError: His key was revoked since, or has expired.
         """
         while True:
             self.check(caller)
-            await asyncio.sleep(self._known_for.total_seconds())
+            await self._looked.wait()
 
     def session_of(self, caller: Caller) -> str:
         """Write the cookie of a session."""

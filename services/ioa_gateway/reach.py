@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,7 +13,7 @@ from ioa.client.client import Client
 from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import UserId
-from ioa_gateway.callers import Caller
+from ioa_gateway.callers import NOBODY, Caller
 from ioa_gateway.calls import MAX_FILE_BYTES, ApiCall, WebhookParts, left, sent
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
@@ -52,6 +52,16 @@ class Reach:
             self._clients[user] = Client(self.system_of(user))
         return self._clients[user]
 
+    def sent(self, caller: Caller, request: Request, most: int) -> AsyncIterator[bytes]:
+        """Yield a body as it comes, for as long as its sender is let in: bodies take long, and keys are revoked meanwhile.
+
+        Raises:
+            UnauthenticatedError: The sender's key lets in no more.
+            PayloadTooLargeError: It has more bytes than that.
+            HTTPException: It does not come, or very slowly.
+        """
+        return sent(request, most, lambda: None if caller is NOBODY else self.keyring.check(caller))
+
     def admitted(self, caller: Caller, request: Request) -> ApiCall:
         """Return what somebody who was let in asks, as routes are given it.
 
@@ -70,7 +80,7 @@ class Reach:
             request.path_params,
             request.headers,
             is_secure=request.url.scheme == "https",
-            sent=sent(request, MAX_FILE_BYTES),
+            sent=self.sent(caller, request, MAX_FILE_BYTES),
             left=partial(left, request.receive),
             seats=self.seats,
         )

@@ -137,10 +137,14 @@ class FileService:
     async def get_upload(self, request: GetUpload) -> FilePiece:
         """Read a piece of a file as a user, who reads all logs: by a true reference, which tells the digest.
 
+        Who asks for somebody that reads only part of them names a group of that part: an agent there may have learned the reference
+        elsewhere, so that its true digest shows nothing.
+
         Raises:
-            NotFoundError: There is no such file.
+            NotFoundError: There is no such file, or nobody in the group that is named was rightly told of it.
         """
-        return await self._read(request, (None, request.object_name, request.sha256), _nothing)
+        key = (request.told_in, request.object_name, request.sha256)
+        return await self._read(request, key, lambda stored: self._check_known(request, stored))
 
     async def put(self, request: PutFile) -> Stored:
         """Take the next piece of an agent's file.
@@ -252,6 +256,13 @@ class FileService:
                 return
         raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {asker} of this file.")
 
+    async def _check_known(self, request: GetUpload, file: StoredFile | None) -> None:
+        if request.told_in is None or file is None:
+            return
+        tracked = TrackedFile(digest_of(request.object_name, request.sha256), file.owner)
+        if not await self._provenance.is_known(tracked, request.told_in):
+            raise NotFoundError(f"Nobody in {request.told_in} was rightly told of this file.")
+
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
         head = await self._ledger.head(comm_id)
         if head is None or agent_id not in head.entry.state.hearing:
@@ -339,10 +350,6 @@ class FileService:
 def _owner_of(user: UserId) -> str:
     """Return how the store calls a user whose uploads they are."""
     return f"{_OF_USERS}{user}"
-
-
-async def _nothing(_stored: StoredFile | None) -> None:
-    """Users are asked for no more than a true reference."""
 
 
 def _artifact(file: Announced, stored_as: str) -> Artifact:

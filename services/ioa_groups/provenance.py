@@ -22,6 +22,8 @@ from ioa.protocol.goals import Origin
 from ioa.protocol.ids import AgentId, CommId, GoalName, UserId, comm_id_of_task
 
 _PAGE, _PAGE_BYTES = 256, 4_000_000
+_END = 2**63 - 1
+"""Behind every sequence."""
 _MAX_ENTRIES, _MAX_GROUPS, _MAX_NAMES = 1_024, 1_024, 200_000
 """How many entries and groups are remembered, and how many names of files and agents of all groups; each takes 200 bytes or so. The
 group that was asked for last is remembered whole: its log is bounded."""
@@ -185,6 +187,14 @@ class Provenance:
         if file.owner == owner_of(agent_id) or await self._is_right(file, comm_id, by, ()):
             return True
         return agent_id in await self._knowing(file, comm_id, before=by.seq + 1)
+
+    async def is_known(self, file: TrackedFile, comm_id: CommId) -> bool:
+        """Whether anybody in a group was rightly told of a file by now.
+
+        Raises:
+            UnavailableError: The logs cannot be read now.
+        """
+        return bool(await self._knowing(file, comm_id, before=_END))
 
     async def _knowing(self, file: TrackedFile, comm_id: CommId, *, before: int) -> frozenset[AgentId]:
         """Return who was rightly told of a file in a group by then."""

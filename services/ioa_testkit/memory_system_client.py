@@ -147,12 +147,14 @@ class MemorySystemClient:
         """Store a file of one's own."""
         return await put_data(name, data, media_type, self._putting(goal_id or GoalId(self._ids.new("upload")), place or name))
 
-    async def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+    async def stream(
+        self, artifact: Artifact, *, start: int = 0, stop: int | None = None, told_in: CommId | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """Yield a file, or a part of it."""
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
-            return await self._plane.files.get_upload(GetUpload(user=LOCAL, after=after, **named))
+            return await self._plane.files.get_upload(GetUpload(user=LOCAL, after=after, told_in=told_in, **named))
 
         async with aclosing(stream_in_pieces(artifact, get, start=start, stop=stop)) as pieces:
             async for piece in pieces:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 from ioa.group.requests import AnswerQuestion, CancelGroup, GroupSnapshot
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, Reason
-from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.messages import Phase
 
@@ -201,11 +201,19 @@ class GoalClient(Protocol):
             OverQuotaError: One stores too much at present.
         """
 
-    def stream(self, artifact: Artifact, *, start: int = 0, stop: int | None = None) -> AsyncGenerator[bytes, None]:
+    def stream(
+        self, artifact: Artifact, *, start: int = 0, stop: int | None = None, told_in: CommId | None = None
+    ) -> AsyncGenerator[bytes, None]:
         """Yield a file, or its bytes from `start` up to `stop`, as they come; see `ioa.protocol.files.stream_in_pieces`.
 
+        Args:
+            artifact: The reference.
+            start: The first byte.
+            stop: The one behind the last.
+            told_in: A group in which somebody must rightly have been told of the file; None trusts any true reference.
+
         Raises:
-            NotFoundError: It is gone.
+            NotFoundError: It is gone, or nobody in that group was rightly told of it.
             InvalidInputError: It is not the file that was referenced, as its end tells.
         """
 

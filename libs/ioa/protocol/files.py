@@ -93,11 +93,16 @@ class GetFile(Model):
 
 
 class GetUpload(Model):
-    """Ask, as a user, for a piece of a file that a goal was given, or has made."""
+    """Ask, as a user, for a piece of a file that a goal was given, or has made.
+
+    With `told_in` somebody in that group must rightly have been told of it: a reference that an agent learned elsewhere and names
+    there opens nothing.
+    """
 
     user: UserIdField
     object_name: Annotated[str, Field(max_length=512)]
     sha256: _Digest
+    told_in: CommIdField | None = None
     after: _Size = 0
 
 

@@ -87,7 +87,7 @@ def create_application(reach: Reach) -> ASGIApp:
             try:
                 check = _check_old if path == "/" and is_old(request.headers) else check_body
                 with call.limits.coming_body(call.caller.user):
-                    again = await replayed(request, _MAX_BYTES, check)
+                    again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check)
             except WrongParamsError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return

@@ -24,7 +24,7 @@ def create_application(reach: Reach) -> ASGIApp:
         # Any tool may wait, and which one is called is seen behind the head of an answer: each call takes a place.
         with call.limits.request(call.caller.user), call.limits.new_stream(call.caller):
             with call.limits.coming_body(call.caller.user):
-                again = await call.while_let_in(replayed(request, _MAX_BYTES, check_body))
+                again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_body)
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
                 await manager.handle_request({**scope, CALL: call}, again, send)

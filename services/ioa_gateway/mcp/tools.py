@@ -25,6 +25,7 @@ from ioa.protocol.ids import GoalId, GoalName
 from ioa_gateway.asked import asked_of, questions_to, settled
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.entry_pages import page_of
+from ioa_gateway.given import held_to
 from ioa_gateway.mcp.told import MOST_ENTRIES, Asks, FoundAgent, FoundAgents, GoalProgress, Started, Status
 from ioa_gateway.routes.goals import MAX_SEQUENCE, sequence_in
 from ioa_gateway.routes.seats import ReplyOrder
@@ -188,7 +189,8 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
     """Read a file of a goal's result."""
     try:
         call = _call(context, Scope.GOALS_READ)
-        result = await call.client.result(await call.goal(None, goal_id))
+        goal = await call.goal(None, goal_id)
+        result = await call.client.result(goal)
         files = () if result is None else result.artifacts
         place = sequence_in(number)
         file = files[place] if place is not None and place < len(files) else None
@@ -196,7 +198,7 @@ async def read_file(context: Context, goal_id: str, number: str, name: str) -> s
             raise NotFoundError(f"The goal {goal_id} has no file {number} that is called {name!r}.")
         if file.size_bytes > _MOST_BYTES:
             raise PayloadTooLargeError(f"{name!r} has more than {_MOST_BYTES:,} bytes; fetch it by HTTP.")
-        data = await call.client.fetch(file)
+        data = await call.client.fetch(file, told_in=held_to(call.caller, goal.comm_id))
         _scope(context)[_MEDIA_TYPE] = file.media_type
     except IoaError as error:
         code = INVALID_PARAMS if row_of(error).fault is Fault.CALLER else INTERNAL_ERROR

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import CommId
 from ioa_gateway import given
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.drawings import MOST_DRAWN_BYTES, drawing, is_drawn
@@ -39,19 +40,20 @@ async def upload(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
     said = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     media_type = None if said in ("", "application/octet-stream", "application/x-www-form-urlencoded") else said
     with call.limits.coming_body(call.caller.user):
-        artifact = await given.upload(call, call.path["name"], media_type)
+        artifact = await call.while_let_in(given.upload(call, call.path["name"], media_type))
     return document(artifact.model_dump(mode="json"), 201)
 
 
 async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     """Hand out a file that an entry of a goal's log tells of, or a range of it, or what it looks like."""
-    artifact = await _told(call, query)
+    artifact, comm_id = await _told(call, query)
+    told_in = given.held_to(call.caller, comm_id)
     known = _tag(artifact, query)
     if call.headers.get("if-none-match") == known:
         return Response(status_code=304, headers=_heads(artifact, query))
     if query.view and is_drawn(artifact):
         with call.limits.new_stream(call.caller):
-            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES)
+            data = await call.client.fetch(artifact, 0, MOST_DRAWN_BYTES, told_in=told_in)
             async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
@@ -62,11 +64,11 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
     part = range(artifact.size_bytes) if wanted is None else wanted
     if wanted is not None:
         heads["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{artifact.size_bytes}"
-    pieces = _held_back(call.client.stream(artifact, part.start, part.stop))
+    pieces = _held_back(call.client.stream(artifact, part.start, part.stop, told_in=told_in))
     with call.limits.new_stream(call.caller):  # what lies before a range is read, too
         first = await anext(pieces, b"")  # what is wrong with a file of one piece is told by the status
     status = 200 if wanted is None else 206
-    return StreamedAnswer(call, _all_of(first, pieces), status, {**heads, "Content-Length": str(len(part))})
+    return StreamedAnswer(call, _all_of(call, first, pieces), status, {**heads, "Content-Length": str(len(part))})
 
 
 async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -80,15 +82,17 @@ async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[byte
     yield held
 
 
-async def _all_of(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """Hand on a file, which takes as long as its reader does, for as long as he is let in."""
     async with aclosing(rest):
         yield first
         async for piece in rest:
+            call.keyring.check(call.caller)
             yield piece
 
 
-async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
-    """Find the file that the path names."""
+async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
+    """Find the file that the path names, and the group that was told of it."""
     seq, number, name = sequence_in(call.path["seq"]), sequence_in(call.path["number"]), call.path["name"]
     if seq is None or number is None:
         raise InvalidInputError("The sequence of an entry and the number of its file are numbers.")
@@ -97,7 +101,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> Artifact:
     found = told[number] if number < len(told) else None
     if found is None or found.name != name:
         raise NotFoundError(f"The entry {seq} tells of no file {number} that is called {name!r}.")
-    return found
+    return found, page[0].entry.state.comm_id
 
 
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import httpx
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.protocol.files import PIECE_BYTES, FilePiece, GetUpload, PutUpload, Stored
 from ioa.protocol.ids import CommId, GoalId, UserId
+from ioa_groups.files import FileService
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import Door
+from tests.integration.gateway.serving import Door, key
+from tests.integration.gateway.test_keys import bearer, revoke
+from tests.rig.deadline import eventually
 
 HOSTILE = "<script>alert(1)</script>"
 ORDER = {
@@ -79,11 +84,67 @@ async def test_a_file_of_a_false_size_is_told_of(
             for number, (one, status) in enumerate(zip(false, statuses, strict=True)):
                 try:
                     told = (await http.get(f"/artifacts/{goal_id}/{seq}/{number}/{one['name']}")).status_code
-                except httpx.RemoteProtocolError:
+                except httpx.TransportError:
                     told = 0
                 assert told == (status if size == 10 else 0)
         assert [one["event"] for one in logs if one["log_level"] != "info"] == ["answer_broken_off"] * (0 if size == 10 else 2)
     assert [one for one in caplog.records if one.exc_info] == []
+
+
+async def test_a_download_ends_with_its_key(
+    http: httpx.AsyncClient, members: Members, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large file nothing is handed out any more as soon as its reader's key is revoked, however slowly it is read."""
+    await door.keys.put(key("thief"))
+    door.clock.advance(timedelta(seconds=2))
+    stored = (await http.put("/uploads/a.bin", content=b"x" * (8 * PIECE_BYTES))).json()
+    goal_id = (await http.post("/goals", json={"goal": "Count.", "agent": "ada", "inputs": [stored]})).json()["goal_id"]
+    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/a.bin"
+    get, pieces, revoked = FileService.get_upload, list[int](), asyncio.Event()
+
+    async def slowly(files: FileService, request: GetUpload) -> FilePiece:
+        pieces.append(request.after)
+        if len(pieces) == 4:
+            await revoked.wait()
+        return await get(files, request)
+
+    monkeypatch.setattr(FileService, "get_upload", slowly)
+
+    async def download() -> int:
+        size = 0
+        async with http.stream("GET", path, headers=bearer("thief")) as answer:
+            with pytest.raises(httpx.TransportError):
+                async for part in answer.aiter_bytes():
+                    size += len(part)
+        return size
+
+    async with asyncio.TaskGroup() as group:
+        downloading = group.create_task(download())
+        await eventually(lambda: len(pieces) == 4)
+        await revoke(http, door, "thief")
+        revoked.set()
+    assert (downloading.result() <= 3 * PIECE_BYTES, len(pieces)) == (True, 4)
+
+
+async def test_an_upload_ends_with_its_key(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where all of it has come and only a part is stored: nothing more of it is."""
+    await door.keys.put(key("thief"))
+    door.clock.advance(timedelta(seconds=2))
+    put, pieces = FileService.put_upload, list[PutUpload]()
+
+    async def never_the_last(files: FileService, request: PutUpload) -> Stored:
+        pieces.append(request)
+        if len(pieces) == 2:
+            await asyncio.get_running_loop().create_future()
+        return await put(files, request)
+
+    monkeypatch.setattr(FileService, "put_upload", never_the_last)
+    async with asyncio.TaskGroup() as group:
+        data = b"x" * (2 * PIECE_BYTES)
+        uploading = group.create_task(http.put("/uploads/a.bin", content=data, headers=bearer("thief")))
+        await eventually(lambda: len(pieces) == 2)
+        await revoke(http, door, "thief")
+    assert (uploading.result().status_code, len(pieces)) == (401, 2)
 
 
 async def test_files_are_drawn_by_turns(

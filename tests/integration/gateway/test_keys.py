@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
 from datetime import timedelta
 
 import httpx
@@ -12,17 +15,28 @@ from ioa.errors import RateLimitedError
 from ioa.protocol.api_keys import KeyId, LoginToken, Scope, digest_of_secret, written_key
 from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.api_table import TABLE
+from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
+from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
 from tests.integration.gateway.serving import SECRET, Door, key
+from tests.rig.deadline import eventually
 
 PAGE = {"Sec-Fetch-Site": "same-origin"}
 ORDER = {"goal": "Count to ten.", "agent": "ada"}
+_OF_JSON = {"Content-Type": "application/json"}
+_OF_MCP = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
 
 
 def bearer(key_id: str, secret: str = SECRET) -> dict[str, str]:
     """The header by which a key is shown."""
     return {"Authorization": f"Bearer {written_key(KeyId(key_id), secret)}"}
+
+
+async def revoke(http: httpx.AsyncClient, door: Door, key_id: str) -> None:
+    """Revoke a key, and wait until it lets nobody in."""
+    await door.keys.remove(KeyId(key_id))
+    await eventually(lambda: http.get("/goals", headers=bearer(key_id)), lambda answer: answer.status_code == 401)
 
 
 async def _statuses(http: httpx.AsyncClient, headers: dict[str, str]) -> set[int]:
@@ -107,6 +121,76 @@ async def test_a_revoked_key_ends_its_streams(http: httpx.AsyncClient, door: Doo
         await door.keys.remove(KeyId("web"))
         assert [line async for line in lines if line.startswith("event")] == []
     assert (await http.get("/goals")).status_code == 401
+
+
+async def test_a_revoked_key_ends_what_it_waits_for(http: httpx.AsyncClient, door: Door, members: Members) -> None:
+    """A page's stream ends, and who waits for a goal by a route or by MCP is told why, long before the time that he gave."""
+    await door.keys.put(key("thief"))
+    door.clock.advance(timedelta(seconds=2))
+    launched = (await http.post("/goals", json=ORDER)).json()
+    await members.launch(launched["goal_id"])
+    body = {"name": "wait", "arguments": {"goal_id": launched["goal_id"], "seconds": 50}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": body}
+    asked = [
+        http.get("/events?list=true", headers=bearer("thief")),
+        http.get(f"/goals/{launched['goal_id']}/result?wait=50", headers=bearer("thief")),
+        http.post(f"{_root(http)}/mcp", json=call, headers={**_OF_MCP, **bearer("thief")}),
+    ]
+    async with asyncio.timeout(15), asyncio.TaskGroup() as group:
+        waiting = [group.create_task(one) for one in asked]
+        await eventually(lambda: door.limits._streams["thief"] == len(waiting))
+        await revoke(http, door, "thief")
+    page, result, tool = (one.result() for one in waiting)
+    assert (page.status_code, result.status_code) == (200, 401)
+    assert "lets nobody in any more" in tool.text
+
+
+async def test_a_body_that_ends_after_its_key_is_not_carried_out(
+    http: httpx.AsyncClient, door: Door, plane: Plane, members: Members
+) -> None:
+    """By whatever route and protocol it comes: a body may be on its way for hours, and so could whoever has stolen a key be."""
+    await door.keys.put(key("thief"))
+    door.clock.advance(timedelta(seconds=2))
+    bodies, revoked = _bodies(http), asyncio.Event()
+
+    async def send(method: str, path: str, body: bytes, heads: Mapping[str, str]) -> httpx.Response:
+        async def parts() -> AsyncIterator[bytes]:
+            yield body[:-1]
+            await revoked.wait()
+            yield body[-1:]
+
+        return await http.request(method, path, content=parts(), headers={**_OF_JSON, **heads, **bearer("thief")})
+
+    async with asyncio.TaskGroup() as group:
+        sending = {name: group.create_task(send(*one)) for name, one in bodies.items()}
+        await eventually(lambda: door.limits._coming[LOCAL] == len(sending))
+        await revoke(http, door, "thief")
+        revoked.set()
+    assert {name: one.result().status_code for name, one in sending.items()} == dict.fromkeys(bodies, 401)
+    assert ((await http.get("/goals")).json()["goals"], (await plane.client.stored()).owners) == ([], ())
+
+
+def _bodies(http: httpx.AsyncClient) -> Mapping[str, tuple[str, str, bytes, Mapping[str, str]]]:
+    """Whatever is sent to a gateway: each route of the table that takes a body, MCP and A2A."""
+    found: dict[str, tuple[str, str, bytes, Mapping[str, str]]] = {
+        f"{row.method} {row.path}": (row.method, re.sub(r"\{\w+\}", "ada", row.path), json.dumps(ORDER).encode(), {})
+        for row in TABLE
+        if row.scopes and (row.takes_bytes or row.body is not Nothing)
+    }
+    starts = {"name": "start_group", "arguments": ORDER}
+    message = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "Count."}]}
+    calls = {
+        "mcp": ("tools/call", starts, _OF_MCP),
+        "a2a/network": ("message/send", {"message": message, "configuration": {"blocking": False}}, {"A2A-Version": "0.3"}),
+    }
+    for path, (method, params, heads) in calls.items():
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        found[path] = ("POST", f"{_root(http)}/{path}", json.dumps(body).encode(), heads)
+    return found
+
+
+def _root(http: httpx.AsyncClient) -> str:
+    return str(http.base_url).removesuffix("/v1/")
 
 
 async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, members: Members) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import httpx
 
 from ioa.client.history import conversation
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, GoalId
-from ioa.protocol.messages import Discussion
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_gateway.api_table import TABLE
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, Members
@@ -139,6 +140,48 @@ async def test_a_key_gives_only_files_that_it_reads(http: httpx.AsyncClient, mem
     told = {**ORDER, "labels": {"team": "x"}, "inputs": [others]}
     assert (await http.post("/goals", json=told)).status_code == 201
     assert await gives("team", others) == 201, "a goal that it reads was given this file"
+
+
+async def test_what_an_agent_names_opens_no_more_than_it_was_told(
+    http: httpx.AsyncClient, plane: Plane, members: Members, door: Door
+) -> None:
+    """An agent of a key's own goal ends it with the reference of a file that lies beside, and it opens nothing to that key."""
+    await door.keys.put(key("team").model_copy(update={"labels": {"team": "x"}}))
+    door.clock.advance(timedelta(seconds=2))
+    secret = Artifact.model_validate((await http.put("/uploads/a.txt", content=MARK.encode())).json())
+    goal_id, room = await _launched_by_team(http, members)
+    own = await plane.network.put_file(ADA, room, "b", "b.txt", b"own", "text/plain")
+    await members.say(ADA, ConcludeGroupDiscussion(), room)
+    seq = await members.say(ADA, Conclusion(content="Look.", artifacts=(secret, own)), room)
+
+    async def read(name: str) -> list[tuple[int, str]]:
+        ways = [f"{number}/{file}{view}" for number, file in enumerate(("a.txt", "b.txt")) for view in ("", "?view=1")]
+        return [await _read(http, name, f"/artifacts/{goal_id}/{seq}/{way}") for way in ways]
+
+    assert await read("web") == [(200, MARK), (200, MARK), (200, "own"), (200, "own")]
+    refused, _, *others = await read("team")
+    assert (refused[0], others) == (404, [(200, "own"), (200, "own")])
+    told = [await _resource(http, f"ioa://goal/{goal_id}/{number}/{name}") for number, name in enumerate(("a.txt", "b.txt"))]
+    assert (MARK in told[0], "rightly told" in told[0], '"text":"own"' in told[1]) == (False, True, True)
+    gives = [{**ORDER, "inputs": [one.model_dump(mode="json")]} for one in (secret, own)]
+    assert [(await http.post("/goals", json=one, headers=bearer("team"))).status_code for one in gives] == [403, 201]
+
+
+async def _launched_by_team(http: httpx.AsyncClient, members: Members) -> tuple[str, CommId]:
+    launched = (await http.post("/goals", json=ORDER, headers=bearer("team"))).json()
+    await members.launch(GoalId(launched["goal_id"]))
+    return launched["goal_id"], CommId(launched["comm_id"])
+
+
+async def _read(http: httpx.AsyncClient, name: str, path: str) -> tuple[int, str]:
+    found = await http.get(path, headers=bearer(name))
+    return found.status_code, found.text
+
+
+async def _resource(http: httpx.AsyncClient, uri: str) -> str:
+    url, heads = str(http.base_url).removesuffix("/v1/") + "/mcp", {"Accept": "application/json, text/event-stream"}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}}
+    return (await http.post(url, json=body, headers={**heads, "MCP-Protocol-Version": "2025-06-18", **bearer("team")})).text
 
 
 async def _ask(http: httpx.AsyncClient, method: str, asked: Asked, names: Mapping[str, str]) -> tuple[int, str]:

@@ -88,6 +88,16 @@ async def read(plane: Plane, agent_id: AgentId, seq: int, file: Artifact, comm_i
     return await get_in_pieces(file, get)
 
 
+async def fetch(plane: Plane, file: Artifact, told_in: CommId | None = None) -> bytes:
+    """Read a whole file as a user."""
+
+    async def get(after: int) -> FilePiece:
+        named = {"object_name": file.object_name, "sha256": file.sha256, "told_in": told_in}
+        return await plane.files.get_upload(GetUpload(user=ANNA, after=after, **named))
+
+    return await get_in_pieces(file, get)
+
+
 def announced(data: bytes, size: int | None = None) -> Announced:
     """A file that is about to be put."""
     return Announced(name="a", size_bytes=len(data) if size is None else size, sha256=hashlib.sha256(data).hexdigest())
@@ -137,6 +147,16 @@ async def test_a_reference_that_was_never_told_opens_nothing(plane: Plane) -> No
     for who in (BOB, ADA):
         with pytest.raises(NotFoundError, match="has told"):
             await read(plane, who, seq, secret)
+
+
+async def test_users_name_a_group_that_has_to_know_a_file(plane: Plane) -> None:
+    """A true reference opens a file by a group in which its author told of it, and by no other, nor where it is only named."""
+    file, secret = await put(plane, BOB), await upload(plane, b"secret")
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Done.", artifacts=(file, secret)))
+    assert await fetch(plane, file, ROOM) == b"chart"
+    for wanted, where in ((secret, ROOM), (file, CommId("elsewhere"))):
+        with pytest.raises(NotFoundError, match="rightly told"):
+            await fetch(plane, wanted, where)
 
 
 class ReadLog:
@@ -385,14 +405,6 @@ async def test_interrupted_uploads_make_room(plane: Plane) -> None:
 async def test_users_read_by_a_true_reference(plane: Plane, update: dict[str, object], error: type[IoaError]) -> None:
     """The digest of what is stored opens it, and a reference that says something else is refused."""
     file = await put(plane, BOB)
-
-    async def fetch(wanted: Artifact) -> bytes:
-        async def get(after: int) -> FilePiece:
-            named = {"object_name": wanted.object_name, "sha256": wanted.sha256}
-            return await plane.files.get_upload(GetUpload(user=ANNA, after=after, **named))
-
-        return await get_in_pieces(wanted, get)
-
-    assert await fetch(file) == b"chart"
+    assert await fetch(plane, file) == b"chart"
     with pytest.raises(error):
-        await fetch(file.model_copy(update=update))
+        await fetch(plane, file.model_copy(update=update))
