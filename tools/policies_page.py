@@ -240,9 +240,17 @@ speak, nor from what is drawn, nor from how long somebody is waited for: where r
 most patient one. What the file itself shows, such as a secret role that opens a node which all hear, `ioa team check` says. What
 players say, how soon they answer, and what their agents are called is theirs.
 
-**Nobody hides** that something happened, when, how many turns it took and what it cost; who is in the group, lost or removed; and
-which nodes, forms and exits the policy has. Whoever opens the group, its `leader` or else the first role, reads the whole file.
-Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
+**What it costs** tells who has read more than others. So where something is kept from members, one that does not hear all is told
+nothing of what others' messages, tasks and nested teams have cost, of the calls of their models, and of how much they had heard
+when they spoke. What its own messages and tasks have cost it is told. What the group has spent it is told in tenths of each budget,
+rounded up, with what nested teams were lent; without a budget, nothing. It may think that nothing is left when up to a tenth is: a
+task asks its model nothing more then. Routers count exactly. Who opens a nested team is told exactly what that may use, which is
+half of what is left.
+
+**Nobody hides** that something happened, when, and how many turns it took; who is in the group, lost or removed; and which nodes,
+forms and exits the policy has. So a group shows what somebody played that was removed, where a node is passed over once nobody is
+left who speaks in it: the next night is shorter by the seer's turns. Whoever opens the group, its `leader` or else the first role,
+reads the whole file. Users with the right to read logs, and operators, see everything: `ioa replay` and transcripts are theirs.
 
 All this needs agents and routers of level {VISIBILITY}, guards, reviews, watchers and people of level {REVIEWS}, forks, joins,
 `writes`, `asks` and `invites` of level {FORKS}, `tasks`, `says`, a role's `silent`, `add`, and `invites` where not all hear all

@@ -363,5 +363,6 @@ def _said_behind(event: Event, group: _Written) -> Event:
     """Have a message say behind which entry of the copy it was said."""
     if not isinstance(event, Said):
         return event
-    header = event.message.header.model_copy(update={"after": group.place_of(event.message.header.after)})
+    changed = {"after": group.place_of(event.message.header.after), "session": None}
+    header = event.message.header.model_copy(update=changed)
     return event.model_copy(update={"message": event.message.model_copy(update={"header": header})})

@@ -18,7 +18,7 @@ from ioa.errors import (
     PayloadTooLargeError,
 )
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
-from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for
+from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for, without_session
 from ioa.group.policy.seating import seated
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
@@ -489,7 +489,7 @@ class GroupSetup:
                 if not entries:
                     await self._ports.memberships.remove(agent_id, comm_id)
                 return Entries(entries=tuple(entries), complete=True, head=previous)
-            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
+            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=without_session(stored.entry))
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:
                 break

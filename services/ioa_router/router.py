@@ -110,6 +110,7 @@ class Router:
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
         await self._ports.sessions.check(agent_id, header.session)
+        message = message.model_copy(update={"header": header.model_copy(update={"session": None})})  # nobody else is to know it
         key = (comm_id, agent_id, header.message_id)
         if key in self._handled:
             waited_for = self._handled[key] or asyncio.get_running_loop().create_future()

@@ -23,6 +23,8 @@ _SHARE = 2
 _KEPT_TIME = 10
 """The parent keeps this fraction of the time that is left, to conclude in."""
 
+_TENTHS = 10
+
 _KEPT_BUDGET = 10
 """One part of so many of what is left of tokens and money a group keeps from each task."""
 
@@ -78,6 +80,22 @@ def tokens_left(state: GroupState) -> int | None:
 def cost_left(state: GroupState) -> int | None:
     """Return how much money, in millionths, nobody has used or been lent; None where it is not limited."""
     return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
+
+
+def in_tenths(state: GroupState) -> Usage:
+    """Return what was spent and lent in whole tenths of the budget, rounded up; nothing of what is not limited.
+
+    It is enough for who has to be careful, and tells nearly never that somebody has read more than others.
+    """
+    limits, loans = state.limits, state.loans
+    tokens = _rounded_up(state.spent.tokens + sum([loan.tokens or 0 for loan in loans]), limits.max_tokens)
+    cost = _rounded_up(state.spent.cost_micros + sum([loan.cost_micros or 0 for loan in loans]), limits.max_cost_micros)
+    return Usage(tokens_in=tokens, cost_micros=cost) if tokens or cost else NOTHING
+
+
+def _rounded_up(used: int, limit: int | None) -> int:
+    """Round to a tenth; what is rounded stays as it is when it is rounded again."""
+    return 0 if limit is None else limit * min(_TENTHS, -(-used * _TENTHS // limit)) // _TENTHS
 
 
 def share_of_task(state: GroupState) -> tuple[int | None, int | None]:

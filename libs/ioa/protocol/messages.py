@@ -325,7 +325,8 @@ class Header(Model):
         overhead: What of the usage came to nothing by itself; None is nothing.
         calls: What the sender's model was asked for it, in order.
         decided_by: Who decided what is said; None if its sender does not say.
-        session: The process that speaks; one that another process has taken the agent's id from is refused.
+        session: The process that speaks; one that another process has taken the agent's id from is refused. Routers alone are told:
+            it stands in no entry.
     """
 
     version: Annotated[Literal[1, 2, 3, 4], known_up_to(4)] = 1

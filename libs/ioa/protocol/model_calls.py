@@ -1,7 +1,7 @@
 """What a language model was asked on the way to a decision: how often, how long it took, what came of it. No word of either side.
 
 Whoever looks into a goal sees by it where time and tokens went and what had to be repaired. It travels with what was decided, to
-all members, so that nothing stands in it that a model was shown, thought or wrote.
+all members of a group that keeps nothing from them, so that nothing stands in it that a model was shown, thought or wrote.
 """
 
 from __future__ import annotations

@@ -10,18 +10,20 @@ import pytest
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, SupersededError, UnavailableError
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
+from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply, Sync
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Decision,
     Discussion,
     InformTaskProgress,
+    InformTaskResult,
     Message,
+    Payload,
     Phase,
     SyncTaskAssignment,
     TaskSpec,
@@ -460,3 +462,28 @@ async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
             await plane.send(spoken_by(speaker))
     answers = [await plane.send(spoken_by("s2")), await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA))]
     assert [type(answer) for answer in answers] == [Accepted, Accepted]
+
+
+async def test_no_member_is_told_which_process_speaks() -> None:
+    """Who has an agent's key could take its id by that. It stands in no entry and no report, and old entries are shown without."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+
+    async def from_a_process(agent_id: AgentId, payload: Payload) -> Message:
+        message = await plane.message(agent_id, payload)
+        return message.model_copy(update={"header": message.header.model_copy(update={"session": SessionId("process-1")})})
+
+    await plane.send(await from_a_process(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell"),))))
+    for number in (1, 2):
+        await plane.send(await from_a_process(BOB, InformTaskProgress(task_id=T1, number=number)))
+    assert not [one for one in await plane.entries() if b"process-1" in encode(one.entry)]
+    assert [said.message.header.session for said in plane.progress.reports] == [None]
+
+    old = await from_a_process(BOB, InformTaskResult(task_id=T1, task_conclusion="There was one."))
+    await plane.ledgers[0].say(ROOM, old)  # as a router of an older release has written it down
+    before = len(plane.inboxes.of(ADA))
+    await plane.send(old, router=1)
+    pages = [await plane.setup.sync(Sync(comm_id=ROOM, agent_id=agent_id)) for agent_id in (ADA, BOB)]
+    shown = [*plane.inboxes.of(ADA)[before:], *[page.entries[-1] for page in pages]]
+    said = [one.entry.event for one in shown]
+    assert [one.message.header.session for one in said if isinstance(one, Said)] == [None] * 3

@@ -1,8 +1,9 @@
 """Who is told what under a policy, and what a member may see of its group.
 
 `audience` and `noticed` are the stamp of an entry, and `view_for` is the only way out of it: what a member is pushed, answered and
-synchronised. That something happened, when, how many turns it took and what it cost is hidden from no member, and neither is who is
-in the group, and who was removed.
+synchronised. That something happened, when, and how many turns it took is hidden from no member, and neither is who is in the
+group, and who was removed. What it cost is, but for tenths of the budget: how long a prompt was tells who has heard what others
+have not.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ioa.group import forms
+from ioa.group.budget import in_tenths
 from ioa.group.events import (
     Entry,
     Event,
@@ -26,6 +28,7 @@ from ioa.group.events import (
     Unheard,
 )
 from ioa.group.policy.casting import scene_of
+from ioa.group.policy.costless import costless
 from ioa.group.policy.hearing import hearing, hears, hears_all, hides, is_scoped, members_known, sitting_apart, told_of_tasks
 from ioa.group.policy.offer import offer_in
 from ioa.group.policy.review import is_draft
@@ -60,14 +63,18 @@ from ioa.protocol.messages import (
     Conclusion,
     Decision,
     Discussion,
+    InformTaskProgress,
+    InformTaskResult,
     Message,
     Pass,
     PassCause,
+    Payload,
+    Phase,
     SyncTaskAssignment,
     TaskQuestion,
 )
 from ioa.protocol.policy import Node, Policy
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import NOTHING
 
 
 def audience(policy: Policy | None, state: GroupState, event: Event) -> tuple[AgentId, ...]:
@@ -171,6 +178,7 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
         agent_id: The member.
         joined_as: Its roles, if it has joined since.
     """
+    entry = without_session(entry)
     if policy is None or not entry.chain:
         return entry
     event: Event = entry.event
@@ -183,10 +191,74 @@ def view_for(policy: Policy | None, entry: Entry, agent_id: AgentId, joined_as: 
         event = event.model_copy(update={"heard": tuple(known)})
     elif (passed := _failure_of_another(event, agent_id)) is not None:
         event = passed
+    if not _hears_costs(policy, entry.state, agent_id):
+        event = _without_costs(event, agent_id)
     told = entry.audience if set(entry.audience).issuperset(entry.state.hearing) else ()
     state = seen_by(policy, entry.state, agent_id)
     shown = {"version": entry.version_for(state), "event": event, "audience": told, "noticed": (), "chain": (), "state": state}
     return entry.model_copy(update=shown)
+
+
+def without_session(entry: Entry) -> Entry:
+    """Return an entry that does not tell which process has spoken: who has an agent's key could take its id by that.
+
+    Routers write it down no more; those of an older release did.
+    """
+    event = entry.event
+    if not isinstance(event, Said) or event.message.header.session is None:
+        return entry
+    return entry.model_copy(update={"event": _with_header(event, {"session": None})})
+
+
+def _with_header(said: Said, changed: Mapping[str, object]) -> Said:
+    message = said.message
+    header = message.header.model_copy(update=changed)
+    return said.model_copy(update={"message": message.model_copy(update={"header": header})})
+
+
+def _hears_costs(policy: Policy, state: GroupState, agent_id: AgentId) -> bool:
+    """Whether a member is told what it costs that others speak: only if nothing is kept from it."""
+    if not hides(policy, state):
+        return True
+    return state.is_member(agent_id) and hears_all(policy, state.members[state.number_of(agent_id)])
+
+
+_OF_THE_SENDER: Mapping[str, object] = {
+    "state": Phase.DISCUSSING,
+    "after": 0,
+    "causation_id": None,
+    "usage": None,
+    "overhead": None,
+    "calls": (),
+}
+"""What a header says of how much its sender knows and has read, with what is said in its place."""
+
+
+def _without_costs(event: Event, agent_id: AgentId) -> Event:
+    """Return an event without what it has cost others, and without how much they had heard by then."""
+    match event:
+        case GroupLaunched():
+            return event.model_copy(update={"usage": NOTHING, "overhead": None, "calls": ()})
+        case SubgroupClosed():
+            return event.model_copy(update={"usage": NOTHING})
+        case Said(message=message) if message.header.sender != agent_id:
+            said = _with_header(event, _OF_THE_SENDER)
+            payload = _report_without_costs(message.payload)
+            if payload is message.payload:
+                return said
+            return said.model_copy(update={"message": said.message.model_copy(update={"payload": payload})})
+        case _:
+            return event
+
+
+def _report_without_costs(payload: Payload) -> Payload:
+    match payload:
+        case InformTaskProgress():
+            return payload.model_copy(update={"usage": None})
+        case InformTaskResult():
+            return payload.model_copy(update={"usage": None, "approach_usage": None, "calls": ()})
+        case _:
+            return payload
 
 
 def _failure_of_another(event: Event, agent_id: AgentId) -> Said | None:
@@ -212,6 +284,7 @@ def shares_view(policy: Policy, entry: Entry, agent_id: AgentId) -> Hashable:
         own = has_drafted or (hearers is not None and hearers.isdisjoint(member.roles))
     untold = tuple([one for one in (*state.tasks, *state.folded) if not state.is_told_of(agent_id, one)])
     own = own or (isinstance(entry.event, Said) and entry.event.message.header.sender == agent_id)
+    own = own or any(isinstance(task, OpenTask) and task.assignee == agent_id and task.spent != NOTHING for task in state.tasks)
     return member.roles, member.removed, agent_id in entry.audience, apart, agent_id if own else "", tuple(map(id, untold))
 
 
@@ -382,23 +455,25 @@ def _sees_floor(policy: Policy, state: GroupState, course: Course, member: Membe
 
 
 def _tasks_for(state: GroupState, agent_id: AgentId) -> Mapping[str, object]:
-    """Return what the state holds of tasks that a member is told of. What teams of others were lent counts as used, by nobody."""
-    if not state.tasks and not state.folded:
-        return {}
-    known = tuple([task for task in state.tasks if state.is_told_of(agent_id, task)])
-    if len(known) == len(state.tasks) and all(state.is_told_of(agent_id, one) for one in state.folded):
-        return {}
-    teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
-    hidden = [loan for loan in state.loans if loan.subgroup not in teams]
-    lent = Usage(tokens_in=sum(loan.tokens or 0 for loan in hidden), cost_micros=sum(loan.cost_micros or 0 for loan in hidden))
-    return {
-        "tasks": known,
-        "folded": tuple([one for one in state.folded if state.is_told_of(agent_id, one)]),
-        "loans": tuple([loan for loan in state.loans if loan.subgroup in teams]),
-        "nested_turns": state.nested_turns + sum(loan.turns for loan in hidden),
-        "spent": state.spent.plus(lent),
-        "lacks": None if state.lacks is None else _lacks_for(state, state.lacks, agent_id),
-    }
+    """Return what the state holds of tasks that a member is told of, and of what was spent.
+
+    What its own tasks have cost it has to know, to go on counting. All else is told in tenths, with what nested teams were lent, so
+    that no difference tells what somebody has cost. What teams of others may use counts as used, by nobody.
+    """
+    shown: dict[str, object] = {"spent": in_tenths(state)}
+    if not state.tasks and not state.folded and not state.loans:
+        return shown
+    known = [task for task in state.tasks if state.is_told_of(agent_id, task)]
+    shown["tasks"] = tuple([task if task.assignee == agent_id else costless(task) for task in known])
+    lent = list(state.loans)
+    if len(known) < len(state.tasks) or not all(state.is_told_of(agent_id, one) for one in state.folded):
+        teams = {task.subgroup for task in known if not isinstance(task, WaitingTask)}
+        lent = [loan for loan in state.loans if loan.subgroup in teams]
+        shown["nested_turns"] = state.nested_turns + sum([loan.turns for loan in state.loans if loan.subgroup not in teams])
+        shown["folded"] = tuple([one for one in state.folded if state.is_told_of(agent_id, one)])
+        shown["lacks"] = None if state.lacks is None else _lacks_for(state, state.lacks, agent_id)
+    shown["loans"] = tuple([loan.model_copy(update={"tokens": None, "cost_micros": None}) for loan in lent])
+    return shown
 
 
 def _lacks_for(state: GroupState, lacks: Degraded, agent_id: AgentId) -> Degraded:
