@@ -1,7 +1,6 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -19,7 +18,7 @@ from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
 from tables import CHECKED, NOTHING, Apart, Column, Table, read_table
 
-SHOWN, _SUMMED, _BLOCK, _CHANCE = 25, 10, 1_000, 0.01
+SHOWN, _BLOCK, _CHANCE = 25, 1_000, 0.05
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 
 
@@ -142,8 +141,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
         cells["figure"] = leave_out(column, _told_apart(column) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    named = {*(key.column for key in question.keys), *(one.column for one in question.conditions)}
-    apart = _without_lines_of_totals([*measured, *table.summed], table, used, named)
+    apart = _without_lines_of_totals(question, list(measured), table, used)
     remarks = [at for at in table.remarks if used[at]]
     told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
     edge = [(at, why) for at, why in apart.items() if used[at] and at not in remarks]
@@ -157,19 +155,25 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _without_lines_of_totals(columns: Iterable[Column], table: Table, used: pd.Series, named: set[Column]) -> dict[int, Apart]:
-    """Refuse to count lines of totals of these columns; return the rows that may be such, for who only counts rows."""
-    checked, is_small = [one for one in dict.fromkeys(columns) if one.holds("numbers")], 3 < table.rows <= CHECKED
+def _without_lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, Apart]:
+    """Refuse to count lines of totals; return the rows that may be such, for who only counts rows, or says that they are rows."""
+    checked, is_small = [one for one in dict.fromkeys([*asked, *table.summed]) if one.holds("numbers")], 3 < table.rows <= CHECKED
     others = [one for one in table.columns if is_small and one not in checked and one.holds("numbers")]
     numbers = {one: _measured(one).fillna(0).to_numpy() for one in (*checked, *others)}
     sums = {one: _sums_of_all(values, one) for one, values in numbers.items()}
+    named = {*(key.column for key in question.keys), *(one.column for one in question.conditions)}
     apart = {at: why for at, why in table.apart.items() if why.by not in named}
     apart = (_figures_of_others(table, numbers, sums) if is_small else {}) | apart
     for column in checked:
-        values, found = numbers[column], sums[column]
-        found |= _sums_of_others(values, table.gaps) if column in table.summed else set()
-        found |= _sums_by_label(values, table) if is_small else set()
-        _refuse_lines_of_totals(column, values, found, table, apart, used)
+        values = numbers[column]
+        found = {at for at in sums[column] if column in asked or not _is_by_chance(column, values[[at]])}
+        found |= _sums_of_others(values, table.gaps, column) if column in table.summed else set()
+        found |= _sums_by_label(values, table, column) if is_small else set()
+        double = _counted_twice(column, values, found, apart, used)
+        if double and any(one.sign == "is not missing" for one in question.conditions):
+            apart |= {at: Apart("with the sum of others") for at in double if at not in apart}
+        elif double:
+            _refuse_lines_of_totals(column, double, found, table, apart)
     return apart
 
 
@@ -178,12 +182,19 @@ def _figures_of_others(table: Table, numbers: dict[Column, Any], sums: dict[Colu
     found = dict[int, Apart]()
     for at in (0, table.rows - 1):
         if summed := [one for one in table.columns if at in sums.get(one, ())]:
-            found[at] = Apart(f"with the sum of all others in {summed[0]}", sums=True)
+            by_chance = all(_is_by_chance(one, numbers[one][[at]]) for one in summed)
+            found[at] = Apart(f"with the sum of all others in {summed[0]}", by_chance=by_chance)
         elif len(numbers) > 1 and all(
             all_[at] and _is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers.items()
         ):
             found[at] = Apart("with the means of all others")
     return found
+
+
+def _is_by_chance(column: Column, amounts: Any, tries: int = 1) -> bool:
+    """Whether amounts of so few digits may well each be one of so many sums without being meant to."""
+    units = np.abs(amounts[amounts != 0]) / column.grain
+    return bool(np.prod(np.minimum(1, tries / units)) > _CHANCE)
 
 
 def _is_near(value: float, wanted: float, column: Column, at: int, whole: float = 0.5) -> bool:
@@ -192,26 +203,28 @@ def _is_near(value: float, wanted: float, column: Column, at: int, whole: float 
     return bool(abs(value - wanted) <= (0.5 * 10.0 ** -len(decimals[1]) if decimals else whole) + 1e-9 * abs(wanted))
 
 
-def _refuse_lines_of_totals(
-    column: Column, values: Any, found: set[int], table: Table, apart: dict[int, Apart], used: pd.Series
-) -> None:
-    """Refuse to count twice what a used row holds the sum of: of all others, or of some.
+def _counted_twice(column: Column, values: Any, found: set[int], apart: dict[int, Apart], used: pd.Series) -> list[int]:
+    """The used rows that hold sums of others, or may hold sums, means or anything else of them.
 
-    What lacks what all others have, or is called a figure, may hold sums, means or anything else of them, and so may what holds the
-    sum of all others in another column and is the largest in this one.
+    Such is what lacks what all others have, or is called a figure, and what holds the sum of all others in another column; if that
+    may be so by chance, only if it is the largest in this one.
     """
     held = {at: why for at, why in apart.items() if not pd.isna(_measured(column)[at])}
-    may_be = {at for at, why in held.items() if not why.sums or values[at] >= np.delete(values, at).max()}
-    if double := [at for at in sorted(found | may_be) if used.iloc[at]]:
-        lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) == found | may_be]
-        other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
-        doubts = [why for at, why in apart.items() if at in double and at not in found]
-        what = f"{doubts[0].what}, that may hold totals or means" if doubts else "that hold sums of others"
-        fill = ", or fill in what others lack" * (bool(doubts) and doubts[0].lacks)
-        rows = f". If they are rows like others, say 'where {doubts[0].by} is not missing'" if doubts and doubts[0].by else ""
-        hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{rows}."
-        named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
-        raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
+    may_be = {at for at, why in held.items() if not why.by_chance or values[at] >= np.delete(values, at).max()}
+    return [at for at in sorted(found | may_be) if used.iloc[at]]
+
+
+def _refuse_lines_of_totals(column: Column, double: list[int], found: set[int], table: Table, apart: dict[int, Apart]) -> None:
+    lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) >= {*double} and not one.is_missing.all()]
+    other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
+    doubts = [apart[at] for at in double if at in apart and at not in found]
+    what = f"{doubts[0].what}, that may hold totals or means" if doubts else "that hold sums of others"
+    fill = ", or fill in what others lack" * (bool(doubts) and doubts[0].lacks)
+    labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[double].any()]
+    rows = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
+    hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{rows}."
+    named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
+    raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 
 
 def _row(table: Table, at: int) -> str:
@@ -219,29 +232,23 @@ def _row(table: Table, at: int) -> str:
 
 
 def _sums_of_all(values: Any, column: Column) -> set[int]:
-    """Rows that hold the sum of all others, rounded as they are written, and any with that of all above it."""
+    """Rows that hold the sum of all others, rounded as they are written, of all above, or of the block that they begin or end."""
     found, above, total = set[int](), np.cumsum(values) - values, values.sum()
     halves = np.flatnonzero((np.abs(2 * values - total) <= 1 + 1e-9 * abs(total)) & (values != 0))
     for at in halves.tolist() if np.count_nonzero(values) > 3 else ():
         is_edge = at in (0, len(values) - 1)
-        if _is_near(values[at], total - values[at], column, at) and (is_edge or not _is_by_chance(values, column, at)):
+        if _is_near(values[at], total - values[at], column, at) and (is_edge or not _is_by_chance(column, values[[at]])):
             found.add(at)
-    for least in (2, 1):
-        found |= _sums_of_blocks(values, least) | {len(values) - 1 - at for at in _sums_of_blocks(values[::-1], least)}
+    blocks = [_sums_of_blocks(values, least) for least in (2, 1)]
+    blocks += [{len(values) - 1 - at for at in _sums_of_blocks(values[::-1], least)} for least in (2, 1)]
+    found |= blocks[0].union(*(rows for rows in blocks[1:] if not _is_by_chance(column, values[[*rows]])))
     if (values >= 0).all():
-        found |= set(
-            np.flatnonzero((np.cumsum(values != 0) > _SUMMED) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
-        )
+        sums = np.flatnonzero((np.cumsum(values != 0) > 3) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
+        found |= {at for at in sums if not _is_by_chance(column, values[[at]])}
     return found
 
 
-def _is_by_chance(values: Any, column: Column, at: int) -> bool:
-    """Whether one of so many numbers of so many digits may well be the sum of all others without being meant to."""
-    decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
-    return bool(len(values) > _CHANCE * abs(values[at]) * 10.0 ** (len(decimals[1]) if decimals else 0))
-
-
-def _sums_by_label(values: Any, table: Table) -> set[int]:
+def _sums_by_label(values: Any, table: Table, column: Column) -> set[int]:
     """Rows with one label that hold the sum of all others beside them, such as `World` of each year."""
     found, total = set[int](), values.sum()
     for one in table.columns if total else ():
@@ -251,7 +258,8 @@ def _sums_by_label(values: Any, table: Table) -> set[int]:
         for other in table.columns if rows.any() else ():
             parts, wholes = np.bincount(other.codes, values * rows), np.bincount(other.codes, values)
             kinds = np.unique(other.codes)
-            if 1 < len(kinds) == len(np.unique(other.codes[rows])) and np.allclose(2 * parts, wholes, rtol=1e-9):
+            is_of_all = 1 < len(kinds) == len(np.unique(other.codes[rows])) and np.allclose(2 * parts, wholes, rtol=1e-9)
+            if is_of_all and not _is_by_chance(column, parts, len(table.columns)):
                 found |= set(np.flatnonzero(rows).tolist())
     return found
 
@@ -274,8 +282,11 @@ def _sums_of_blocks(values: Any, least: int) -> set[int]:
     return set(found) if of_several > 1 and not size else set()
 
 
-def _sums_of_others(values: Any, gaps: Any) -> set[int]:
-    """Rows that hold the sum of others, if most that lack the same cells do: of all, of all above or below, or of those between."""
+def _sums_of_others(values: Any, gaps: Any, column: Column) -> set[int]:
+    """Rows that hold the sum of others, if all that lack the same cells do: of all, of all above or below, or of those between.
+
+    If most of them do, and hardly so by chance, it is enough.
+    """
     kinds: list[Any] = [rows for kind, rows in pd.Series(gaps).groupby(gaps).indices.items() if kind != 0]
     found = np.zeros(len(values), bool)
     for _ in range(3):  # what sums of sums are of is known then
@@ -286,7 +297,9 @@ def _sums_of_others(values: Any, gaps: Any) -> set[int]:
             sizes = [size * np.isclose(sums, values[rows], rtol=1e-9) for sums, size in zip(*stretches, strict=True)]
             hits = rows[np.any(sizes, axis=0) & (values[rows] != 0)]  # those of one row, too, if there are others
             enough = 1 if len(hits) > 1 else 3  # one row that is the sum of two others may be so by chance
-            found[hits] |= np.max(sizes, initial=0) > enough and 2 * (told[alike].sum() + len(hits)) >= len(alike)
+            number = told[alike].sum() + len(hits)
+            most = 2 * number >= len(alike) and not _is_by_chance(column, values[hits], len(stretches[0]))
+            found[hits] |= np.max(sizes, initial=0) > enough and (most or number == len(alike))
     return set(np.flatnonzero(found).tolist())
 
 

@@ -169,6 +169,14 @@ class Column:
             return None
         return pd.Series(dates.array.take(codes, allow_fill=True))
 
+    @cached_property
+    def grain(self) -> float:
+        """What all its numbers are multiples of."""
+        assert self.numbers is not None
+        decimals = 10.0 ** self._sample.str.extract(r"[.,](\d+)\D*$")[0].str.len().fillna(0).max()
+        whole = np.gcd.reduce(np.round(self.numbers.dropna().to_numpy() * decimals).astype(np.int64))
+        return float(max(whole, 1) / decimals)
+
     @property
     def codes(self) -> Any:
         """Which of its different cells each row holds, from 1 on; 0 for none."""
@@ -304,8 +312,8 @@ class Apart(NamedTuple):
     """It lacks a cell that all others have."""
     by: Column | None = None
     """The column that calls it so: who asks for rows, or groups, by that one knows."""
-    sums: bool = False
-    """It holds the sum of all others in some column, though perhaps not in the one that is asked about."""
+    by_chance: bool = False
+    """It holds the sum of all others in some column, which may be so by chance."""
 
 
 @dataclass(frozen=True)
@@ -327,7 +335,7 @@ class Table:
         for column in self.columns:
             gaps = np.flatnonzero(column.is_missing).tolist()
             at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
-            if at_edge and len(gaps) <= _LAST < self.rows - len(gaps):
+            if at_edge and len(gaps) <= _LAST <= self.rows - len(gaps):
                 why = Apart(f"without {column}, which all others have", lacks=True)
                 found |= {at: why for at in gaps if len(self._words(at)) < 2}
         looked_at = [*range(self.rows)] if self.rows <= CHECKED else edges

@@ -408,7 +408,9 @@ def test_lines_without_a_cell_are_no_rows(run: Run, tmp_path: Path) -> None:
     """Nor do they hide a line of totals, and what leaves that one out leaves out nothing else."""
     path = tmp_path / "t.csv"
     path.write_text("who,spot,n\na,x,1\nb,,2\n,,\nc,y,3\nTotal,,6\n,,\n")
-    with pytest.raises(InvalidInputError, match=r"hold sums of others of n: 'Total, 6'\..* that they do not meet\."):
+    with pytest.raises(
+        InvalidInputError, match=r"of n: 'Total, 6'\..* that they do not meet, such as 'where spot is not missing'\."
+    ):
         run(agent, "total n", [path])
     assert run(agent, "total n where who is not Total", [path]).text.endswith(": 6 (3 of 4 rows).")
 
@@ -1139,7 +1141,7 @@ def test_who_asks_by_what_is_called_a_figure_knows_of_it(asked: str, run: Run, t
     path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], "Max,oak,3,1"]))
     assert "of volume" in run(agent, asked, [path]).text
     with pytest.raises(
-        InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where kind is not missing'"
+        InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where log is not missing'"
     ):
         run(agent, "total volume", [path])
 
@@ -1370,14 +1372,14 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "hold sums of others of n: 'All, ($6)'.",
         ),
         (
-            "who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n",
+            "who,at,n\nA,x,($101)\nB,,($215)\nC,z,($322)\nAll,,($638)\n",
             "how many rows",
-            "hold sums of others of n: 'All, ($6)'.",
+            "hold sums of others of n: 'All, ($638)'.",
         ),
         (
-            "who,at,n\nA,x,($1)\nB,,($2)\nC,z,($3)\nAll,,($6)\n",
+            "who,at,n\nA,x,($101)\nB,,($215)\nC,z,($322)\nAll,,($638)\n",
             "list who where at is missing",
-            "hold sums of others of n: 'All, ($6)'.",
+            "hold sums of others of n: 'All, ($638)'.",
         ),
         (FIRST, "total n", "others of n: 'All, 15'; 'Of A, 6'; 'Of B, 9'. Take"),
         (
@@ -1413,12 +1415,12 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
         ("n\n5\n6\n7\nabout 8\n", "total n", "n holds numbers, and 'about 8', which is not read as one."),
         ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
-        (TOTALS, "how many rows", "hold sums of others of n: 'TOTAL, 9'."),
-        (TOTALS, "list who where spot is missing", "hold sums of others of n: 'TOTAL, 9'."),
+        (TOTALS, "how many rows", "called 'TOTAL', that may hold totals or means of n: 'TOTAL, 9'."),
+        (TOTALS, "list who where spot is missing", "called 'TOTAL', that may hold totals or means of n: 'TOTAL, 9'."),
         (
             TOTALS,
             "number of distinct who",
-            "choose rows by a condition that they do not meet.",
+            "choose rows by a condition that they do not meet, such as 'where spot is not missing'.",
         ),
         (DATED, "What did we sell in 2024", "Here may stand 'rows where promo is "),
         (DATED, "how many rows in 2024", "2024 may be said of several columns: sent, paid, promo."),
@@ -1554,7 +1556,7 @@ def test_no_sign_before_a_value_is_passed_over(sign: str, value: str, run: Run, 
     [
         ("team,who,pts\nRed,Al,3\nRed,Bo,4\nRed,all,7\nBlue,Cy,5\nBlue,all,5\nGreen,Di,2\nGreen,Ed,6\nGreen,all,8", "total pts"),
         ("team,pts\nAl,3\nBo,4\nReds,7\nCy,5\nBlues,5\nDi,2\nEd,6\nGreens,8", "total pts"),
-        ("part,n\nFruit,60\n- Apples,20\n- Pears,40\nVegetables,90\n- Beans,30\n- Kale,60", "total n"),
+        ("part,n\nFruit,61\n- Apples,21\n- Pears,40\nVegetables,97\n- Beans,31\n- Kale,66", "total n"),
         (
             "land,area,town,n\nF,,,300\nF,Alsace,,120\nF,Alsace,Colmar,50\nF,Alsace,Metz,70\nF,Loire,,180\nF,Loire,Nantes,180",
             "total n per area",
@@ -1564,6 +1566,8 @@ def test_no_sign_before_a_value_is_passed_over(sign: str, value: str, run: Run, 
             "total n where land is Nor",
         ),
         ("land,year,n\nA,2021,120\nB,2021,340\nWorld,2021,460\nA,2022,110\nB,2022,250\nWorld,2022,360", "total n per year"),
+        ("plant,jan,feb\nHydro,10,12\nUpper,6,7\nLower,4,5\nWind,20,14\nNorth,12,8\nSouth,8,6", "total jan"),
+        ("party,votes\nRed,4012\nBlue,3544\nGreen,2011\nValid,9567\nInvalid,311\nCast,9878", "total votes"),
         ("part,cost\nEinkauf,1200.50\nVersand,800.25\nAlle Abteilungen,2600.75\nLager,600.00", "total cost"),
         ("run,seconds\n1,10\n2,14\n3,12\nMean,12", "total seconds"),
     ],
@@ -1588,6 +1592,7 @@ def test_rows_that_hold_sums_are_found_wherever_they_stand(rows: str, asked: str
         ("name,n,m\np1,-10,1\np2,10,1\np3,25,1\np4,-25,1\np5,0,1", "how many rows where m is 1", "rows where m is 1: 5"),
         ("side,txn,n\nDebit,1,50\nCredit,1,50\nDebit,2,80\nCredit,2,80", "total n where side is Debit", "130"),
         ("name,n\na,1\nb,6\nc,2\nd,3", "total n", "sum of n: 12"),
+        ("bird,site,n\nWren,A,2\nKite,A,1\nTern,A,1\nWren,B,1\nKite,B,1\nTern,B,0\nTern,A,3", "total n", "sum of n: 9"),
         ("part,2021,2022\nA,5,6\nB,7,9", "total 2022", "sum of 2022: 15"),
     ],
 )
