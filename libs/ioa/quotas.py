@@ -41,6 +41,12 @@ class Rate:
 SAY_UNIT_BYTES = 16_384
 """For how many of its bytes a message to a group counts once more."""
 
+UNIT_BYTES = 16_384
+"""For how many of its bytes any other request counts once more: to read a megabyte takes as long as hundreds of small ones."""
+
+FILE_UNIT_BYTES = 600_000
+"""For how many of its bytes a request for a file does. It is more than a piece and what is told of it, which count as one."""
+
 SEARCH_UNIT_BYTES = 8_000
 """For how many of its bytes a search counts once more: twice what the longest text of a need has."""
 
@@ -50,13 +56,13 @@ READ_SECOND_COUNTS = 40_000
 """As how many messages each second counts for which a stream is held: with the rate below a quarter of the time is one caller's."""
 
 RATES: Mapping[Family, Rate] = {
-    Family.RENEW: Rate(2, 10),
+    Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
     Family.SEARCH: Rate(5, 20, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
-    Family.SYNC: Rate(20, 50),
-    Family.FILES: Rate(100, 200),
+    Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES),
+    Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES),
     Family.READS: Rate(10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS),
-    Family.OTHERS: Rate(10, 20),
+    Family.OTHERS: Rate(10, 20, unit_bytes=UNIT_BYTES),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
 so that it counts by its bytes: 0.8 MB a second."""

@@ -22,7 +22,7 @@ from ioa.errors import ForbiddenError, InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
-from ioa.protocol.codec import count_elements, encode, receive
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, count_elements, encode, receive
 from ioa.protocol.ids import AgentId
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import MAX_NEEDS, NEEDS_FIELDS, AskIndexStatus, IndexStatus, Search, SearchResult
@@ -136,8 +136,12 @@ async def open_answering(
                 side_by_side=1,
                 for_many=(subjects.GROUP_SETUP,),
                 counts=searches_asked,
+                max_bytes=MAX_PAYLOAD_BYTES,
             ),
-            by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
+            by_name(
+                *("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
+                max_bytes=MAX_PAYLOAD_BYTES,
+            ),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
         ]
         upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem), feed)

@@ -42,7 +42,8 @@ from ioa.group.requests import (
 )
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
-from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.files import MAX_ASKING_BYTES, MAX_PUT_BYTES, AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
@@ -162,9 +163,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+            by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), max_bytes=MAX_PAYLOAD_BYTES),
             by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by)),
-            by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
+            by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit), max_bytes=MAX_PAYLOAD_BYTES),
             ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
             ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
@@ -175,17 +176,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
             by_name("standing", subjects.ANY_STANDING, answer(AskStoreStanding, NatsStanding(client, clock).tell)),
-            by_name("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put)),
+            by_name("put_team", subjects.ANY_PUT_TEAM, answer_user(PutTeam, teams.put), max_bytes=MAX_PAYLOAD_BYTES),
             by_name("team", subjects.ANY_GET_TEAM, answer(GetTeam, teams.get)),
             by_name("teams", subjects.ANY_LIST_TEAMS, answer(ListTeams, teams.listed)),
             by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
         ]
         of_file = partial(by_name, family=Family.FILES)
+        asking, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
         of_files = [
-            of_file("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
-            of_file("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
-            of_file("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
-            of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
+            asking("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
+            putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
+            asking("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
+            putting("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
             ServiceEndpoint("stored", subjects.STORED, answer(AskStored, files.stored), at_most=OF_ANYBODY),
         ]
         of_streams = ServiceEndpoint(
@@ -193,6 +195,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             family=Family.READS,
             at_most=_READS_AT_MOST,
             counts=messages_asked,
+            max_bytes=MAX_PAYLOAD_BYTES,
         )
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget), at_renewal(client, files.forget):

@@ -36,6 +36,9 @@ from ioa_registry.old_agents import refuse_old
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
+_MANY_IDS_BYTES = 100_000
+"""What a request may have that names a thousand agents."""
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Keep cards and leases until `stop` is set."""
@@ -76,7 +79,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 subjects.ANY_DEREGISTER,
                 audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
             ),
-            ServiceEndpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY),
+            ServiceEndpoint(
+                "get", subjects.GET_AGENTS, answer(GetAgents, registry.get), at_most=OF_ANYBODY, max_bytes=_MANY_IDS_BYTES
+            ),
             ServiceEndpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
             ServiceEndpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list), at_most=OF_ANYBODY),
         ]

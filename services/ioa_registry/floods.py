@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import structlog
 from prometheus_client import Counter as Metric
@@ -177,8 +178,12 @@ class FloodJudge:
         return self._put_off.pop(key, None) is not None
 
     def kept_out(self, now: float) -> Sequence[str]:
-        """Return who is put off now, those last who were put off first."""
-        return [key for key, one in reversed(self._put_off.items()) if now < one.until]
+        """Return who is put off now, by tenants in turn, of each of them those last who were put off first: some are told alone."""
+        of_tenant: dict[str, list[str]] = {}
+        for key, one in reversed(self._put_off.items()):
+            if now < one.until:
+                of_tenant.setdefault(_tenant_of(key), []).append(key)
+        return [key for turn in zip_longest(*of_tenant.values()) for key in turn if key is not None]
 
     def why(self, key: str) -> Excess:
         """Return for what a key was put off last."""

@@ -22,6 +22,7 @@ from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.quotas import Family
 from ioa.runtime.audit import AuditedResults, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
@@ -70,7 +71,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await sweep.keep()
 
         said = ServiceEndpoint(
-            "say", subjects.ANY_SAY, router.say, lane=subjects.group_of_say, caller_at=subjects.CALLER_OF_SAY_AT, family=Family.SAY
+            *("say", subjects.ANY_SAY, router.say),
+            lane=subjects.group_of_say,
+            caller_at=subjects.CALLER_OF_SAY_AT,
+            family=Family.SAY,
+            max_bytes=MAX_PAYLOAD_BYTES,
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), is_own=True)]
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):

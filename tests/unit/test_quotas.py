@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from ioa import quotas
+from ioa.protocol.files import MAX_PUT_BYTES
 from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, Holding, QuotaRefusal, Rate
+from ioa.runtime.control_plane import ControlPlaneSettings
 
 RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
 
@@ -14,6 +19,18 @@ def test_a_burst_then_the_rate() -> None:
     buckets = Buckets(RATES)
     assert [buckets.judge("ada", Family.SAY, 0.0) == ADMITTED for _ in range(4)] == [True, True, True, False]
     assert [buckets.judge("ada", Family.SAY, now) == ADMITTED for now in (0.11, 0.15, 0.21)] == [True, False, True]
+
+
+@pytest.mark.parametrize("family", Family)
+def test_a_caller_has_few_megabytes_read_a_second(family: Family) -> None:
+    """However many small requests one may make: to read a large one takes as long as hundreds. A piece of a file counts as one."""
+    for rates in (quotas.RATES, ControlPlaneSettings().bounds.rates):
+        large = 550_000 if family is Family.FILES else 990_000
+        buckets, rate = Buckets(rates), rates[family]
+        admitted = [buckets.judge("mallory", family, number / 1_000, large) == ADMITTED for number in range(10_000)]
+        pieces = 10 * rate.per_second + rate.burst + 1
+        assert sum(admitted) <= (pieces if family is Family.FILES else 20)
+    assert MAX_PUT_BYTES < quotas.FILE_UNIT_BYTES
 
 
 def test_what_is_said_counts_by_its_bytes() -> None:

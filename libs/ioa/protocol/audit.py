@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-import msgpack
 from pydantic import Field
 
+from ioa.protocol.codec import read_texts
 from ioa.protocol.ids import is_token
 from ioa.protocol.model import Model
 
 MAX_LINE_BYTES = 1_024
 MAX_NAME_CHARS = 150
 CAME_AS_AGENT, CAME_AS_USER = "agent", "user"
+_NAMING = ("goal_id", "comm_id", "agent_id")
+"""What tells what a request is about, the first of them that it has."""
 
 
 class Deed(StrEnum):
@@ -64,9 +66,6 @@ class AuditLine(Model):
 
 def named_in(request: bytes) -> str:
     """Return which goal, group or agent a request is about; nothing if it cannot be read, or names none."""
-    try:
-        read = msgpack.unpackb(request, strict_map_key=False)
-    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
-        return ""
-    names = [read.get(name) for name in ("goal_id", "comm_id", "agent_id")] if isinstance(read, dict) else []
-    return next((name for name in names if isinstance(name, str) and is_token(name) and len(name) <= MAX_NAME_CHARS), "")
+    read = read_texts(request, _NAMING)
+    names = [read.get(field, "") for field in _NAMING]
+    return next((name for name in names if is_token(name)), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import msgpack
@@ -31,6 +31,11 @@ _WALKED_BYTES = 65_536
 """In so short a payload a refused text is looked for where it stands, for an error that names its field."""
 _LONG = re.compile(rb"\xdb(\x00[\x03-\xff]..)", re.DOTALL)
 _ZERO = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+_HEAD_BYTES = 16_384
+"""In how many bytes of what carries bytes those begin."""
+_PLACE_CHARS = 64
+"""How much is told of a name in a place that is wrong."""
 
 M = TypeVar("M", bound=Model)
 
@@ -102,6 +107,8 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, not this kind of model, or a text of it is refused by `check_text`.
     """
+    if issubclass(kind, Carrier):
+        _check_carried(data)
     raw = _unpacked(kind, data, max_payload_bytes)
     try:
         if refused := _refused_text(data, raw):
@@ -142,9 +149,41 @@ def _unpacked(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     check_size(data, max_payload_bytes, kind.__name__)
     try:
         with _without_collecting():
-            return msgpack.unpackb(data, strict_map_key=True)
+            return msgpack.unpackb(data, strict_map_key=True, ext_hook=_refuse_extension, max_ext_len=0)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+
+
+def _refuse_extension(_code: int, _data: bytes) -> object:
+    """Refuse extension types, of which nothing of ours is one; those that are not empty, times too, are before by `max_ext_len`.
+
+    Each is an object of Python, which takes far longer to make than anything else of as few bytes.
+    """
+    raise ValueError("extension types are not read")
+
+
+def _check_carried(data: bytes) -> None:
+    """Refuse what carries something else than bytes that stand last, before it is read: only they may be many.
+
+    Raises:
+        InvalidInputError: It is not msgpack, or not like that.
+    """
+    unpacker = msgpack.Unpacker(strict_map_key=True, max_array_len=0, max_map_len=0)  # of what is unpacked: a field's name
+    unpacker.feed(data[:_HEAD_BYTES])
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() == "data":
+                at = unpacker.tell()
+                size = {0xC4: 1, 0xC5: 2, 0xC6: 4}.get(data[at], 0) if at < len(data) else 0
+                if not size or at + 1 + size + int.from_bytes(data[at + 1 : at + 1 + size], "big") != len(data):
+                    break
+                return
+            unpacker.skip()
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+    raise InvalidInputError(
+        f"The payload has no `data` of bytes that stand last, behind at most {_HEAD_BYTES:,} bytes of the rest."
+    )
 
 
 @contextmanager
@@ -202,6 +241,20 @@ def count_elements(data: bytes, names: Collection[str], most: int) -> int:
     return count
 
 
+def read_texts(data: bytes, names: Collection[str]) -> dict[str, str]:
+    """Read some fields of an encoded model that are texts, and nothing else of it; what is no such text, or no model, has none."""
+    unpacker = msgpack.Unpacker(max_array_len=0, max_map_len=0, max_ext_len=0)  # of what is unpacked
+    unpacker.feed(data)
+    found: dict[str, str] = {}
+    with suppress(ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        for _ in range(unpacker.read_map_header()):
+            if (name := unpacker.unpack()) not in names:
+                unpacker.skip()
+            elif isinstance(value := unpacker.unpack(), str):
+                found[name] = value
+    return found
+
+
 def validate(kind: type[M], raw: object) -> M:
     """Build a model from plain data.
 
@@ -248,7 +301,7 @@ def problems_of(error: ValidationError) -> list[tuple[str, str]]:
     if error.error_count() > _MOST_ERRORS:
         return [("", f"{error.error_count():,} mistakes are in it")]
     found = error.errors(include_url=False, include_context=False, include_input=False)
-    return [(".".join(map(str, one["loc"])), why_of(one)) for one in found]
+    return [(".".join(str(part)[:_PLACE_CHARS] for part in one["loc"]), why_of(one)) for one in found]
 
 
 def why_of(one: ErrorDetails) -> str:
@@ -313,7 +366,7 @@ def check_texts(value: object, where: str) -> None:
         case dict():
             for name, one in value.items():
                 check_texts(name, where)
-                check_texts(one, str(name))
+                check_texts(one, str(name)[:_PLACE_CHARS])
 
 
 def check_size(data: bytes, max_payload_bytes: int, what: str) -> None:

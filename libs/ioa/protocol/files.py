@@ -21,6 +21,10 @@ from ioa.protocol.usage import MAX_COUNT
 
 PIECE_BYTES = 512 * 1024
 """What goes with one request; the last piece of a file has less."""
+MAX_PUT_BYTES = PIECE_BYTES + 16_384
+"""What a request that puts a piece may have, with what is told of it."""
+MAX_ASKING_BYTES = 8_192
+"""What a request for a piece may have."""
 
 Place = Annotated[str, Field(min_length=1, max_length=512)]
 """What a file is called among those that its writer put into the same group, or for the same goal."""

@@ -22,6 +22,7 @@ from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
     END,
     MAX_FIELD_CHARS,
+    MAX_NODES,
     MAX_ROLES,
     NAME,
     Condition,
@@ -364,11 +365,13 @@ class _Reading:
             return None
         self._keys("", document, _TOP)
         if document.get("version", 1) != 1:
-            self._wrong("", f"version {document['version']!r} of policies is not yet known; this release runs version 1")
+            self._wrong("", f"version {_cut(document['version'])} of policies is not yet known; this release runs version 1")
         roles, nodes = document.get("roles"), document.get("nodes")
         if not isinstance(roles, Mapping) or not roles:
             self._lacks("roles", roles, "a table with who plays which part, under `[roles]`")
             roles = {"nobody": "nobody"}
+        if self._has_too_many("roles", roles, MAX_ROLES) or self._has_too_many("nodes", nodes, MAX_NODES):
+            return None
         self._roles = [str(name) for name in roles]
         if not isinstance(nodes, list | tuple) or not nodes:
             self._lacks("nodes", nodes, "a list of the stretches of the discussion, each under `[[nodes]]`")
@@ -388,12 +391,19 @@ class _Reading:
         """Say what else is wrong with what could be read; names that are none have been told."""
         if team is None or not self._is_whole:
             return
+        told = [repr(name) for name in self._no_names if len(name) <= _LONGEST_KEY]
         for one in islice(errors_of_names(team.policy), MOST_FINDINGS):
-            if not any(repr(name) in one.what for name in self._no_names):
+            if not any(name in one.what for name in told):
                 what = one.what
                 for read, role in zip(self._roles, team.policy.roles, strict=True):
-                    what = what if read == role.name else what.replace(role.name, read)
+                    what = what if read == role.name else what.replace(role.name, _called(read))
                 yield one._replace(what=what)
+
+    def _has_too_many(self, name: str, given: object, most: int) -> bool:
+        is_so = isinstance(given, Mapping | list | tuple) and len(given) > most
+        if is_so:
+            self._wrong("", f"`{name}` has more than {most} parts")
+        return is_so
 
     def _lacks(self, name: str, given: object, what: str) -> None:
         self._is_whole = False
@@ -401,7 +411,7 @@ class _Reading:
         self._wrong("", f"`{name}` {lead}: it is {what}")
 
     def _role(self, name: str, given: object) -> tuple[dict[str, Any], dict[str, Any]]:
-        where = f"role {name}"
+        where = f"role {_called(name)}"
         if isinstance(given, str):
             given = {"agent": given}
         if not isinstance(given, Mapping):
@@ -432,7 +442,7 @@ class _Reading:
         if not isinstance(given, Mapping):
             self._wrong(f"node {number}", "is no table")
             return {"name": f"node-{number}", "roles": self._roles}
-        where = f"node {given.get('name', number)}"
+        where = f"node {_called(given.get('name'), number)}"
         if "name" not in given:
             self._wrong(where, "`name` is missing")
         if "roles" not in given:
@@ -496,10 +506,10 @@ class _Reading:
             field = _field(given)
             role = field.get("role")
             if role is not None and role not in self._roles and not _NAME.fullmatch(role):
-                self._wrong(where, f"the field {name!r} cannot be {given!r}; it may be {SHORT_FORMS}")
+                self._wrong(where, f"the field {_called(name)!r} cannot be {_cut(given)}; it may be {SHORT_FORMS}")
             return {"name": name, **field}
         if not isinstance(given, Mapping):
-            self._wrong(where, f"the field {name!r} cannot be {_cut(given)}; it may be a table, or {SHORT_FORMS}")
+            self._wrong(where, f"the field {_called(name)!r} cannot be {_cut(given)}; it may be a table, or {SHORT_FORMS}")
             return {"name": name}
         return {**self._keys(where, given, [one for one in FormField.model_fields if one != "name"]), "name": name}
 
@@ -550,7 +560,7 @@ class _Reading:
         return {key: value for key, value in given.items() if key in known}
 
     def _wrong(self, where: str, what: str) -> None:
-        finding = PolicyFinding("error", where, what)
+        finding = PolicyFinding("error", where, what[:_LONGEST_FINDING])
         if finding not in self.findings:
             self.findings.append(finding)
         if len(self.findings) == MOST_FINDINGS:
@@ -565,7 +575,7 @@ class _Reading:
                 found = _innermost(cast(list[dict[str, Any]], error.errors(include_url=False)))
                 policy = data["policy"]
                 self._no_names |= {one["input"] for one in found if _is_of_a_name(one["loc"]) and isinstance(one["input"], str)}
-                nodes = [str(node["name"]) for node in policy["nodes"]]
+                nodes = [_called(node["name"], number) for number, node in enumerate(policy["nodes"], 1)]
                 for one in found:
                     self._tell(one, nodes, policy)
                 for place in dict.fromkeys(one["loc"] for one in found):
@@ -581,9 +591,11 @@ class _Reading:
         where = ""
         match loc:
             case ["policy", "roles", int(number), *rest] | ["fillings", int(number), *rest]:
-                where, loc = f"role {self._roles[number]}", rest
+                where, loc = f"role {_called(self._roles[number])}", rest
             case ["policy", "nodes", int(number), "form", int(field), *rest]:
-                where, loc = f"node {nodes[number]}", [*rest, f"the field {_name_of(policy['nodes'][number]['form'], field)!r}"]
+                name = _name_of(policy["nodes"][number]["form"], field)
+                called = name[:_LONGEST_KEY] if isinstance(name, str) else field + 1
+                where, loc = f"node {nodes[number]}", [*rest, f"the field {called!r}"]
             case ["policy", "nodes", int(number), *rest]:
                 where, loc = f"node {nodes[number]}", rest
             case ["policy", "watchers", int(number), *rest]:
@@ -594,6 +606,13 @@ class _Reading:
 
 
 _LONGEST_KEY = 64
+_LONGEST_FINDING = 1_000
+"""How much is told of a mistake."""
+
+
+def _called(name: object, number: int | None = None) -> str:
+    """Return by what something is called in what is told: the beginning of its name, or its number if it has none."""
+    return name[:_LONGEST_KEY] if isinstance(name, str) else str(name) if isinstance(name, int) else str(number)
 
 
 def _innermost(errors: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,7 +14,17 @@ from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
-from ioa.quotas import RATES, READ_SECOND_COUNTS, READ_UNIT_BYTES, SAY_UNIT_BYTES, SEARCH_UNIT_BYTES, Family, Rate
+from ioa.quotas import (
+    FILE_UNIT_BYTES,
+    RATES,
+    READ_SECOND_COUNTS,
+    READ_UNIT_BYTES,
+    SAY_UNIT_BYTES,
+    SEARCH_UNIT_BYTES,
+    UNIT_BYTES,
+    Family,
+    Rate,
+)
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
@@ -93,7 +103,11 @@ class ControlPlaneSettings(ProcessSettings):
         description="messages of streams a second that one user reads; to search a stream is 1,000, to hold it 40 a millisecond",
     )
     quota_reads_burst: int = Field(default=_READS.burst, ge=1_000, description="how many of these may be asked for at once")
-    quota_others: float = Field(default=_OTHERS.per_second, gt=0, description="requests of other kinds a second by one agent")
+    quota_others: float = Field(
+        default=_OTHERS.per_second,
+        gt=0,
+        description="requests of other kinds a second by one caller; each 16 kB count as one more",
+    )
     quota_others_burst: int = Field(default=_OTHERS.burst, ge=1, description="how many of these may come at once")
     quota_goals: int = Field(
         default=GOALS_OPEN, ge=1, description="goals of one user that are open at a time; others wait until one has ended"
@@ -146,13 +160,13 @@ class ControlPlaneSettings(ProcessSettings):
     def bounds(self) -> Bounds:
         """How much each replica takes on."""
         rates = {
-            Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst),
+            Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst, UNIT_BYTES),
             Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
             Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
-            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst),
-            Family.FILES: Rate(self.quota_files, self.quota_files_burst),
+            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES),
+            Family.FILES: Rate(self.quota_files, self.quota_files_burst, FILE_UNIT_BYTES),
             Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS),
-            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst),
+            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES),
         }
         return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)
 

@@ -17,6 +17,7 @@ import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
+from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
@@ -31,6 +32,9 @@ CONTENT = frozenset({"content"})
 MAX_CHARS = 300
 """How much a line shows of a text. Tracebacks of our own frames, and content where that is shown, stand whole."""
 _WHOLE = CONTENT | {"exception"}
+_LOOKED_AT_CHARS, _LOOKED_AT_PARTS = 50 * MAX_CHARS, 100
+"""How much of a text is searched, and how many parts of a list or table: enough for the whole of any secret of which a line
+would show the beginning."""
 _SAME_EVERY_SECONDS = 1.0
 _MAX_REMEMBERED = 1_000
 """Of so many lines it is known when they were written last."""
@@ -78,7 +82,6 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             *([] if content else [_without_content]),
             Repetitions(time.monotonic),
             hide_secrets,
-            _cut,  # only now, since of a secret that is cut the rest is not known as one
             *([_show_controls] if style == "console" else []),
             renderer,
         ],
@@ -100,7 +103,8 @@ class Repetitions:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._written: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        self._written: OrderedDict[int, tuple[float, int]] = OrderedDict()
+        """By hashes of lines, which may be long."""
 
     def __call__(self, _logger: object, _method: str, line: Line) -> Line:
         """Pass a line on, or drop it.
@@ -108,7 +112,7 @@ class Repetitions:
         Raises:
             DropEvent: It was written a moment ago.
         """
-        key, now = repr([(name, line[name]) for name in sorted(line) if name not in _WHEN]), self._now()
+        key, now = hash(repr([(name, line[name]) for name in sorted(line) if name not in _WHEN])), self._now()
         at, dropped = self._written.get(key, (float("-inf"), 0))
         if now - at < _SAME_EVERY_SECONDS:
             self._written[key] = (at, dropped + 1)
@@ -121,9 +125,9 @@ class Repetitions:
 
 
 def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
-    """Hide secrets by their names and by their looks, as a processor of structlog."""
+    """Hide secrets by their names and by their looks, and cut long texts, as a processor of structlog."""
     for name, value in line.items():
-        line[name] = _HIDDEN if name.lower() in _SECRET_NAMES and value else _masked(value)
+        line[name] = _HIDDEN if name.lower() in _SECRET_NAMES and value else _masked(value, whole=name in _WHOLE)
     return line
 
 
@@ -137,18 +141,26 @@ def tell_traceback(error: BaseException) -> None:
     sys.stderr.write(shown(masked("".join(traceback.format_exception(error)))))
 
 
-def _masked(value: Any) -> Any:
+def _masked(value: Any, *, whole: bool) -> Any:
     match value:
         case str():
-            return masked(value)
+            return masked(value) if whole else _beginning(value)
         case dict():
-            return hide_secrets(None, "", dict(value))
+            return hide_secrets(None, "", dict(islice(value.items(), _LOOKED_AT_PARTS)))
         case list() | tuple():
-            return [_masked(one) for one in value]
+            return [_masked(one, whole=whole) for one in value[:_LOOKED_AT_PARTS]]
         case None | bool() | int() | float():
             return value
         case _:
-            return masked(repr(value))
+            return _beginning(repr(value))
+
+
+def _beginning(text: str) -> str:
+    """Cut a text behind its secrets, since of one that is cut the rest is not known as one; very long ones are searched in part."""
+    found = masked(text[:_LOOKED_AT_CHARS])
+    if len(found) <= MAX_CHARS and len(text) <= _LOOKED_AT_CHARS:
+        return found
+    return f"{found[:MAX_CHARS]}… ({len(text):,} characters)"
 
 
 def _mask(found: re.Match[str]) -> str:
@@ -168,22 +180,6 @@ def _naming(service: str) -> Processor:
         return line
 
     return name
-
-
-def _cut(_logger: object, _method: str, line: Line) -> Line:
-    return {name: value if name in _WHOLE else _cut_text(value) for name, value in line.items()}
-
-
-def _cut_text(value: Any) -> Any:
-    match value:
-        case str() if len(value) > MAX_CHARS:
-            return f"{value[:MAX_CHARS]}… ({len(value):,} characters)"
-        case dict():
-            return {name: _cut_text(one) for name, one in value.items()}
-        case list() | tuple():
-            return [_cut_text(one) for one in value]
-        case _:
-            return value
 
 
 def _without_content(_logger: object, _method: str, line: Line) -> Line:

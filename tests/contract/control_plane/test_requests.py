@@ -311,6 +311,25 @@ async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, 
     assert slowed_of(stats.data) == [SlowedCaller("mallory", "others", 50)]
 
 
+async def test_a_request_that_is_too_large_is_refused_unread(nats_client: Client, own: bool) -> None:
+    """Each subject has a size, beyond which its requests are not looked at; the error says both sizes."""
+    read = list[bytes]()
+
+    async def note(_subject: str, data: bytes) -> bytes:
+        read.append(data)
+        return b""
+
+    endpoint = ServiceEndpoint("note", SUBJECT, note, is_own=own, max_bytes=1_000)
+    usual = ServiceEndpoint("usual", "ioa.v1.test.usual", note, is_own=own)
+    async with serving(nats_client, endpoint, usual) as requester:
+        for subject, size in ((SUBJECT, 1_000), ("ioa.v1.test.usual", 60_000)):
+            await requester.ask(subject, b"x" * size)
+        for subject, size in ((SUBJECT, 1_001), ("ioa.v1.test.usual", 70_000)):
+            with pytest.raises(PayloadTooLargeError, match=f"{size:,} bytes"):
+                await requester.ask(subject, b"x" * size)
+    assert [len(one) for one in read] == [1_000, 60_000]
+
+
 async def test_who_asks_for_many_is_not_bounded_as_one(nats_client: Client, own: bool) -> None:
     """Its requests are answered side by side however many they are, where another caller is answered one, and then none."""
     all_here = asyncio.Barrier(3)

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
+from collections.abc import Sequence
+from typing import cast
 
-from ioa.adapters.nats.connections import heartbeats_asked
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
+from ioa.adapters.nats.sinks import MessageSink
+from ioa.ports.connections import SentTotals
+from ioa.protocol import subjects
+from ioa.protocol.ids import TenantId
 
 
 @pytest.mark.parametrize(
@@ -25,3 +35,66 @@ from ioa.adapters.nats.connections import heartbeats_asked
 def test_a_pull_is_worth_all_that_it_has_the_server_send(request_: bytes, messages: int) -> None:
     """Once in each of its heartbeats until it runs out, by whatever names Go reads; what means nothing is one request."""
     assert heartbeats_asked(request_) == messages
+
+
+class _Client:
+    """A connection by which the test has a registry hear."""
+
+    is_closed = True
+
+    def __init__(self) -> None:
+        self.heard: dict[str, MessageSink] = {}
+
+    def new_inbox(self) -> str:
+        return "_INBOX.registry"
+
+    async def subscribe(self, subject: str, *, future: MessageSink) -> None:
+        self.heard[subject] = future
+
+    def tell(self, tenant: str, data: bytes) -> None:
+        """Have a tenant tell of pulls."""
+        subject = f"{subjects.PULLED}.{tenant}"
+        self.heard[subjects.ANY_PULLED].set_result(Msg(cast(Client, self), subject=subject, data=data))
+
+
+class _Hearer:
+    """Notes of what it hears."""
+
+    def __init__(self) -> None:
+        self.pulled: list[tuple[str, int, TenantId | None]] = []
+
+    def opened(self, sent: SentTotals) -> None:
+        """Nobody connects."""
+
+    def closed(self, sent: SentTotals) -> None:
+        """Nobody leaves."""
+
+    def counted(self, server: str, connections: Sequence[SentTotals]) -> None:
+        """Nobody is counted."""
+
+    def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
+        """Note it."""
+        self.pulled.append((key, messages, told_by))
+
+
+async def test_a_tenant_tells_so_much_and_so_often() -> None:
+    """What is longer is not read, nor what is wrong further than to its first mistake; another tenant is heard beside it."""
+    client, hearer = _Client(), _Hearer()
+    wrong = ('{"messages":{' + ",".join(f'"{number}":[]' for number in range(4_000)) + "}}").encode()
+    async with NatsConnections(cast(Client, client)).hearing(hearer):
+        client.tell("acme", b'{"messages":{"UBOB":7}}')
+        client.tell("acme", ('{"messages":{' + ",".join(f'"{number}":1' for number in range(80_000)) + "}}").encode())
+        client.tell("acme", wrong)
+        for _ in range(1_000):
+            client.tell("acme", b'{"messages":{"UANN":1}}')
+        client.tell("umbra", b'{"messages":{"UEVE":2}}')
+    assert (hearer.pulled[0], hearer.pulled[-1]) == (("UBOB", 7, "acme"), ("UEVE", 2, "umbra"))
+    assert len(hearer.pulled) < 15
+
+
+def test_those_who_ask_most_are_told_first() -> None:
+    """What is told is short enough to be heard, whoever asks; the others are told next."""
+    asked = Counter({f"{number:0>320}": number for number in range(1, 1_001)})
+    told = take_most(asked)
+    assert len(told) <= 65_536
+    assert (len(asked) < 1_000, f"{1_000:0>320}" in asked, asked[f"{1:0>320}"]) == (True, False, 1)

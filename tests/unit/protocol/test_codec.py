@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta, timezone
 
@@ -260,8 +261,54 @@ def test_bytes_that_look_like_a_long_text_are_received(seed: int) -> None:
     data = b"\xdb\x00\x0f\xff\xff" + random.Random(seed).randbytes(2_000) + b"a" * 300_000
     received = receive(PutUpload, encode(_upload(data)))
     assert received.data == data
-    with pytest.raises(InvalidInputError, match=r"holds the character zero|256,001 characters"):
-        receive(PutUpload, msgpack.packb({**_upload(b"").model_dump(mode="json"), "data": data, "newer": "x" * 256_001}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"newer": "x" * 256_001, "data": b"a"},
+        {"newer": [{}] * 400_000, "data": b"a"},
+        {"data": b"a", "newer": "x"},
+        {"data": [b"a"] * 1_000},
+        {"data": "a"},
+        {"newer": 1},
+        {},
+    ],
+)
+def test_what_carries_bytes_carries_nothing_else_of_size(fields: dict[str, object]) -> None:
+    """Where bytes may be many, elements may not: a piece of a file costs what its few fields do."""
+    whole = {**_upload(b"").model_dump(mode="json", exclude={"data"}), **fields}
+    with pytest.raises(InvalidInputError, match=r"no `data` of bytes that stand last|not valid msgpack"):
+        receive(PutUpload, msgpack.packb(whole))
+
+
+@pytest.mark.parametrize(
+    "value", [msgpack.ExtType(5, b"x"), msgpack.ExtType(5, b""), msgpack.Timestamp(1), msgpack.Timestamp(2**33, 1)]
+)
+def test_extension_types_are_not_received(value: object) -> None:
+    """Nothing of ours is one, and each is an object that takes half a second to make where a message is full of them."""
+    with pytest.raises(InvalidInputError, match=r"not valid msgpack: .*ext"):
+        receive(Goal, msgpack.packb({"goal_id": "g1", "goal": "count", "newer": value}))
+    with pytest.raises(InvalidInputError, match=r"not valid msgpack: .*ext"):
+        decode(Goal, msgpack.packb(value))
+
+
+def test_places_are_told_in_short() -> None:
+    """The name of a field may be as long as a message, and an error's text is what was wrong and no more."""
+    texts = [*["x"] * 10_000, "\0"]
+    before = time.process_time()
+    with pytest.raises(InvalidInputError, match="zero") as error:
+        check_texts({"k" * 250_000: texts}, "payload")
+    assert (len(error.value.message) < 200, time.process_time() - before < 0.5) == (True, True)
+    with pytest.raises(InvalidInputError) as error:
+        receive(Counts, msgpack.packb({"counts": {"k" * 250_000: "x"}}))
+    assert len(error.value.message) < 500
+
+
+class Counts(Model):
+    """Something with names of its own."""
+
+    counts: dict[str, int]
 
 
 def _upload(data: bytes) -> PutUpload:

@@ -655,6 +655,43 @@ def test_of_very_many_mistakes_some_are_told(wrong: str) -> None:
     assert (len(error.value.findings) <= 2 * MOST_FINDINGS, len(str(error.value)) < 20_000) == (True, True)
 
 
+_LONG = "x" * 200_000
+_UNKNOWN: dict[str, object] = {f"k{number}": 0 for number in range(25)}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"nodes": [{"name": [_LONG] * 4, "roles": ["r"], **_UNKNOWN}]},
+        {"nodes": [{"name": _LONG, "roles": ["r"], **_UNKNOWN}]},
+        {"nodes": [{"name": "n", "roles": ["r"], "form": {_LONG: {"kind": "x"}, f"{_LONG}y": "1..x", "z": f"1..{_LONG}"}}]},
+        {"nodes": [{"name": "n", "roles": ["r"], "max": _LONG, "turns": _LONG, "heard_by": _LONG, "then": _LONG}]},
+        {"roles": {f"{_LONG}{number}": {"agent": _LONG, **_UNKNOWN} for number in range(3)}},
+        {"version": _LONG},
+        {"team": _LONG, "leader": _LONG, "ends": _LONG, "max_turns": _LONG},
+        {_LONG: 0, "seed": [_LONG]},
+    ],
+)
+def test_long_texts_are_told_by_their_beginnings(changed: dict[str, object]) -> None:
+    """A team of 800 kB had an error text of 16 MB, which whoever logs and sends it looked through."""
+    with pytest.raises(TeamError) as error:
+        team_of({"team": "t", "roles": {"r": "a"}, "nodes": [{"name": "n", "roles": ["r"]}], **changed})
+    assert max(len(str(one)) for one in error.value.findings) < 1_200
+
+
+@pytest.mark.parametrize(("what", "most"), [("roles", 64), ("nodes", 128)])
+def test_no_more_roles_and_nodes_are_read_than_there_may_be(what: str, most: int) -> None:
+    """Whoever names thousands is told so alone, at once."""
+    whole: dict[str, object] = {
+        "team": "t",
+        "roles": {f"r{number}": "a" for number in range(most + 1 if what == "roles" else 1)},
+        "nodes": [{"name": f"n{number}", "roles": ["r0"], "wrong": 1} for number in range(most + 1)],
+    }
+    with pytest.raises(TeamError) as error:
+        team_of(whole)
+    assert [str(one) for one in error.value.findings] == [f"`{what}` has more than {most} parts"]
+
+
 _FEW = {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "n", "roles": ["a"]}]}
 
 
@@ -678,5 +715,5 @@ def test_the_mistakes_of_each_list_are_told_together() -> None:
 def test_who_has_twenty_mistakes_is_told_no_more() -> None:
     """Reading ends there: each further one was compared with all that are known."""
     with pytest.raises(TeamError) as refused:
-        team_of({**_FEW, "nodes": [{"rolls": 1}] * 9_000})
+        team_of({**_FEW, "nodes": [{"rolls": 1}] * 100})
     assert len(refused.value.findings) == 20

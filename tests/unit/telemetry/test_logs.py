@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -134,6 +135,16 @@ def test_a_long_text_is_cut(lines: Lines) -> None:
     (line,) = lines()
     assert (line["error"], line["parts"][1]) == ("x" * MAX_CHARS + "… (1,000,000 characters)", "z")
     assert "SUAGRTQ" not in line["parts"][0]
+
+
+def test_a_line_is_searched_for_as_long_as_it_is_shown(lines: Lines) -> None:
+    """What is cut is not looked through before: an error of 16 MB stopped its service for seconds, and a list has an end too."""
+    configure_logs("info", "json")
+    long = "secret=abcdefgh " * 1_000_000
+    before = time.process_time()
+    structlog.get_logger().info("refused", error=long, parts=[long] * 3, many=["z"] * 100_000, table={"a": long})
+    took, (line,) = time.process_time() - before, lines()
+    assert (took < 0.5, len(line["many"]) < 1_000, len(str(line)) < 5_000, "abcdefgh" in str(line)) == (True, True, True, False)
 
 
 def test_equal_lines_are_one_in_a_second_and_counted() -> None:

@@ -39,6 +39,8 @@ from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, SentTotals
 from ioa.protocol import subjects
 from ioa.protocol.kept_out import MOST_NAMED, KeptOut
+from ioa.protocol.model import FailFast
+from ioa.quotas import Admitted, Buckets, Family, Rate
 
 _MOST = 4_096
 """How many connections a server tells of, those first that were active last."""
@@ -54,6 +56,10 @@ _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
 """How many messages may be told of at most, of which a float holds each number."""
+_MOST_TOLD_OF, _LONGEST_KEY, _TOLD_BYTES = 180, 320, 65_536
+"""Of how many is told at once, those first who asked most, and how long their keys may be: so that it fits into so many bytes."""
+_TAKEN = Rate(5, 10)
+"""How often a tenant is heard, each of whose few replicas tells once in a second."""
 _WATCHES = 100
 """So many subscriptions a user may have on a connection, without being judged by what comes to them. Whoever reads a stream says
 where the answer goes: so one user can have another's connection sent what that one has not asked for."""
@@ -116,8 +122,8 @@ class _Asker(BaseModel):
     key: str = Field(alias="user")
 
 
-class _Pulled(BaseModel):
-    messages: dict[str, Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
+class _Pulled(FailFast):
+    messages: dict[Annotated[str, Field(max_length=_LONGEST_KEY)], Annotated[int, Field(ge=0, le=_MOST_TOLD)]]
     """How many may be sent for what was asked since it was told last, by who asks."""
 
 
@@ -176,6 +182,13 @@ class _Pulls:
                 self._hear(asker, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
 
 
+def take_most(asked: Counter[str]) -> bytes:
+    """Take those out of what was asked who have asked most, as many as are heard of at once, and write what is told of them."""
+    told = _Pulled(messages=dict(asked.most_common(_MOST_TOLD_OF)))
+    asked -= Counter(told.messages)
+    return told.model_dump_json().encode()
+
+
 class NatsPullTeller:
     """Tells how much the agents of a tenant with a name ask JetStream for, which the tenant's own control plane alone hears.
 
@@ -193,13 +206,12 @@ class NatsPullTeller:
             with suppress(nats.errors.Error, OSError):
                 await self._pulls.listen()
                 if self._asked and not may_not_publish(self._client, subjects.PULLED):
-                    told, self._asked = _Pulled(messages=dict(self._asked)), Counter[str]()
-                    await self._client.publish(subjects.PULLED, told.model_dump_json().encode())
+                    await self._client.publish(subjects.PULLED, take_most(self._asked))
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
 
     def _hear(self, asker: _Asker, messages: int) -> None:
-        if tenant_of(asker.account) is not None:
-            self._asked[asker.key] += messages
+        if tenant_of(asker.account) is not None and len(asker.key) <= _LONGEST_KEY:
+            self._asked[asker.key] = min(_MOST_TOLD, self._asked[asker.key] + messages)
 
 
 class NatsConnections:
@@ -210,6 +222,7 @@ class NatsConnections:
         self._inbox = client.new_inbox()
         self._hearer: ConnectionHearer | None = None
         self._pulls = _Pulls(client, self._hear)
+        self._told = Buckets({Family.OTHERS: _TAKEN})
 
     @asynccontextmanager
     async def hearing(self, hearer: ConnectionHearer) -> AsyncIterator[None]:
@@ -233,12 +246,7 @@ class NatsConnections:
                 server = found.server.id
                 hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_outside(one.account)])
 
-        def pulled(message: Msg) -> None:
-            with suppress(ValidationError):
-                for key, messages in _Pulled.model_validate_json(message.data).messages.items():
-                    hearer.pulling(key, messages, subjects.parse_pulled_by(message.subject))
-
-        heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: pulled}
+        heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
         self._hearer = hearer
         subscriptions = [await self._client.subscribe(subject, future=MessageSink(take)) for subject, take in heard.items()]
         try:
@@ -263,6 +271,16 @@ class NatsConnections:
                 f"The authorization of nats-server is older than this registry, which may not use {subject}.",
                 hint="Run `ioa credentials upgrade`, and restart nats-server.",
             )
+
+    def _take_told(self, message: Msg) -> None:
+        """Hear what a tenant tells, whose operator may tell anything: what is too long, or comes too often, is not read."""
+        tenant, now = subjects.parse_pulled_by(message.subject), asyncio.get_running_loop().time()
+        if len(message.data) > _TOLD_BYTES or not isinstance(self._told.judge(tenant, Family.OTHERS, now), Admitted):
+            return
+        with suppress(ValidationError):
+            for key, messages in _Pulled.model_validate_json(message.data).messages.items():
+                if self._hearer is not None:
+                    self._hearer.pulling(key, messages, tenant)
 
     def _hear(self, asker: _Asker, messages: int) -> None:
         if self._hearer is not None:

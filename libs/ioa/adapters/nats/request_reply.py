@@ -37,7 +37,7 @@ from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
-from ioa.protocol.codec import MAX_ANSWER_BYTES, decode, encode, receive
+from ioa.protocol.codec import MAX_ANSWER_BYTES, check_size, decode, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
@@ -58,6 +58,10 @@ configuration anew loses answers that cross accounts, and tells so to who answer
 FILE_TIMEOUT = timedelta(seconds=30)
 """How long to wait for a piece of a file: those of others are served in between."""
 
+USUAL_BYTES = 65_536
+"""What a request may have whose model holds no long texts, files or many things. What is larger is refused unread: a megabyte of
+small elements takes hundreds of ms to read, whatever it was sent as."""
+
 OF_ANYBODY = 250
 """How many requests in half a second a replica takes on a subject that users and observers share."""
 _SHARED_PART, _SHARED_SECONDS, _SHARED_AT_ONCE = 0.25, 0.5, 4
@@ -68,6 +72,8 @@ _TOLD_AT_ONCE, _TOLD_EVERY_SECONDS = 50, 0.5
 _USUAL_PAUSE = timedelta(seconds=1)
 """How long a caller that asked too often waits if it is told nothing that can be read."""
 _SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "slowed", 10, 64
+_TOLD_CHARS = 2_000
+"""How much is told of what was wrong."""
 _RATE_LIMITED = row_of(RateLimitedError).wire_code
 
 _log = structlog.get_logger(__name__)
@@ -119,6 +125,7 @@ class ServiceEndpoint:
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
         counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody;
             there it counts as well for how long its answer holds up others on that subject.
+        max_bytes: What a request may have; a larger one is refused unread.
     """
 
     name: str
@@ -132,6 +139,7 @@ class ServiceEndpoint:
     for_many: Collection[str] = ()
     at_most: int | None = None
     counts: Callable[[bytes], int] | None = None
+    max_bytes: int = USUAL_BYTES
 
 
 @dataclass(frozen=True)
@@ -565,6 +573,7 @@ async def _answer(endpoint: ServiceEndpoint, request: Request) -> bool:
     started = time.perf_counter()
     code = "ok"
     try:
+        check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
         answered = await endpoint.handler(request.subject, request.data)
         if isinstance(answered, HeadedAnswer):
             await request.respond(answered.data, dict(answered.headers))
@@ -613,7 +622,7 @@ async def _respond_error(request: Request, error: IoaError) -> None:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())[:2_000]
+    return " ".join(text[:_TOLD_CHARS].split())
 
 
 def _told(*found: Sequence[SlowedCaller]) -> dict[str, list[list[str | int]]]:
