@@ -57,6 +57,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.garbage import QueueGarbage
@@ -123,6 +124,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
+        dropped = DroppedGoals(time.monotonic)
         taking = IntakePorts(
             goals,
             work,
@@ -139,6 +141,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             PoolShares(registry, open_groups),
             teams,
             Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
+            dropped,
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -217,6 +220,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=lambda: (*sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
+                        also_slowed=dropped.told,
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),

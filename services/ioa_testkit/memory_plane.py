@@ -36,6 +36,7 @@ from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, M
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.search.experience import Experience
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
@@ -219,6 +220,7 @@ class MemoryControlPlane:
             PoolShares(self.view, self.open_groups),
             self.teams,
             Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock)),
+            DroppedGoals(lambda: clock.now().timestamp()),
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)
