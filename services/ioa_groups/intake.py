@@ -179,8 +179,8 @@ class Intake:
     async def _look_after(self, goal: GoalName) -> timedelta | None:
         """Put a goal back that was taken off its queue by somebody who neither led it nor gave it back.
 
-        Who leads a goal acknowledges it when its group is open, so what has left the queue without a group was dropped. Where it was
-        not, after all, the first to launch leads it.
+        Who leads a goal acknowledges it when its group is open, so what has left the queue without a group was dropped. Where it
+        was not, after all, the first to launch leads it.
 
         Returns:
             When to look again; None if that makes no haste, since it is led, or nobody knows where it waits.
@@ -381,7 +381,7 @@ class Intake:
         return None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
 
     async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal | None) -> None:
-        """Note that nothing is left to do but to see the goal led and ended, for which its order comes back where users are known."""
+        """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""
         if self._users_are_known:
             waiting = known.model_copy(update={"waits": True, "queued": queued})
             await self._ports.open_groups.put(record.goal.comm_id, waiting)

@@ -83,8 +83,8 @@ ANYBODY = "*"
 class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
-    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With `DROPPED`
-    it is a pool, or `ANYBODY`, some of whose agents drop goals, and `refused` is how many goals that were.
+    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
+    `DROPPED` it is a pool, or `ANYBODY`, some of whose agents drop goals, and `refused` is how many goals that were.
     """
 
     caller: str

@@ -383,7 +383,7 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
 
 
 async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
-    """Who takes a goal off its queue without leading it keeps it from nobody: it waits again, with its ticket, once for each time."""
+    """Who takes a goal off its queue without leading it keeps it from nobody: it waits again, once, with its ticket."""
     plane = Plane()
     await plane.join(ADA)
     intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
