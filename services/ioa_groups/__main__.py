@@ -123,7 +123,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
+        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
         dropped = DroppedGoals(time.monotonic)
         taking = IntakePorts(
             goals,

@@ -203,7 +203,9 @@ class MemoryControlPlane:
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
-        self.files = FileService(self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000))
+        self.files = FileService(
+            self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000), self.sessions
+        )
         taking = IntakePorts(
             self.records,
             self.work,

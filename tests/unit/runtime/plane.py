@@ -131,6 +131,7 @@ class Plane:
             self.tickets,
             self.clock,
             QUOTAS,
+            self.sessions,
         )
         self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
         self.intake_ports = IntakePorts(
