@@ -94,7 +94,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         # No request waits behind pieces of files that came before it, and none behind what is read of streams.
         carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
         reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
-        await stack.enter_async_context(open_topology(client, settings))
+        shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
         work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic)
@@ -123,6 +123,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
+        if shares is not None:
+            quotas = quotas.within(shares.files, shares.artifacts)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
         dropped = DroppedGoals(time.monotonic)
         taking = IntakePorts(

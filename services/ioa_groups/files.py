@@ -90,6 +90,10 @@ class FileQuotas:
     agent_bytes: int
     user_bytes: int
 
+    def within(self, files: int, artifacts: int) -> FileQuotas:
+        """Leave to others half of what all agents' files, and half of what all users' files, may take together."""
+        return FileQuotas(min(self.agent_bytes, files // 2), min(self.user_bytes, artifacts // 2))
+
 
 class FileService:
     """Answer the requests for files.
