@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
 from request import are_not, of_length
+from text_measures import occurrences
 
 agent = Agent(
     "text-analyst",
@@ -122,18 +123,11 @@ def _understood(part: str) -> Measure | None:
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
-    count, whole = _occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
-    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if _occurrences(line, term)]
+    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
+    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
     return f"'{term}' occurs {said}{''.join(lines[:_LINES_SHOWN])}{more}"
-
-
-def _occurrences(text: str, term: str) -> int:
-    """How often a phrase occurs, in any case; a word at its edge is whole, a sign may touch anything."""
-    edge = r"(?:(?<!\w)|(?!\w))"
-    pattern = re.compile(rf"{edge}{re.escape(' '.join(term.split()))}{edge}", re.IGNORECASE)
-    return len(pattern.findall(" ".join(text.split())))
 
 
 def _whole(text: str, term: str, ctx: TaskContext) -> str:

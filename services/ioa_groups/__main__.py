@@ -58,6 +58,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.garbage import QueueGarbage
@@ -94,7 +95,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         # No request waits behind pieces of files that came before it, and none behind what is read of streams.
         carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
         reader = await stack.enter_async_context(open_connection(settings.nats("ioa-reads")))
-        await stack.enter_async_context(open_topology(client, settings))
+        shares = await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
         work, kept = NatsWorkQueue(js), SharedDeadLetters(NatsDeadLetters(js), user_of_goal, time.monotonic)
@@ -123,7 +124,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
+        if shares is not None:
+            quotas = quotas.within(shares.files, shares.artifacts)
+        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas, sessions)
+        dropped = DroppedGoals(time.monotonic)
         taking = IntakePorts(
             goals,
             work,
@@ -140,6 +144,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             PoolShares(registry, open_groups),
             teams,
             Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
+            dropped,
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -220,6 +225,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=lambda: (*sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
+                        also_slowed=dropped.told,
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),

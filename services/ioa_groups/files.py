@@ -29,6 +29,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import Tickets
 from ioa.ports.file_store import FileStore, StoredFile
 from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_store import Sessions
 from ioa.protocol.files import (
     PIECE_BYTES,
     Announced,
@@ -89,6 +90,10 @@ class FileQuotas:
     agent_bytes: int
     user_bytes: int
 
+    def within(self, files: int, artifacts: int) -> FileQuotas:
+        """Leave to others half of what all agents' files, and half of what all users' files, may take together."""
+        return FileQuotas(min(self.agent_bytes, files // 2), min(self.user_bytes, artifacts // 2))
+
 
 class FileService:
     """Answer the requests for files.
@@ -100,10 +105,18 @@ class FileService:
         tickets: Seals where a put stands.
         clock: Says when an upload began.
         quotas: How much may be stored.
+        sessions: Tells which process holds an agent's id.
     """
 
     def __init__(
-        self, store: FileStore, log: GroupLog, ledger: GroupLedger, tickets: Tickets, clock: Clock, quotas: FileQuotas
+        self,
+        store: FileStore,
+        log: GroupLog,
+        ledger: GroupLedger,
+        tickets: Tickets,
+        clock: Clock,
+        quotas: FileQuotas,
+        sessions: Sessions,
     ) -> None:
         self._store = store
         self._provenance = Provenance(log)
@@ -111,6 +124,7 @@ class FileService:
         self._tickets = tickets
         self._clock = clock
         self._quotas = quotas
+        self._sessions = sessions
         self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
@@ -151,12 +165,14 @@ class FileService:
 
         Raises:
             NotFoundError: The group is not there, or the agent is not in it.
+            SupersededError: Another process has taken the agent's id over.
             ConflictError: The group has ended, another file has this place, or the upload was dropped.
             InvalidInputError: The piece does not fit to what was announced.
             PayloadTooLargeError: No agent may store that much.
             OverQuotaError: The agent stores too much at present.
             StoreFullError: The store has no room.
         """
+        await self._sessions.check(request.agent_id, request.session, may_be_silent=True)
         if request.standing is None:
             await self._check_member(request.comm_id, request.agent_id)
         name = object_name(request.comm_id, request.agent_id, request.place)

@@ -26,7 +26,7 @@ from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
-from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedOffer
+from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedGoal, QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode_value, shortened
@@ -42,6 +42,7 @@ from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileService
 from ioa_groups.forks import Forks
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
@@ -84,6 +85,7 @@ class IntakePorts:
         shares: Of the pools, that each user has.
         teams: Those that goals name.
         forks: Those that go on from others.
+        dropped: Where it is counted who takes goals and drops them.
     """
 
     goals: GoalRecords
@@ -101,6 +103,7 @@ class IntakePorts:
     shares: PoolShares
     teams: Teams
     forks: Forks
+    dropped: DroppedGoals
 
 
 @dataclass(frozen=True)
@@ -170,8 +173,35 @@ class Intake:
         if len(self._accepted) > _MOST_REMEMBERED:
             self._accepted.popitem(last=False)
         if await self._ports.endings.of(goal) is None:
-            raise NotYetError(f"The goal {goal} is open.")
+            raise NotYetError(f"The goal {goal} is open.", retry_after=await self._look_after(goal))
         self._accepted.pop(identity, None)
+
+    async def _look_after(self, goal: GoalName) -> timedelta | None:
+        """Put a goal back that was taken off its queue by somebody who neither led it nor gave it back.
+
+        Who leads a goal acknowledges it when its group is open, so what has left the queue without a group was dropped. Where it
+        was not, after all, the first to launch leads it.
+
+        Returns:
+            When to look again; None if that makes no haste, since it is led, or nobody knows where it waits.
+        """
+        comm_id = goal.comm_id
+        known = await self._ports.open_groups.find(comm_id)
+        if known is None or known.queued is None or await self._ports.ledger.head(comm_id) is not None:
+            return None
+        queued = known.queued
+        if await self._ports.work.look(queued.seq) is not None:
+            return TAKEN_WITHIN
+        record = await self._ports.goals.find(comm_id)
+        if record is None or self._ports.clock.now() >= record.deadline:
+            return None
+        if await self._ports.ledger.head(comm_id) is not None:  # it was launched, and taken off the queue, just now
+            return None
+        seq = await self._ports.work.put(record, queued.pool, await self._ticket_of(record))
+        self._ports.dropped.note(queued.pool, goal)
+        again = {"queued": queued.model_copy(update={"seq": seq}), "dropped": known.dropped + 1}
+        await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
+        return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
         """Accept a goal that an older version's users published before this version came; it has no user.
@@ -298,7 +328,7 @@ class Intake:
                 )
                 await self._end(goal.name, reason, str(error))
             return
-        await self._note_waiting(record, known)
+        await self._note_waiting(record, known, None)
         head = await self._ports.ledger.head(goal.comm_id)
         if head is not None and head.entry.state.phase.is_terminal:
             await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
@@ -316,8 +346,8 @@ class Intake:
                 raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
-        await self._put(record, pool)
-        await self._note_waiting(record, known)
+        seq = await self._put(record, pool)
+        await self._note_waiting(record, known, QueuedGoal(pool=pool, seq=seq))
         _count(record, pool)
 
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
@@ -326,13 +356,15 @@ class Intake:
         if offers and await self._ports.leaders.stands(offers[-1]):
             raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
+            if await self._ports.work.look(offers[-1].seq) is None:
+                self._ports.dropped.note(offers[-1].pool, goal.name)
             await self._ports.work.withdraw(offers[-1].seq)
         pool = await self._ports.leaders.next_pool(goal, offers)
         seq = await self._put(record, pool)
         if not offers:
             _count(record, pool)
         if pool is None:
-            await self._note_waiting(record, known)
+            await self._note_waiting(record, known, QueuedGoal(pool=None, seq=seq))
             return
         offer = QueuedOffer(pool=pool, seq=seq, at=self._ports.clock.now())
         await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
@@ -341,15 +373,18 @@ class Intake:
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
-        ticket = None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
         if self._users_are_known:  # else all goals are one user's
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
-        return await self._ports.work.put(record, pool, ticket)
+        return await self._ports.work.put(record, pool, await self._ticket_of(record))
 
-    async def _note_waiting(self, record: GoalRecord, known: OpenGroup) -> None:
-        """Note that nothing is left to do but to wait for the goal's end, for which its order comes back where users are known."""
+    async def _ticket_of(self, record: GoalRecord) -> str | None:
+        return None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
+
+    async def _note_waiting(self, record: GoalRecord, known: OpenGroup, queued: QueuedGoal | None) -> None:
+        """Note that nothing is left to do but to see a goal led and ended: its order comes back where users are known."""
         if self._users_are_known:
-            await self._ports.open_groups.put(record.goal.comm_id, known.model_copy(update={"waits": True}))
+            waiting = known.model_copy(update={"waits": True, "queued": queued})
+            await self._ports.open_groups.put(record.goal.comm_id, waiting)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """Return the pool that bears the name, or that the agent of this name belongs to."""

@@ -2,7 +2,8 @@
 
 A goal is offered to one pool at a time. If nobody there takes it, since all are busy or gone, the next best pool gets it, and after
 two of them anybody. An offer stands as long as somebody who took it may still be forming a team, so that no second one is formed
-beside it; where two are formed all the same, the first to launch leads, and the other finds the group there.
+beside it; where two are formed all the same, the first to launch leads, and the other finds the group there. Who takes an offer off
+the queue without launching has dropped it: it does not stand any more.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Leaders:
         is_there = any(
             one.card.pool == offer.pool and self._registry.is_online(one.card.agent_id) for one in self._registry.cards()
         )
-        if not is_there:
+        if not is_there or await self._work.look(offer.seq) is None:  # whoever leads it takes it off the queue afterwards
             return False
         return self._clock.now() < offer.at + TAKEN_WITHIN or await self._work.was_taken(offer.pool, offer.seq)
 

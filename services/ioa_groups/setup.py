@@ -410,8 +410,10 @@ class GroupSetup:
             NotFoundError: There is no such group, or the asker is no member.
             ForbiddenError: The asker is no member, but was given the goal; another leads it.
             ConflictError: The cursor names no entry of the log: it is of a log that is gone.
+            SupersededError: Another process has taken the asker's id over.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
+        await self._ports.sessions.check(agent_id, request.session, may_be_silent=True)
         head = await self._ports.ledger.head(comm_id)
         if head is None:
             if await self._ports.open_groups.find(comm_id) is None:

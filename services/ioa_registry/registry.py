@@ -19,7 +19,7 @@ from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundErro
 from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Memberships, WorkQueue
 from ioa.ports.group_log import GroupLog
-from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
+from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore, seal_of
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, PoolId
@@ -102,7 +102,7 @@ class Registry:
         """Take an agent offline at once, without forgetting it. A process that holds the id no more takes nobody offline."""
         held = await self._ports.sessions.read(request.agent_id)
         if held is not None and held.claim is not None:
-            if held.claim.session.session != request.session:
+            if held.claim.session.session != request.session or not held.claim.is_sealed_by(request.proof):
                 _log.info("not_its_own_to_end", agent_id=request.agent_id, session=request.session)
                 return Acknowledged()
             if not await self._ports.sessions.remove(request.agent_id, revision=held.revision):
@@ -161,7 +161,7 @@ class Registry:
             if request.session is not None:
                 is_mine = claim is not None and claim.session.session == request.session.session
                 inbox = (claim.inbox if claim is not None and is_mine else "") or self._ports.ids.new("inbox")
-                mine = Claim(session=request.session, card=_digest(request.card), inbox=inbox)
+                mine = Claim(session=request.session, card=_digest(request.card), inbox=inbox, seal=seal_of(request.proof or ""))
                 done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
                 inbox = ""
@@ -215,9 +215,10 @@ def _is_of(record: CardRecord | None, pool: PoolId) -> bool:
 
 
 def _succeeds(request: Register, claim: Claim) -> bool:
-    """Whether who asks is the process that holds the id, or has its memory."""
+    """Whether who asks is the process that holds the id, or has its memory: that it knows the session proves neither."""
     holder = claim.session.session
-    return holder == request.previous or (request.session is not None and holder == request.session.session)
+    is_named = holder == request.previous or (request.session is not None and holder == request.session.session)
+    return is_named and claim.is_sealed_by(request.proof)
 
 
 def _digest(card: AgentCard) -> str:

@@ -36,6 +36,7 @@ from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, M
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.search.experience import Experience
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
@@ -202,7 +203,9 @@ class MemoryControlPlane:
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
-        self.files = FileService(self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000))
+        self.files = FileService(
+            self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000), self.sessions
+        )
         taking = IntakePorts(
             self.records,
             self.work,
@@ -219,6 +222,7 @@ class MemoryControlPlane:
             PoolShares(self.view, self.open_groups),
             self.teams,
             Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock)),
+            DroppedGoals(lambda: clock.now().timestamp()),
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
 from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, SessionId
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
@@ -163,12 +163,22 @@ class PlaneNetwork:
                 pause = error.retry_after if isinstance(error, UnavailableError) else None
                 await asyncio.sleep(0 if pause is None else min(pause.total_seconds(), _LONGEST_PAUSE))
 
-    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_file(
+        self,
+        agent_id: AgentId,
+        comm_id: CommId,
+        place: str,
+        name: str,
+        data: bytes,
+        media_type: str,
+        session: SessionId | None = None,
+    ) -> Artifact:
         """Store a file."""
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
             await self._arrive()
-            request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
+            named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
+            request = PutFile(file=file, standing=standing, data=piece, **named)
             return await self.plane.files.put(request)
 
         return await put_in_pieces(name, data, media_type, put)

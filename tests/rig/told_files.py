@@ -31,4 +31,4 @@ async def files_of_group(folder: Path, *given: tuple[str, bytes]) -> tuple[Group
     history = GroupHistory(comm_id)
     for entry in (await network.sync(Sync(comm_id=comm_id, agent_id=ME))).entries:
         history.apply(entry)
-    return GroupFiles(network, ME, history, folder), inputs
+    return GroupFiles(network, ME, history, folder, session.session), inputs

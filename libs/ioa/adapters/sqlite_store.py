@@ -85,7 +85,7 @@ _SYNCED, _NOT_SYNCED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL
 _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
-_SESSION, _EPOCH = "session", "epoch"
+_SESSION, _EPOCH, _PROOF = "session", "epoch", "proof"
 _OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "summaries", "passages", "groups")
 
 _WINDOW_BYTES = 32 * 1024
@@ -165,6 +165,13 @@ class SqliteStore:
     async def note_session(self, session: SessionId) -> None:
         """Note a session."""
         await self._note_fact(_SESSION, session)
+
+    async def keep_proof(self, drawn: str) -> str:
+        """Note the proof if none is noted. Nobody else writes into the file between the two."""
+        known = await self._fact(_PROOF)
+        if known is None:
+            await self._note_fact(_PROOF, drawn)
+        return known or drawn
 
     async def prune(self, before: datetime) -> int:
         """Forget the groups that ended before an instant, and give their room back; how many they were."""

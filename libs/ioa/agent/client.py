@@ -114,6 +114,9 @@ class AgentClient:
         self._network = ports.network
         self._store = ports.store
         self._clock = ports.clock
+        self._ids = ports.ids
+        self._proof = ""
+        """What shows the registry that this is the memory of the process that holds the id."""
         self._options = options
         self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
@@ -220,7 +223,9 @@ class AgentClient:
     async def _register(self) -> Lease:
         """Take the id, in succession to the process that had the memory before. One that holds the id is waited for a while."""
         previous = await until_answered(self._store.last_session, agent_id=self._card.agent_id)
-        request = Register(card=self._card, session=self._hold, previous=previous)
+        drawn = self._ids.new("memory")
+        self._proof = await until_answered(lambda: self._store.keep_proof(drawn), agent_id=self._card.agent_id)
+        request = Register(card=self._card, session=self._hold, previous=previous, proof=self._proof)
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.takeover.total_seconds()
         while True:
@@ -395,7 +400,8 @@ class AgentClient:
             except NotFoundError as error:
                 _log.info("registering_again", agent_id=me, why=error.message)
         try:
-            lease = await self._network.register(Register(card=self._card, session=session, previous=session.session))
+            request = Register(card=self._card, session=session, previous=session.session, proof=self._proof)
+            lease = await self._network.register(request)
         except (AlreadyRunningError, IdTakenError) as error:
             raise SupersededError(error.message, hint=error.hint) from error
         self._leader.note_registration()
@@ -413,7 +419,7 @@ class AgentClient:
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:
             history = GroupHistory(comm_id)
-            files = GroupFiles(self._network, self._card.agent_id, history, self._options.files / comm_id)
+            files = GroupFiles(self._network, self._card.agent_id, history, self._options.files / comm_id, self._hold.session)
             session = GroupSession(self._runner, self._outbox, history, files)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
             self._ended.pop(comm_id, None)
@@ -475,7 +481,7 @@ class AgentClient:
                 await self._listening.catch_up()
 
     async def _deregister(self) -> None:
-        request = Deregister(agent_id=self._card.agent_id, session=self._hold.session)
+        request = Deregister(agent_id=self._card.agent_id, session=self._hold.session, proof=self._proof)
         try:
             async with asyncio.timeout(_ENDING.total_seconds()):
                 await self._network.deregister(request)

@@ -139,7 +139,7 @@ class Leader:
 
     async def _is_open(self, comm_id: CommId, leadership: _Leadership) -> bool:
         """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
-        asked = Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND, ticket=leadership.ticket)
+        asked = Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND, ticket=leadership.ticket, session=self._session)
         try:
             known = await self._network.sync(asked)
         except NotFoundError:

@@ -261,7 +261,9 @@ class GroupSession:
 
         async def next_page() -> Entries:
             try:
-                page = await self._outbox.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.position))
+                page = await self._outbox.network.sync(
+                    Sync(comm_id=comm_id, agent_id=self.me, after=self.position, session=self._outbox.session)
+                )
             except ConflictError as error:
                 raise AheadOfLogError(error.message) from None
             if 0 < page.head < self.position:

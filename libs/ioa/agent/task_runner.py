@@ -149,7 +149,7 @@ class TaskRunner:
     async def _exists(self, subgroup: CommId) -> bool:
         """Whether a nested team that was announced was opened as well: its opener may have died in between."""
         try:
-            request = Sync(comm_id=subgroup, agent_id=self.card.agent_id)
+            request = Sync(comm_id=subgroup, agent_id=self.card.agent_id, session=self.outbox.session)
             page = await until_answered(lambda: self.ports.network.sync(request), comm_id=subgroup)
         except NotFoundError:
             return False

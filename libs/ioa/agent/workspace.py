@@ -31,7 +31,7 @@ from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
@@ -63,11 +63,13 @@ class GroupFiles:
         me: The member.
         history: Tells which entry told of which file.
         folder: Where the copies lie.
+        session: The process that asks.
     """
 
-    def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path) -> None:
+    def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path, session: SessionId) -> None:
         self._network = network
         self._me = me
+        self._session = session
         self.history = history
         self._folder = folder
         self._fetching = asyncio.Lock()
@@ -137,7 +139,8 @@ class GroupFiles:
 
     async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         digest = hashlib.sha256(data).hexdigest()[:_PLACE_DIGITS]
-        return await self._network.put_file(self._me, self.history.comm_id, f"{place}/{digest}", name, data, media_type)
+        place, comm_id = f"{place}/{digest}", self.history.comm_id
+        return await self._network.put_file(self._me, comm_id, place, name, data, media_type, self._session)
 
 
 Seek = Callable[[Sequence[str | Need], int | None], Searching]

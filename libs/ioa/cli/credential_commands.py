@@ -125,14 +125,15 @@ def revoke(
     name: Holder = None,
     tenant: OfTenant = None,
     subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
+    keep_goals: Annotated[bool, typer.Option("--keep-goals", help="Leave the goals of users alone, those that wait too.")] = False,
     pid_file: PidFile = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
 
-    The goals of such agents go to others, or end with a reason. With --subject it is who came last by its tokens. To have agents
-    forgotten and users' keys of HTTP ended, run it with an admin's IOA_NATS_SEED.
+    What such agents led goes to others, or ends with a reason; goals of users are cancelled. With --subject it is who came last by
+    its tokens. To have agents forgotten, and users' keys of HTTP and goals ended, run it with an admin's IOA_NATS_SEED.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import parse_tenant
@@ -142,9 +143,9 @@ def revoke(
 
         keys, terminal = KeyFolder(out, pid_file, parse_tenant(tenant)), Terminal(as_json=as_json)
         if subject:
-            run_to_end(revoke_subject(keys, name or "", url, terminal))
+            run_to_end(revoke_subject(keys, name or "", url, terminal, keep_goals=keep_goals))
         else:
-            run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal))
+            run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal, keep_goals=keep_goals))
 
 
 @credentials.command()

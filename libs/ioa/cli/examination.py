@@ -24,7 +24,18 @@ from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtra
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
-from ioa.ports.inspection import FLOOD, HELD, DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import (
+    ANYBODY,
+    DROPPED,
+    FLOOD,
+    HELD,
+    DeadLetterKind,
+    Inspection,
+    SlowedCaller,
+    StorageFacts,
+    StreamShare,
+    TopologyFacts,
+)
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.authcallout import CalloutStatus
@@ -482,21 +493,41 @@ def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     )
 
 
+_TOO_MUCH = (
+    "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas of the chart), and let in again who is kept out with"
+    " `ioa credentials readmit`; else stop it, or take its key away."
+)
+_DROPPING = (
+    "Somebody with a key of the pool acknowledges goals without leading them: stop every process of the pool that is not yours, or"
+    " replace the pool's keys (`ioa credentials rotate POOL --grace 0s`)."
+)
+
+
+def _queue_of(pool: str) -> str:
+    return "the queue for any agent" if pool == ANYBODY else f"the queue of {pool}"
+
+
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     """Judge who asks more often than it may; others are served all the same."""
     if not slowed:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
     much = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
-    flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in slowed if one.family in much][:_NAMED_AGENTS]
-    asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed if one.family not in much][:_NAMED_AGENTS]
+    dropping = [one for one in slowed if one.family == DROPPED]
+    others = [one for one in slowed if one.family != DROPPED]
+    flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in others if one.family in much][:_NAMED_AGENTS]
+    asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in others if one.family not in much][:_NAMED_AGENTS]
     said = [f"Flooding the server, and disconnected: {', '.join(flooding)}."] if flooding else []
     said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
+    hints = [_TOO_MUCH] if flooding or asking else []
+    if dropping:
+        named = ", ".join(f"{_queue_of(one.caller)} ({one.refused:,} goals)" for one in dropping[:_NAMED_AGENTS])
+        said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {named}.")
+        hints.append(_DROPPING)
     return Finding(
         "quotas",
         Health.WARNING,
         " ".join(said),
-        "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas of the chart), and let in again who is kept out with"
-        " `ioa credentials readmit`; else stop it, or take its key away.",
+        " ".join(hints),
     )
 
 

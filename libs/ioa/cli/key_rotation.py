@@ -27,13 +27,14 @@ from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, 
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
+from ioa.cli.thrown_out import end_goals_of
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.api_keys import KeyId
 from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, MAX_NAME_CHARS, Deed
-from ioa.protocol.ids import AgentId, TenantId, UserId, is_token
+from ioa.protocol.ids import AgentId, GoalName, TenantId, UserId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
 from ioa.runtime.watched_file import is_line
@@ -140,8 +141,12 @@ def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
         _tell_reload(keys, told, terminal)
 
 
-async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: datetime, terminal: Terminal) -> None:
+async def revoke(
+    keys: KeyFolder, name: str | None, url: str | None, now: datetime, terminal: Terminal, *, keep_goals: bool = False
+) -> None:
     """Let in no more whoever bears a name, by any key, those of HTTP included, and have the registry forget who is an agent.
+
+    The goals of who is a user are cancelled unless `keep_goals`, those that wait included.
 
     Without a name the tenant itself goes, with its accounts; what it has stored stays on the server's disk.
 
@@ -166,19 +171,22 @@ async def revoke(keys: KeyFolder, name: str | None, url: str | None, now: dateti
     told = keys.reload()
     agents = [] if name is None else agents  # their registry goes with them
     forgotten, why = await _forget(agents, url) if told else ([], "")
-    ended, why_keys = await _end_keys(dict.fromkeys(users), url)
+    users = [*dict.fromkeys(users)]
+    ended, why_keys = await _end_keys(users, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, url)
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
-        terminal.document({**done, "api_keys": ended})
+        terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled]})
         return
     terminal.note(f"{name or keys.tenant} is let in no more" + ("; its connections are closed" if told else ""))
     _tell_reload(keys, told, terminal)
     _tell_cards({*agents} - {*forgotten}, why, terminal)
     _tell_keys(users, ended, why_keys, terminal)
+    _tell_goals(cancelled, why_goals, terminal)
 
 
-async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, terminal: Terminal) -> None:
-    """Take tokens of a subject no more, have the registry forget its agents, and end its users' keys of HTTP.
+async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, terminal: Terminal, *, keep_goals: bool = False) -> None:
+    """Take tokens of a subject no more, have the registry forget its agents, and end its users' keys of HTTP and their goals.
 
     At a reload the server ends each connection that was made by a token, and judges it anew. As whom the subject came the audit log
     tells: nothing else holds both names.
@@ -200,9 +208,12 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
     forgotten, why = await _forget(agents, url) if told else ([], "")
     ended, why_keys = await _end_keys(users, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, url)
     if terminal.as_json:
         done = {"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)}
-        terminal.document({**done, "guests": guests, "forgotten": forgotten, "api_keys": ended})
+        terminal.document(
+            {**done, "guests": guests, "forgotten": forgotten, "api_keys": ended, "goals": [str(goal) for goal in cancelled]}
+        )
         return
     terminal.note(f"tokens of {subject} are taken no more" + ("; its connections are closed" if told else ""))
     if not told:
@@ -210,6 +221,7 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     terminal.note(f"to let it in again, take its line out of {keys.folder / CALLOUT / REVOKED}")
     _tell_cards({one for one in agents if one not in forgotten}, why, terminal)
     _tell_keys(users, ended, why_keys, terminal)
+    _tell_goals(cancelled, why_goals, terminal)
     if not (agents or users):
         terminal.note(
             f"{why_guests}if it was an agent or a user here, run, as an admin of its tenant: ioa agents remove AGENT --force,"
@@ -279,6 +291,20 @@ async def _end_keys(users: Iterable[UserId], url: str | None) -> tuple[list[KeyI
     return ended, ""
 
 
+async def _end_goals(users: Iterable[UserId], url: str | None) -> tuple[list[GoalName], str]:
+    """Cancel the goals of users, which takes an admin; returns which they were, and why others may go on."""
+    cancelled: list[GoalName] = []
+    try:
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            for user in users:
+                await end_goals_of(url, user, cancelled)
+    except IoaError as error:
+        return cancelled, f"goals may go on ({error.message}); "
+    except TimeoutError:
+        return cancelled, f"goals may go on (to end them took longer than {_PATIENCE.total_seconds():.0f} s); "
+    return cancelled, ""
+
+
 def _try_again(_error: UnavailableError) -> None:
     """Ask again: all connections of the system may be made anew just now."""
 
@@ -332,6 +358,13 @@ def _tell_keys(users: Sequence[UserId], ended: Sequence[KeyId], why: str, termin
         terminal.note(f"the key {key_id} lets nobody in by HTTP any more")
     if why:
         terminal.note(f"{why}then run, as an admin: ioa keys list, and ioa keys revoke for each key of {', '.join(users)}")
+
+
+def _tell_goals(cancelled: Sequence[GoalName], why: str, terminal: Terminal) -> None:
+    if cancelled:
+        terminal.note(f"{len(cancelled)} open goals are cancelled, and what had not begun is dropped")
+    if why:
+        terminal.note(f"{why}then run, as an admin: ioa goals --open, and ioa cancel for each goal of theirs")
 
 
 def _tell_reload(keys: KeyFolder, told: bool, terminal: Terminal) -> None:

@@ -198,13 +198,15 @@ class GroupSnapshot(Model):
 class Sync(Model):
     """Ask for the log entries of a group that lie behind `after`. Only its members are answered.
 
-    With the `ticket` of a goal who was given it is told that another agent has opened its group.
+    With the `ticket` of a goal who was given it is told that another agent has opened its group. `session` is the process that
+    asks; None is of a version that does not say.
     """
 
     comm_id: CommIdField
     agent_id: AgentIdField
     after: Place = 0
     ticket: ShownTicket = None
+    session: SessionIdField | None = None
 
 
 class ListMemberships(Model):

@@ -22,7 +22,7 @@ from ioa.group.requests import (
     Sync,
 )
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
@@ -134,7 +134,16 @@ class AgentNetwork(Protocol):
     ) -> None:
         """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. What is no goal is set aside."""
 
-    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_file(
+        self,
+        agent_id: AgentId,
+        comm_id: CommId,
+        place: str,
+        name: str,
+        data: bytes,
+        media_type: str,
+        session: SessionId | None = None,
+    ) -> Artifact:
         """Store a file of an open group that the agent is in; the same file in the same place again is the same file.
 
         Raises:

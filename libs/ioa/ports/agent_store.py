@@ -80,6 +80,9 @@ class AgentStore(Protocol):
     async def note_session(self, session: SessionId) -> None:
         """Note which process uses the memory from now on."""
 
+    async def keep_proof(self, drawn: str) -> str:
+        """Keep what proves to the registry that this is the memory, unless there is one already; return what is kept."""
+
     async def prune(self, before: datetime) -> int:
         """Forget the groups that ended before an instant, but not who was met in them; how many they were."""
 

@@ -73,13 +73,18 @@ FLOOD = "flood"
 """The family of all that somebody sends to the server, whatever it is."""
 HELD = ("connections", "subscriptions")
 """The families of what somebody has of the server while others want it too."""
+DROPPED = "dropped"
+"""The family of goals that were taken off a queue, and neither led nor given back."""
+ANYBODY = "*"
+"""Who is named for what was taken off the queue for anybody: no pool is called so."""
 
 
 @dataclass(frozen=True)
 class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
-    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that.
+    With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
+    `DROPPED` it is a pool, or `ANYBODY`, some of whose agents drop goals, and `refused` is how many goals that were.
     """
 
     caller: str

@@ -18,18 +18,29 @@ class QueuedOffer(Model):
     at: Time
 
 
+class QueuedGoal(Model):
+    """A goal that waits for whom it names, or for anybody: in whose queue, None being anybody's, and where there."""
+
+    pool: PoolIdField | None
+    seq: int
+
+
 class OpenGroup(Model):
     """What is known of an open group without its log: the goal it works for, and when it ends at the latest.
 
     Attributes:
         offers: To whom a goal without a group was offered, one after the other; only the last one stands.
         waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
+        queued: Where it waits then; None of one that an older version queued.
+        dropped: How often it was put back there, since who took it neither led it nor gave it back.
     """
 
     goal_id: GoalIdField
     deadline: Time
     offers: tuple[QueuedOffer, ...] = ()
     waits: bool = False
+    queued: QueuedGoal | None = None
+    dropped: int = 0
 
 
 @dataclass(frozen=True)

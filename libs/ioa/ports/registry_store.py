@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,23 +60,35 @@ class LeaseStore(Protocol):
         """Show that registry and store are up, so that the silence of agents means something."""
 
 
+def seal_of(proof: str) -> str:
+    """Return what is kept of what a process's successor has to show."""
+    return hashlib.sha256(proof.encode()).hexdigest() if proof else ""
+
+
 class Claim(Model):
     """Which process holds an agent's id, and by which card, as a digest of all of it but the id.
 
-    `inbox` is the nonce under which the process is pushed to; empty if a version that drew none wrote the claim.
+    `inbox` is the nonce under which the process is pushed to; empty if a version that drew none wrote the claim. `seal` is the
+    digest of what its successor has to show; empty if the process, or the registry that wrote the claim, is of a version without.
     """
 
     session: Session
     card: str
     inbox: Annotated[str, Field(repr=False)] = ""
+    seal: str = ""
 
-    def refuse_others(self, agent_id: AgentId, session: SessionId | None) -> None:
-        """Refuse to take a process for the one that claims the id.
+    def is_sealed_by(self, proof: str | None) -> bool:
+        """Whether somebody shows what the process's memory holds, or nothing has to be shown."""
+        return not self.seal or (proof is not None and hmac.compare_digest(self.seal, seal_of(proof)))
+
+    def refuse_others(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
+        """Refuse to take a process for the one that claims the id; see `Sessions.check`.
 
         Raises:
             SupersededError: It is another one; the message names who holds the id.
         """
-        if self.session.session != session:
+        is_silent = may_be_silent and session is None and not self.seal
+        if self.session.session != session and not is_silent:
             raise SupersededError(
                 f"{agent_id} was taken over by {self.session.whereabouts}.",
                 hint="This process has to end; start it under another id if both are wanted.",
@@ -92,12 +106,14 @@ class HeldClaim:
 class Sessions(Protocol):
     """Who may speak as an agent."""
 
-    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+    async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
         """Refuse a process that another one has taken the agent's id from. An id that no process claims is anybody's.
 
         Args:
             agent_id: As whom is spoken.
             session: Which process speaks; None is one that knows no sessions.
+            may_be_silent: Whether there are versions that know sessions and name none in such a request. Where one of those holds
+                the id, who names none is let through.
 
         Raises:
             SupersededError: Another process holds the id; the store was asked just now.

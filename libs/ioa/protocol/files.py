@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact, FileName
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, UserIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField, UserIdField
 from ioa.protocol.model import Carrier, Model
 from ioa.protocol.usage import MAX_COUNT
 
@@ -59,13 +59,17 @@ class PutStanding(Model):
 
 
 class PutFile(Carrier):
-    """Put the next piece of a file into an open group that the agent is in; the first one has no `standing`."""
+    """Put the next piece of a file into an open group that the agent is in; the first one has no `standing`.
+
+    `session` is the process that puts it; None is of a version that does not say.
+    """
 
     agent_id: AgentIdField
     comm_id: CommIdField
     place: Place
     file: Announced
     standing: PutStanding | None = None
+    session: SessionIdField | None = None
 
 
 class PutUpload(Carrier):

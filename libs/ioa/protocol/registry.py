@@ -39,11 +39,14 @@ class Register(Model):
     Attributes:
         session: Who takes it; None from a client that knows no sessions.
         previous: The session that last used the agent's memory. Who holds that memory, which is locked, succeeds it at once.
+        proof: Shows whose memory it is: drawn with it, kept in it, and told to the registry alone. Groups are told of sessions, and
+            others may learn of them. None from a version without.
     """
 
     card: AgentCard
     session: Session | None = None
     previous: SessionIdField | None = None
+    proof: Annotated[str | None, Field(repr=False, max_length=64)] = None
 
 
 class Renew(Model):
@@ -86,10 +89,14 @@ class Lease(Model):
 
 
 class Deregister(Instruction):
-    """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own."""
+    """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own.
+
+    `proof` is that of the registration.
+    """
 
     agent_id: AgentIdField
     session: SessionIdField | None = None
+    proof: Annotated[str | None, Field(repr=False, max_length=64)] = None
 
 
 class RemoveAgent(Instruction):

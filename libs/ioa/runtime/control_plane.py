@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.request_reply import Bounds
-from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Shares, Topology
+from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.quotas import (
     FILE_UNIT_BYTES,
@@ -67,7 +67,11 @@ class ControlPlaneSettings(ProcessSettings):
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
     user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
-    store_bytes: int = Field(default=0, ge=0, description="how much JetStream may store; 0: streams have no shares of it")
+    store_bytes: int = Field(
+        default=0,
+        ge=0,
+        description="how much JetStream may store; 0: what the account may, if that is bounded, else streams have no shares of it",
+    )
     log_share: int = Field(default=40, ge=1, le=90, description="how many percent of that the logs of groups may take")
     files_share: int = Field(default=25, ge=1, le=90, description="how many percent the files of goals may take")
     artifacts_share: int = Field(default=15, ge=1, le=90, description="how many percent the bucket `IOA_ARTIFACTS` may take")
@@ -177,16 +181,11 @@ class ControlPlaneSettings(ProcessSettings):
         return self
 
 
-def _shares(settings: ControlPlaneSettings) -> Shares | None:
-    if not settings.store_bytes:
-        return None
-    shares = (settings.log_share, settings.files_share, settings.artifacts_share)
-    return Shares(*(settings.store_bytes * share // 100 for share in shares))
-
-
 @asynccontextmanager
-async def open_topology(client: Connection, settings: ControlPlaneSettings, *, make: bool = True) -> AsyncIterator[None]:
+async def open_topology(client: Connection, settings: ControlPlaneSettings, *, make: bool = True) -> AsyncIterator[Shares | None]:
     """Make the streams and buckets, waiting for JetStream as long as it takes, and see to it that they stay while the block runs.
+
+    Yields the shares of the store, if it made them.
 
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
@@ -194,7 +193,8 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     topology = Topology(
         replicas=settings.replicas,
         keep=settings.keep,
-        shares=_shares(settings),
+        store_bytes=settings.store_bytes,
+        parts=Parts(settings.log_share, settings.files_share, settings.artifacts_share),
         audit_keep=settings.audit_keep,
         audit_lines=settings.audit_lines,
         goals_open=settings.quota_goals,
@@ -205,4 +205,4 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
         if make:
             await keeper.make()
         async with background(keeper.keep()):
-            yield
+            yield keeper.shares

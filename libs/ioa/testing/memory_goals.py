@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import Queued
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalName, PoolId
+from ioa.protocol.subjects import work_of
 from ioa.protocol.tickets import seal_of, ticket_of
 
 
@@ -91,8 +93,11 @@ class MemoryWorkQueue:
             waiting.pop(seq, None)
 
     async def look(self, seq: int) -> Queued | None:
-        """Look at what a test has put there by hand."""
-        return self.by_hand.get(seq)
+        """Look at what waits, or at what a test has put there by hand."""
+        waiting = {
+            number: Queued(work_of(pool), encode(goal)) for pool, queue in self._waiting.items() for number, goal in queue.items()
+        }
+        return (waiting | self.by_hand).get(seq)
 
     async def ensure_pool(self, pool: PoolId) -> None:
         """Remember the pool."""

@@ -92,11 +92,11 @@ class MemorySessions:
         self._held: dict[AgentId, HeldClaim] = {}
         self._revision = 0
 
-    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+    async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
         """Refuse a process that another one has taken the id from."""
         held = self._held.get(agent_id)
         if held is not None and held.claim is not None:
-            held.claim.refuse_others(agent_id, session)
+            held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
 
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id."""

@@ -37,6 +37,7 @@ class MemoryStore:
         self._contacts: dict[AgentId, Contact] = {}
         self._epoch: str | None = None
         self._session: SessionId | None = None
+        self._proof = ""
         self.is_well = True
         """Set to False, the memory says of itself that it does not answer."""
         self.usable = True
@@ -65,6 +66,12 @@ class MemoryStore:
         await self._arrive()
         self._write()
         self._session = session
+
+    async def keep_proof(self, drawn: str) -> str:
+        """Keep the proof if there is none."""
+        await self._arrive()
+        self._proof = self._proof or drawn
+        return self._proof
 
     async def prune(self, before: datetime) -> int:
         """Forget what ended before an instant."""

@@ -226,6 +226,11 @@ async def test_a_memory_names_the_session_that_noted_itself_last(store: AgentSto
     assert names == [None, "s-1", "s-2"]
 
 
+async def test_a_memory_keeps_the_first_proof(store: AgentStore) -> None:
+    """It is the memory's for good, whatever is drawn later."""
+    assert [await store.keep_proof(drawn) for drawn in ("first", "second")] == ["first", "first"]
+
+
 def _in(comm_id: CommId, entries: Sequence[SequencedEntry]) -> list[SequencedEntry]:
     """The same entries in another group."""
     states = [entry.entry.state.model_copy(update={"comm_id": comm_id}) for entry in entries]

@@ -10,7 +10,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.topology import Shares, Topology
+from ioa.adapters.nats.topology import Parts, Topology
 from ioa.errors import PayloadTooLargeError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
@@ -278,7 +278,7 @@ async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:
 
 async def test_a_group_ends_where_logs_are_full(nats_client: Client) -> None:
     """The last twentieth of the share is kept for what ends groups: whoever fills the logs keeps no goal from being cancelled."""
-    await Topology(shares=Shares(log=2_000_000, files=1_000_000, artifacts=1_000_000)).ensure(nats_client.jetstream())
+    await Topology(store_bytes=4_000_000, parts=Parts(log=50, files=25, artifacts=25)).ensure(nats_client.jetstream())
     log, other, going_on = NatsGroupLog(nats_client), NatsGroupLog(nats_client), said("m", 1)
     seq = 0
     for size in (20_000, 500):

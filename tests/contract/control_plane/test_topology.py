@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
@@ -12,7 +14,7 @@ from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import (
     ARTIFACTS,
     DEAD,
@@ -25,6 +27,7 @@ from ioa.adapters.nats.topology import (
     RESULTS,
     STREAMS,
     WORK,
+    Parts,
     Shares,
     Topology,
     ensure_pool_consumer,
@@ -128,7 +131,7 @@ async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
         await Topology().ensure(js)
         kept = await store_file(store, "o", "a", b"x" * 300_000)
         for _ in range(2):
-            await Topology(shares=Shares(log=2_000_000, files=200_000, artifacts=1_000_000)).ensure(js)
+            await Topology(store_bytes=4_000_000, parts=Parts(log=50, files=5, artifacts=25)).ensure(js)
         names = (LOG, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}")
         log, files, artifacts = [(await js.stream_info(name)).config.max_bytes or 0 for name in names]
         with pytest.raises(StoreFullError):
@@ -136,6 +139,28 @@ async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
         assert await fetch_file(store, kept) == b"x" * 300_000
         await js.publish("ioa.v1.comm.room.log", b"others go on")
     assert (log, 300_000 < files < 400_000, artifacts) == (2_000_000, True, 1_000_000)
+
+
+_ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "password": "a"}]}
+_BOUNDED = json.dumps({"accounts": {"A": _ACCOUNT}, "no_auth_user": "a"})
+
+
+async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_path: Path) -> None:
+    """A tenant is bounded by its account: its files leave room for its goals. What has outgrown its share is left as it is."""
+    parts = Parts(log=40, files=25, artifacts=15)
+    async with (
+        open_nats_server(tmp_path, None, authorization=_BOUNDED) as server,
+        open_connection(NatsSettings(server.url, "test")) as client,
+    ):
+        js = client.jetstream()
+        assert await Topology().ensure(js) is None
+        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000)
+        files = (await js.stream_info(f"OBJ_{FILES}")).config
+        await js.update_stream(files.evolve(max_bytes=-1))
+        await store_file(NatsFileStore(client), "o", "a", b"x" * 20_000_000)
+        await Topology(parts=parts).ensure(js)
+        held = [(await js.stream_info(name)).config.max_bytes for name in (LOG, f"OBJ_{FILES}")]
+    assert (files.max_bytes, held) == (10_000_000, [16_000_000, -1])
 
 
 async def test_queues_of_older_versions_learn_to_forget(nats_server: NatsServer) -> None:

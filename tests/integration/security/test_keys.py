@@ -15,15 +15,17 @@ from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.adapters.nats.topology import GOALS_OPEN
 from ioa.adapters.nkey_seeds import read_key
 from ioa.cli import reach
 from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.keys import create_key
 from ioa.cli.terminal import Terminal
 from ioa.errors import UnavailableError
+from ioa.ports.goal_client import GoalFilter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, GoalId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, UserId
 from tests.integration.security.secured import SERVICES, Secured, open_secured
 from tests.rig.deadline import eventually
 
@@ -57,6 +59,7 @@ async def wait(task: str) -> str:
     return "The train is there."
 """
 _QUIET = Terminal(as_json=True)
+_MORE_THAN_OPEN = GOALS_OPEN + 3
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,26 @@ async def test_who_is_thrown_out_comes_in_by_http_no_more(house: House, monkeypa
     await revoke(house.keys, "user", None, datetime.now(UTC), _QUIET)
     async with open_connection(house.secured.settings("admin")) as admin:
         assert [key.user for key in await NatsApiKeys(admin).keys()] == ["anna"]
+
+
+async def test_goals_of_who_is_thrown_out_end(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What he launched is cancelled, what waits for others of his goals to end is not begun, and other people's goals go on."""
+    _as_admin(house, monkeypatch)
+    [kept] = await house.begin("Wait for the train to London.")
+    async with open_system(house.secured.settings("eve"), patience=_MINUTE) as eve:
+        hers = [await eve.launch(GoalOrder(goal=f"Wait for bus {n}.", agent=AgentId("host"))) for n in range(_MORE_THAN_OPEN)]
+    async with open_system(house.secured.settings("admin"), patience=_SOON) as admin:
+
+        async def open_of(user: str) -> list[GoalId]:
+            page = await admin.goals(limit=500, only=GoalFilter(open_only=True))
+            return [one.record.goal.goal_id for one in page.goals if one.record.goal.user == user]
+
+        await eventually(lambda: open_of("eve"), lambda found: hers[0] in found, within=_SOON)
+        await revoke(house.keys, "eve", None, datetime.now(UTC), _QUIET)
+        assert (await open_of("eve"), await open_of("user")) == ([], [kept])
+        assert await admin.waiting(GoalName(UserId("eve"), hers[-1])) == 0
+    (house.folder / "go-on").touch()
+    assert [one.reason for one in await house.ends([kept])] == [Reason.CONCLUDED]
 
 
 def _as_admin(house: House, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.cli.examination import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
@@ -103,7 +104,7 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
         for size in (500_000, 5_000, 50):
             with pytest.raises(APIError, match="resource limits exceeded for account"):
                 for _ in range(_SMALL_STORE // size):
-                    await admin.jetstream().publish(subjects.log(CommId("c1")), bytes(size))
+                    await admin.jetstream().publish(subjects.dead(DeadReason.UNREADABLE), bytes(size))
     with pytest.raises(StoreFullError):
         await two.user.launch(GoalOrder(goal="Count to ten.", agent=BOB))
     beside_full = await one.lead_some()

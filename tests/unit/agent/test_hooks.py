@@ -23,7 +23,7 @@ from ioa.ports.agent_store import StoredObservation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, comm_id_of_goal
+from ioa.protocol.ids import CommId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import Pass, PassCause
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
@@ -52,7 +52,7 @@ class _Rig:
 
     def __init__(self, agent: Agent, folder: Path) -> None:
         self.store = MemoryStore()
-        self.files = GroupFiles(MemoryNetwork(ManualClock()), ANN, GroupHistory(CommId("room")), folder)
+        self.files = GroupFiles(MemoryNetwork(ManualClock()), ANN, GroupHistory(CommId("room")), folder, SessionId("s-1"))
         self._hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
 
     async def observed(self) -> str:

@@ -308,11 +308,11 @@ async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch:
     """A result whose file finds no room is reported as soon as there is some."""
     put, refused = company.network.put_file, list[str]()
 
-    async def put_later(agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_later(agent_id: AgentId, comm_id: CommId, place: str, name: str, *file: Any) -> Artifact:
         if not refused:
             refused.append(name)
             raise StoreFullError("No room.")
-        return await put(agent_id, comm_id, place, name, data, media_type)
+        return await put(agent_id, comm_id, place, name, *file)
 
     monkeypatch.setattr(company.network, "put_file", put_later)
     await _give_task(company, lambda words, ctx: ctx.artifact("sum.txt", "3").name)

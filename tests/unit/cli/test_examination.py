@@ -37,7 +37,7 @@ from ioa.cli.examination import (
     written_finding,
 )
 from ioa.cli.probe import Probed
-from ioa.ports.inspection import FLOOD, DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import ANYBODY, DROPPED, FLOOD, DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
@@ -128,6 +128,9 @@ def test_who_asks_too_often_is_named() -> None:
     """With what was refused, and what to do; a system in which nobody does is in order."""
     found = quotas_finding([SlowedCaller("mallory", "say", 12_345), SlowedCaller("bob", "sync", 2)])
     assert (found.health, quotas_finding([]).health) == (Health.WARNING, Health.OK)
+    dropping = quotas_finding([SlowedCaller("sums", DROPPED, 14), SlowedCaller(ANYBODY, DROPPED, 2)])
+    assert "somebody at the queue of sums (14 goals), the queue for any agent (2 goals)" in dropping.message
+    assert "rotate" in dropping.hint and "quota" not in dropping.hint
     both = quotas_finding([SlowedCaller("eve", FLOOD, 30_312), SlowedCaller("mallory", "say", 5)]).message
     assert "Flooding the server, and disconnected: eve (30,312 messages)." in both
     assert "slowed down: mallory (5 of say refused)." in both

@@ -41,7 +41,7 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
 from ioa.protocol.object_names import folder_of
-from ioa_groups.files import INTERRUPTED_AFTER
+from ioa_groups.files import INTERRUPTED_AFTER, FileQuotas
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 PLACE = "t1/chart.svg"
@@ -408,3 +408,9 @@ async def test_users_read_by_a_true_reference(plane: Plane, update: dict[str, ob
     assert await fetch(plane, file) == b"chart"
     with pytest.raises(error):
         await fetch(plane, file.model_copy(update=update))
+
+
+def test_no_one_fills_the_whole_store() -> None:
+    """Of what all may store together half stays for others, however much one may store by the settings."""
+    quotas = FileQuotas(agent_bytes=256_000_000, user_bytes=1_000)
+    assert quotas.within(10_000_000, 6_000_000) == FileQuotas(agent_bytes=5_000_000, user_bytes=1_000)

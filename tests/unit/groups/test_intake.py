@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import ConflictError, NotYetError, UnavailableError
-from ioa.group.requests import CancelGroup, SetAside
+from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
 from ioa.ports.delivery import Queued
+from ioa.ports.inspection import DROPPED
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
@@ -20,6 +21,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
+from ioa_groups.leaders import TAKEN_WITHIN
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
 
@@ -378,3 +380,47 @@ async def test_a_goal_comes_back_until_it_has_ended_where_users_are_known() -> N
     await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
     await plane.intake.see_through(subjects.goal_of(LOCAL), order(goal_id="another"), "2")
     assert [record.goal.goal_id for record in plane.goals.all()] == [GOAL, GoalId("another")]
+
+
+async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
+    """Who takes a goal off its queue without leading it keeps it from nobody: it waits again, once, with its ticket."""
+    plane = Plane()
+    await plane.join(ADA)
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+
+    async def look() -> NotYetError:
+        with pytest.raises(NotYetError) as waits:
+            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(), "1")
+        return waits.value
+
+    await look()
+    [number] = plane.work.tickets
+    await plane.work.withdraw(number)  # as it is to all others when somebody has taken it and says that it is done
+    assert (await look()).retry_after == timedelta(seconds=1)
+    assert [goal.goal_id for goal in plane.work.waiting(PoolId(ADA))] == [GOAL]
+    assert (await look()).retry_after == TAKEN_WITHIN
+    assert len(set(plane.work.tickets.values())) == len(plane.work.waiting(PoolId(ADA))) == 1
+    assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, DROPPED, 1)]
+
+
+async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_led_is_not() -> None:
+    """What left the queue after its group was opened is led by somebody; what comes back goes to anybody as before."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+
+    async def look() -> None:
+        with pytest.raises(NotYetError):
+            await intake.see_through(subjects.goal_of(LOCAL), order(), "1")
+
+    await look()
+    await plane.work.withdraw(1)
+    await look()
+    assert [goal.goal_id for goal in plane.work.waiting()] == [GOAL]
+    request = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, user=LOCAL, ticket=plane.work.tickets[2])
+    await plane.setup.launch(request)
+    await plane.work.withdraw(2)
+    await look()
+    assert (plane.work.waiting(), [one.refused for one in plane.dropped.told()]) == ([], [1])
+    plane.clock.advance(timedelta(minutes=2))
+    assert plane.dropped.told() == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 
 import msgpack
@@ -37,6 +38,7 @@ from ioa.group.state import MAX_MEMBERS, ClosedTask, ParentTask, PlannedTask
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
+from ioa.protocol.files import Announced, PutFile
 from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_HAVE_SHARES
@@ -196,6 +198,28 @@ async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing() -> Non
         await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", session=SessionId("s1")))
     launched = await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, session=SessionId("s2")))
     assert launched.state.owner == ADA
+
+
+async def test_a_process_whose_id_was_taken_over_reads_and_stores_nothing() -> None:
+    """Nor does one that names no session, unless who holds the id is of a version that names none there."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    announced = Announced(name="a.txt", media_type="text/plain", sha256=hashlib.sha256(b"a").hexdigest(), size_bytes=1)
+
+    async def reads(told: str | None) -> bool:
+        who = None if told is None else SessionId(told)
+        with suppress(SupersededError):
+            await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, session=who))
+            return True
+        with pytest.raises(SupersededError):
+            await plane.files.put(PutFile(agent_id=ADA, comm_id=ROOM, place="a", file=announced, data=b"a", session=who))
+        return False
+
+    asked = (None, "s1", "s2")
+    await plane.registry.register(Register(card=card("ada"), session=session("s2")))
+    assert [await reads(one) for one in asked] == [True, False, True]
+    await plane.registry.register(Register(card=card("ada"), session=session("s2"), proof="kept"))
+    assert [await reads(one) for one in asked] == [False, False, True]
 
 
 @pytest.mark.parametrize(("agent_id", "why"), [("nobody", "not registered"), ("eve", "not online")])

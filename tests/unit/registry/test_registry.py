@@ -235,12 +235,39 @@ async def test_the_registry_beats_through_outages() -> None:
         await eventually(lambda: len(beats) >= 4)
 
 
-async def register(plane: Plane, name: str, *, previous: str | None = None, words: str = "") -> Lease:
+async def register(plane: Plane, name: str, *, previous: str | None = None, words: str = "", proof: str | None = None) -> Lease:
     """Register ada from a process."""
     known = card("ada").model_copy(update={"description": words} if words else {})
     return await plane.registry.register(
-        Register(card=known, session=session(name), previous=SessionId(previous) if previous else None)
+        Register(card=known, session=session(name), previous=SessionId(previous) if previous else None, proof=proof)
     )
+
+
+@pytest.mark.parametrize("proof", [None, "", "guessed"])
+async def test_a_session_that_somebody_has_learned_takes_no_id(proof: str | None) -> None:
+    """Groups are told of sessions: who succeeds a process, or registers again as it, shows what its memory holds."""
+    plane = Plane()
+    await register(plane, "s1", proof="kept")
+    for name, previous in (("s2", "s1"), ("s1", None), ("s1", "s1")):
+        with pytest.raises(AlreadyRunningError):
+            await register(plane, name, previous=previous, proof=proof)
+    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1"), proof=proof))
+    assert plane.view.is_online(ADA)
+    await register(plane, "s1", proof="kept")
+    await register(plane, "s2", previous="s1", proof="kept")
+    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s2"), proof="kept"))
+    assert not plane.view.is_online(ADA)
+
+
+async def test_a_process_of_before_proofs_is_succeeded_by_its_session() -> None:
+    """So an agent is upgraded without a pause; back to the older version it waits for its lease to end."""
+    plane = Plane()
+    await register(plane, "s1")
+    await register(plane, "s2", previous="s1", proof="kept")
+    with pytest.raises(AlreadyRunningError):
+        await register(plane, "s3", previous="s2")
+    plane.clock.advance(LEASE + timedelta(seconds=1))
+    await register(plane, "s3", previous="s2")
 
 
 async def test_an_id_that_is_in_use_is_not_given_away() -> None:

@@ -34,6 +34,7 @@ from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa.testing.memory_teams import MemoryTeams
+from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.forks import ForkPorts, Forks
 from ioa_groups.intake import Intake, IntakePorts
@@ -130,7 +131,9 @@ class Plane:
             self.tickets,
             self.clock,
             QUOTAS,
+            self.sessions,
         )
+        self.dropped = DroppedGoals(lambda: self.clock.now().timestamp())
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
@@ -147,6 +150,7 @@ class Plane:
             shares=PoolShares(self.view, self.open_groups),
             teams=self.teams,
             forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock)),
+            dropped=self.dropped,
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)

@@ -42,7 +42,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, PutStanding, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId, SessionId
 from ioa.protocol.messages import TASK_REPORTS, Header, Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
@@ -261,11 +261,21 @@ class NatsAgentNetwork:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
                 group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
 
-    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_file(
+        self,
+        agent_id: AgentId,
+        comm_id: CommId,
+        place: str,
+        name: str,
+        data: bytes,
+        media_type: str,
+        session: SessionId | None = None,
+    ) -> Artifact:
         """Store a file."""
 
         async def put(file: Announced, standing: PutStanding | None, piece: bytes) -> Stored:
-            request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
+            named = {"agent_id": agent_id, "comm_id": comm_id, "place": place, "session": session}
+            request = PutFile(file=file, standing=standing, data=piece, **named)
             return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
 
         return await put_in_pieces(name, data, media_type, put)

@@ -18,6 +18,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.js import JetStreamContext
 
 from ioa.adapters.nats.queues import Delivery, SetAside, Work, consume
 from ioa.adapters.nats.sinks import MessageSink
@@ -25,7 +26,7 @@ from ioa.adapters.nats.topology import GOALS, INTAKE, ensure_intake, intake_cons
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol import subjects
-from ioa.protocol.ids import LOCAL, UserId
+from ioa.protocol.ids import LOCAL, AgentId, UserId
 
 _LOOK_SECONDS = 2.0
 """How often the stream is asked whose goals it holds, at least."""
@@ -136,6 +137,17 @@ class OrderLines:
             for subscription in standing:
                 with suppress(nats.errors.Error, OSError):
                     await subscription.unsubscribe()
+
+
+async def drop_orders(js: JetStreamContext, user: UserId) -> None:
+    """Remove all orders of a user, of which those that were taken in are goals already. For admins.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    with unavailable_unless_answered("The stream of goals"):
+        for subject in (subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))):
+            await js.purge_stream(GOALS, subject=subject)
 
 
 def _user_of(subject: str) -> UserId | None:

@@ -61,14 +61,14 @@ class NatsSessions:
         """Return all whose ids are held."""
         return self._claims.keys()
 
-    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+    async def check(self, agent_id: AgentId, session: SessionId | None, *, may_be_silent: bool = False) -> None:
         """Refuse a process that another one has taken the id from; see the port."""
         claim = self._claims.get(agent_id)
-        if claim is None or claim.session.session == session:
+        if claim is None or claim.session.session == session or (may_be_silent and session is None and not claim.seal):
             return
         held = await self.read(agent_id)
         if held is not None and held.claim is not None:
-            held.claim.refuse_others(agent_id, session)
+            held.claim.refuse_others(agent_id, session, may_be_silent=may_be_silent)
 
     async def read(self, agent_id: AgentId) -> HeldClaim | None:
         """Read who holds an id from the stream's leader."""

@@ -105,22 +105,37 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class Parts:
+    """How many percent of the store these may hold."""
+
+    log: int
+    files: int
+    artifacts: int
+
+    def of(self, store_bytes: int) -> Shares:
+        """Return the shares of a store."""
+        return Shares(*(store_bytes * part // 100 for part in (self.log, self.files, self.artifacts)))
+
+
+@dataclass(frozen=True)
 class Topology:
     """How durable the system is: replicas of everything, how long goals and the audit log are kept, and the shares of the store.
 
-    What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams.
+    What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams. Where nobody says
+    how large the store is (`store_bytes` is 0), it is what the server allows the account, if that is bounded: a tenant's is.
     """
 
     replicas: int = 1
     keep: timedelta = timedelta(days=30)
-    shares: Shares | None = None
+    store_bytes: int = 0
+    parts: Parts | None = None
     audit_keep: timedelta = timedelta(days=90)
     audit_lines: int = 200_000
     goals_open: int = GOALS_OPEN
     goals_waiting: int = GOALS_WAITING
 
-    async def ensure(self, js: JetStreamContext) -> None:
-        """Make what is missing."""
+    async def ensure(self, js: JetStreamContext) -> Shares | None:
+        """Make what is missing; return the shares of the store, if there are any."""
         for config in self.streams():
             await _ensure_stream(js, config)
         for stream, name, filters in CONSUMERS:
@@ -134,10 +149,14 @@ class Topology:
             await js.object_store(ARTIFACTS)
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
-        if self.shares is not None:
-            await _bound(js, LOG, self.shares.log)
-            await _bound(js, f"OBJ_{FILES}", self.shares.files)
-            await _bound(js, f"OBJ_{ARTIFACTS}", self.shares.artifacts)
+        allowed = max(0, (await js.account_info()).limits.max_storage or 0) // self.replicas
+        store = self.store_bytes or allowed
+        if self.parts is None or not store:
+            return None
+        shares = self.parts.of(store)
+        for name, share in ((LOG, shares.log), (f"OBJ_{FILES}", shares.files), (f"OBJ_{ARTIFACTS}", shares.artifacts)):
+            await _bound(js, name, share, leaves_room=bool(self.store_bytes))
+        return shares
 
     def streams(self) -> tuple[StreamConfig, ...]:
         """Every stream that is no bucket, with the subjects it keeps."""
@@ -251,10 +270,15 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
         await js.update_stream(config)
 
 
-async def _bound(js: JetStreamContext, name: str, share: int) -> None:
-    """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room."""
+async def _bound(js: JetStreamContext, name: str, share: int, *, leaves_room: bool) -> None:
+    """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room.
+
+    If it does not leave room, since nobody has said what there is, what has outgrown its share is left as it is.
+    """
     info = await js.stream_info(name)
-    most = max(share, info.state.bytes * 5 // 4)
+    if not leaves_room and info.state.bytes > share:
+        return
+    most = max(share, info.state.bytes * 5 // 4) if leaves_room else share
     if info.config.max_bytes != most:
         await js.update_stream(info.config.evolve(max_bytes=most))
 

@@ -9,7 +9,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import announce_renewal
 from ioa.adapters.nats.streams import stream_names
-from ioa.adapters.nats.topology import STREAMS, Topology
+from ioa.adapters.nats.topology import STREAMS, Shares, Topology
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
@@ -27,6 +27,8 @@ class TopologyKeeper:
         self._client = client
         self._topology = topology
         self._whole = False
+        self.shares: Shares | None = None
+        """Of the store, as they were when all was made last; None if there are none."""
         self._due = asyncio.Event()
         self._due.set()
 
@@ -46,7 +48,7 @@ class TopologyKeeper:
 
         async def ensure() -> None:
             with unavailable_unless_answered("JetStream"):
-                await topology.ensure(self._client.jetstream())
+                self.shares = await topology.ensure(self._client.jetstream())
 
         await until_available(ensure, self._miss)
         self._whole = True
