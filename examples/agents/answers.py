@@ -193,7 +193,7 @@ def _figures_of_others(table: Table, numbers: dict[Column, Any], sums: dict[Colu
 
 def _is_by_chance(column: Column, amounts: Any, tries: int = 1) -> bool:
     """Whether amounts of so few digits may well each be one of so many sums without being meant to."""
-    units = np.abs(amounts[amounts != 0]) / column.grain
+    units = np.unique(np.abs(amounts[amounts != 0])) / column.grain  # what is repeated says no more
     return bool(np.prod(np.minimum(1, tries / units)) > _CHANCE)
 
 
@@ -241,7 +241,7 @@ def _sums_of_all(values: Any, column: Column) -> set[int]:
             found.add(at)
     blocks = [_sums_of_blocks(values, least) for least in (2, 1)]
     blocks += [{len(values) - 1 - at for at in _sums_of_blocks(values[::-1], least)} for least in (2, 1)]
-    found |= blocks[0].union(*(rows for rows in blocks[1:] if not _is_by_chance(column, values[[*rows]])))
+    found = found.union(*(rows for rows in blocks if not _is_by_chance(column, values[[*rows]])))
     if (values >= 0).all():
         sums = np.flatnonzero((np.cumsum(values != 0) > 3) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
         found |= {at for at in sums if not _is_by_chance(column, values[[at]])}
@@ -249,18 +249,18 @@ def _sums_of_all(values: Any, column: Column) -> set[int]:
 
 
 def _sums_by_label(values: Any, table: Table, column: Column) -> set[int]:
-    """Rows with one label that hold the sum of all others beside them, such as `World` of each year."""
+    """Rows with one label, one beside some others, that each hold the sum of these, such as `World` of each year."""
     found, total = set[int](), values.sum()
     for one in table.columns if total else ():
-        sums = np.bincount(one.codes, values)
-        alike = np.flatnonzero(np.isclose(2 * sums, total, rtol=1e-9) & (not one.is_numeric))
-        rows = one.codes == alike[0] if len(alike) == 1 else np.zeros(table.rows, bool)
-        for other in table.columns if rows.any() else ():
-            parts, wholes = np.bincount(other.codes, values * rows), np.bincount(other.codes, values)
-            kinds = np.unique(other.codes)
-            is_of_all = 1 < len(kinds) == len(np.unique(other.codes[rows])) and np.allclose(2 * parts, wholes, rtol=1e-9)
-            if is_of_all and not _is_by_chance(column, parts, len(table.columns)):
-                found |= set(np.flatnonzero(rows).tolist())
+        alike = np.flatnonzero(np.isclose(2 * np.bincount(one.codes, values), total, rtol=1e-9) & (not one.is_numeric))
+        keys = [other.codes for other in table.columns if other not in (one, column) and not other.is_amount]
+        if len(alike) != 1 or not keys:
+            continue
+        rows, groups = one.codes == alike[0], pd.DataFrame(keys).T.groupby([*range(len(keys))]).ngroup()
+        parts, wholes, number = (np.bincount(groups, of) for of in (values * rows, values, rows))
+        is_of_each = len(number) > 1 and (number == 1).all() and np.allclose(2 * parts, wholes, rtol=1e-9)
+        if is_of_each and not _is_by_chance(column, parts, len(table.columns)):
+            found |= set(np.flatnonzero(rows).tolist())
     return found
 
 

@@ -199,6 +199,11 @@ class Reader:
             key = self._key() if count else None
             if key is None or not self._take("by"):
                 return None
+            if turned := re.match(r"\s*(?:the )?(lowest|smallest|earliest|highest|largest|latest)\b", self.text[self.at :]):
+                said = f"'{side} … by {turned[1]}' may mean the {side} ones of what is {turned[1]} in each, or those that have it."
+                raise InvalidInputError(
+                    said, hint="Say 'top 3 KEY by maximum COLUMN', 'bottom 3 KEY by minimum COLUMN' or the like."
+                )
         else:
             key, count = self._key() if self._take("which|what") else None, "1"
             if key is None or not self._take(_HAVE):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,10 +13,12 @@ from starlette.types import ASGIApp
 from ioa.beside import beside
 from ioa.errors import InvalidInputError
 from ioa.telemetry.health import EVERY_ADDRESS
-from ioa_gateway.arrivals import Arrivals, protocol_of
+from ioa_gateway.arrivals import Arrivals
+from ioa_gateway.connection import protocol_of
 
 _MOST_AT_ONCE = 2_000
-_GRACE_SECONDS = 5
+_GRACE_SECONDS, _CANCELLED_SECONDS = 4, 5
+"""How long what is being answered at the end may take, and when uvicorn cancels what is left, with a traceback for each."""
 _ACCEPTED_AT_ONCE, _QUEUED = 8, 2_048
 """How many connections are taken in a round of the event loop, and how many may wait for that in the kernel: whoever connects again
 and again would have everybody else wait for thousands of them."""
@@ -27,6 +30,18 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(_QUEUED)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close connections that keep their own request from ending, by a body that does not come or an answer that is not read."""
+        closing = asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._close)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            closing.cancel()
+
+    def _close(self) -> None:
+        for connection in self.server_state.connections:
+            connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -73,7 +88,7 @@ async def open_server(app: ASGIApp, listening: socket.socket, arrivals: Arrivals
         server_header=False,
         limit_concurrency=_MOST_AT_ONCE,
         backlog=_ACCEPTED_AT_ONCE,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=_CANCELLED_SECONDS,
     )
     config.load()
     server = _Server(config)

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
@@ -29,18 +29,37 @@ HEAD = b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
 @asynccontextmanager
-async def _served(arrivals: Arrivals, goes_on: asyncio.Event) -> AsyncIterator[int]:
-    """Serve what answers `/` at once, `/long` by much, and anything else by a stream of two parts, the last when it may."""
+async def _served(arrivals: Arrivals, goes_on: asyncio.Event, log: list[str] | None = None) -> AsyncIterator[int]:
+    """Serve what answers `/` at once, `/long` by much, `/endless` by a stream without end, and `/read` when its body is whole.
+
+    Anything else is a stream of two parts, the last when it may. The log is of what was begun, and what has ended.
+    """
+    told = [] if log is None else log
 
     async def parts() -> AsyncIterator[bytes]:
         yield b"first"
         await goes_on.wait()
         yield b"last"
 
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 100_000
+            await asyncio.sleep(0)  # as whoever waits for NATS lets others go on
+
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        path = Request(scope).url.path
-        whole = Response(b"x" * (50_000_000 if path == "/long" else 1))
-        await (whole if path in ("/", "/long") else StreamingResponse(parts()))(scope, receive, send)
+        request = Request(scope, receive)
+        path = request.url.path
+        told.append(f"{path} begun")
+        try:
+            if path == "/read":
+                await request.body()
+            streams = {"/endless": endless}.get(path, parts)
+            whole = Response(b"x" * (50_000_000 if path == "/long" else 1))
+            await (whole if path in ("/", "/long", "/read") else StreamingResponse(streams()))(scope, receive, send)
+        except ClientDisconnect:
+            pass
+        finally:
+            told.append(f"{path} ended")
 
     with bound("127.0.0.1", 0) as listening:
         async with open_server(answer, listening, arrivals):
@@ -166,6 +185,139 @@ async def test_an_idle_connection_of_a_user_stays(dial: Dial) -> None:
             assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
             others = [await dial(port) for _ in range(10)]
             assert [await _is_closed(one) for one, _ in others[:7]] == [True] * 7
+
+
+@pytest.mark.parametrize("asked", [HEAD % b"endless", (HEAD % b"long") * 2, HEAD % b"endless" + HEAD % b""])
+async def test_an_answer_that_nobody_reads_keeps_no_connection(dial: Dial, asked: bytes) -> None:
+    """While it is sent, and with a request behind it, whose answer is not made before."""
+    arrivals, log = Arrivals(head_seconds=1), list[str]()
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event(), log) as port:
+        reader, writer = await dial(port)
+        writer.write(asked)
+        await reader.readline()
+        await eventually(lambda: len(arrivals), lambda left: left == 0)
+        assert len([one for one in log if one.endswith("begun")]) == 1
+
+
+async def test_unread_answers_are_bounded() -> None:
+    """However many connections leave their answers unread, what lies there stays below a bound: who leaves most goes first."""
+    arrivals = Arrivals(head_seconds=60, most_unread=110_000_000)
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event()) as port:
+        with ExitStack() as deaf:
+            for _ in range(4):
+                one = deaf.enter_context(socket.create_connection(("127.0.0.1", port)))
+                one.sendall(HEAD % b"long")
+                await asyncio.to_thread(one.recv, 1)
+            await eventually(lambda: len(arrivals), lambda left: left == 2)
+        async with httpx.AsyncClient(trust_env=False) as http:
+            assert (await http.get(f"http://127.0.0.1:{port}/")).text == "x"
+
+
+async def test_one_request_waits_behind_another(dial: Dial) -> None:
+    """Two at once are answered in their order; of thousands no more than these are kept, and the connection is closed."""
+    log = list[str]()
+    async with asyncio.timeout(60), _served(Arrivals(), asyncio.Event(), log) as port:
+        reader, writer = await dial(port)
+        writer.write((HEAD % b"") * 2)
+        for _ in range(2):
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        writer.write(HEAD % b"")
+        assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+        log.clear()
+        floods, flood = await dial(port)
+        flood.write((HEAD % b"") * 5_000)
+        assert await _is_closed(floods)
+        assert log == []
+
+
+@pytest.mark.parametrize("without_end", [b"a:b\r\n" * 1_000, b"a:" + b"b" * 100_000])
+async def test_a_head_is_bounded(dial: Dial, without_end: bytes) -> None:
+    """Fields without number or end are refused before they are kept, behind a body as well as before it."""
+    async with asyncio.timeout(20), _served(Arrivals(head_seconds=60), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n" + without_end)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 431")
+        behind, trails = await dial(port)
+        trails.write(b"POST /stream HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await behind.readuntil(b"first\r\n")
+        trails.write(b"1\r\nx\r\n0\r\n" + without_end)
+        assert await _is_closed(behind)
+
+
+async def test_a_head_within_its_bounds_is_read(dial: Dial) -> None:
+    """Of as many fields as there may be, with a body that has more bytes than a head may."""
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        fields = b"".join(b"x%d: %s\r\n" % (number, b"x" * 500) for number in range(98))
+        for _ in range(2):
+            writer.write(b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n" + fields + b"\r\n" + b"a:b\r\n" * 60_000)
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+
+async def test_nothing_is_said_within_another_answer(dial: Dial) -> None:
+    """What cannot be read behind a request that is being answered closes the connection: a refusal would be read as its answer."""
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        writer.write(HEAD % b"stream")
+        await reader.readuntil(b"first\r\n")
+        writer.write(b"\0\r\n\r\n")
+        assert await _is_closed(reader)
+
+
+async def test_a_refusal_for_want_of_room_leaves_no_timer(dial: Dial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is answered beside the turns; the timer of the connection failed when it was closed."""
+    monkeypatch.setattr("ioa_gateway.server._MOST_AT_ONCE", 2)
+    failures = list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
+    async with asyncio.timeout(60), _served(Arrivals(head_seconds=0.5), asyncio.Event()) as port:
+        silent, _ = await dial(port)
+        reader, writer = await dial(port)
+        writer.write(HEAD % b"")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503")
+        assert await _is_closed(silent)
+        assert await _is_closed((await dial(port))[0])
+    assert failures == []
+
+
+async def test_who_goes_while_he_waits_is_no_failure(
+    dial: Dial, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A connection is closed before its request was begun, with one more behind it: the log tells of no bug."""
+    monkeypatch.setattr("ioa_gateway.rounds.AT_ONCE", 0)
+    arrivals, log = Arrivals(head_seconds=0.5), list[str]()
+    async with asyncio.timeout(60), _served(arrivals, asyncio.Event(), log) as port:
+        reader, writer = await dial(port)
+        writer.write((HEAD % b"") * 2)
+        assert await _is_closed(reader)
+    assert (log, caplog.messages) == ([], [])
+
+
+async def test_a_stream_ends_with_its_connection(dial: Dial) -> None:
+    """Also if another request waits behind it, whose end was the only one that was told."""
+    log = list[str]()
+    async with asyncio.timeout(60), _served(Arrivals(head_seconds=1), asyncio.Event(), log) as port:
+        for behind in (b"", HEAD % b"", b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + b"x" * 150_000):
+            log.clear()
+            reader, writer = await dial(port)
+            writer.write(HEAD % b"stream")
+            await reader.readuntil(b"first")
+            writer.write(behind)
+            await writer.drain()
+            writer.close()
+            await eventually(lambda: log, lambda told: told == ["/stream begun", "/stream ended"])
+
+
+async def test_who_ends_no_request_is_cut_off_at_the_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """A body that does not come, and an answer that is not read, are closed by the server when it ends: the log tells of no bug."""
+    monkeypatch.setattr("ioa_gateway.server._GRACE_SECONDS", 0.2)
+    log = list[str]()
+    with ExitStack() as held:
+        async with asyncio.timeout(60), _served(Arrivals(), asyncio.Event(), log) as port:
+            for asked in (b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx", HEAD % b"endless"):
+                held.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(asked)
+            await eventually(lambda: log, lambda told: len(told) == 2)
+    assert sorted(log[2:]) == ["/endless ended", "/read ended"]
+    assert caplog.messages == []
 
 
 async def test_what_waits_is_begun_by_turns() -> None:

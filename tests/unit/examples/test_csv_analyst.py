@@ -1565,6 +1565,10 @@ def test_no_sign_before_a_value_is_passed_over(sign: str, value: str, run: Run, 
             "land,sex,n\nNor,Both,1000\nNor,Male,490\nNor,Female,510\nSud,Both,700\nSud,Male,300\nSud,Female,400",
             "total n where land is Nor",
         ),
+        (
+            "land,year,sex,n\nA,1,all,140\nA,1,m,60\nA,1,f,80\nB,1,all,95\nB,1,m,41\nB,1,f,54\nB,2,all,90\nB,2,m,39\nB,2,f,51",
+            "total n",
+        ),
         ("land,year,n\nA,2021,120\nB,2021,340\nWorld,2021,460\nA,2022,110\nB,2022,250\nWorld,2022,360", "total n per year"),
         ("plant,jan,feb\nHydro,10,12\nUpper,6,7\nLower,4,5\nWind,20,14\nNorth,12,8\nSouth,8,6", "total jan"),
         ("party,votes\nRed,4012\nBlue,3544\nGreen,2011\nValid,9567\nInvalid,311\nCast,9878", "total votes"),
@@ -1611,6 +1615,11 @@ def test_rows_like_others_are_counted(rows: str, asked: str, said: str, run: Run
         ("month,n\n2024-11,5\n2024-12,6", "total n since 2024-12-15", "month holds months, and 2024-12-15 is a day. Say 2024-12."),
         ("who,note\nA,\nB,", "total note", "note is empty in all rows"),
         ("n\n999999999999999\n0.1\n0.2", "total n", "too large to be added up exactly"),
+        (
+            "who,n\nA,5\nB,7",
+            "top 1 who by lowest n",
+            "'top … by lowest' may mean the top ones of what is lowest in each, or those that have it.",
+        ),
         ("code,n\n55,1\nx5.6,2\n5-5,3", "total n where code is 5.5", "Values of code are"),
     ],
 )
@@ -1620,3 +1629,13 @@ def test_what_would_be_counted_wrong_is_refused(rows: str, asked: str, said: str
     path.write_text(rows + "\n")
     with pytest.raises(InvalidInputError, match=re.escape(said)):
         run(agent, asked, [path])
+
+
+def test_groups_of_a_size_that_others_add_up_to_are_no_sums(run: Run, tmp_path: Path) -> None:
+    """Each of so many plants is measured in each of so many weeks: their weeks add up alike."""
+    plants = ["Pepper"] * 4 + ["Basil"] * 2 + ["Mint"] * 2
+    rows = [f"P{at},{plant},{week},{10 * week + at + 0.5}" for at, plant in enumerate(plants) for week in (1, 2, 3)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["plant,species,week,height", *rows]))
+    assert "- 2: 24\n" in run(agent, "average height per week", [path]).text
+    assert "(8 of 24 rows)" in run(agent, "how many rows where week is 2", [path]).text

@@ -1,0 +1,156 @@
+"""The requests of one connection, by uvicorn: how many are read before they are answered, and how long a head may be.
+
+One is answered at a time, and one more may wait behind it: the next one of whoever is quicker than the end of an answer whose bytes
+he has. uvicorn by itself reads, and keeps, as many as come, and fields without end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+from httptools import HttpParserError
+from starlette.types import Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from ioa_gateway.arrivals import Arrivals
+from ioa_gateway.problems import MEDIA_TYPE, problem
+
+MOST_HEAD_BYTES = 2**16
+"""How much may come that is neither a whole head nor a part of a body, such as the fields behind one."""
+MOST_FIELDS = 100
+"""How many fields a request may have, before and behind its body."""
+_PIECE = 2**14
+"""How much is parsed before it is looked at."""
+
+
+def protocol_of(arrivals: Arrivals) -> type[asyncio.Protocol]:
+    """Make the protocol of a server whose connections these are."""
+    return type("Connection", (_Connection,), {"_arrivals": arrivals})
+
+
+class _Connection(HttpToolsProtocol):
+    _arrivals: ClassVar[Arrivals]
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._answer, self.app = self.app, self._in_turn
+        self._running: RequestResponseCycle | None = None
+        self._begun: Scope | None = None
+        self._unplaced = self._fields = 0
+
+    async def _in_turn(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.flow.drain()  # else each answer that nobody reads is made, and kept
+        if not await self._arrivals.begin(self.transport, scope):
+            return
+        self._begun = scope
+        self._look()
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            if self._begun is scope:  # it was not answered whole
+                self._begun = None
+                self._look()
+
+    def _look(self) -> None:
+        if self._begun is None or self.flow.write_paused or self.pipeline:
+            self._arrivals.rest(self.transport)
+        else:
+            self._arrivals.stir(self.transport)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if not self._arrivals.come(transport):
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._arrivals.go(self.transport)
+        self.pipeline.clear()
+        if self._running is not None:  # uvicorn tells the last request alone, which may be the one behind
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            if self.transport.is_closing():
+                break
+            piece = data[start : start + _PIECE]
+            self._unplaced += len(piece)
+            super().data_received(piece)
+            if self._unplaced > MOST_HEAD_BYTES:
+                self._refuse_head()
+
+    def on_message_begin(self) -> None:
+        if self.pipeline:
+            self.transport.abort()
+            raise HttpParserError("More requests came than one behind the one that is answered.")
+        self._fields = 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._fields += 1
+        if self._fields > MOST_FIELDS:
+            self._refuse_head()
+            raise HttpParserError("The request has too many fields.")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unplaced = 0
+        super().on_headers_complete()
+        if self.pipeline:
+            self._look()
+
+    def on_body(self, body: bytes) -> None:
+        self._unplaced = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._unplaced = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self._begun = None
+        self._look()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._look()
+
+    def _is_owed(self) -> bool:
+        """Tell whether what is said now would be taken for the answer to a request that came whole, or for a part of it."""
+        one = self._running
+        return one is not None and not one.response_complete and (one.response_started or not one.more_body)
+
+    def _refuse_head(self) -> None:
+        if self._is_owed():
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            self.transport.write(_TOO_LONG)
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        if self._is_owed():
+            self.transport.abort()
+        elif not self.transport.is_closing():
+            super().send_400_response(msg)
+
+
+def _too_long() -> bytes:
+    hint = f"Send at most {MOST_HEAD_BYTES // 1024} kB and {MOST_FIELDS} fields."
+    body = problem(431, "invalid_input", "The head of the request, or what stands behind its body, is too long.", hint)
+    told = body.model_dump_json(exclude_none=True).encode()
+    head = f"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(told)}\r\n"
+    return head.encode() + b"connection: close\r\n\r\n" + told
+
+
+_TOO_LONG = _too_long()
