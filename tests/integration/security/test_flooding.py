@@ -25,7 +25,7 @@ from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, quotas_finding
 from ioa.errors import NoAgentError, UnavailableError
-from ioa.ports.inspection import FLOOD, HELD, SlowedCaller
+from ioa.ports.inspection import DROPPED, FLOOD, HELD, SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId
 from ioa.protocol.kept_out import Readmit
@@ -60,7 +60,10 @@ async def test_a_flood_delays_nobody_else_and_is_named(tmp_path: Path) -> None:
         await eventually(lambda: inspection.answers("ioa-router"), within=SOON)
         usual = await town.lead_some()
         took = [await _lead_beside(town, *flood) for flood in floods]
-        found = quotas_finding(await inspection.slowed())
+        slowed = await inspection.slowed()
+    found = quotas_finding(
+        [one for one in slowed if one.family != DROPPED]
+    )  # bob says of goals that he leads them, and does so later
     slow = {flood: seconds for flood, seconds in zip(floods, took, strict=True) if seconds > 3 * usual + SLACK_SECONDS}
     assert slow == {}, f"undisturbed they take {usual:.3f} s"
     assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False), found.message

@@ -144,8 +144,8 @@ async def playing(secured: Secured, folder: Path, name: AgentId, let_go: asyncio
 async def probe(client: Client, session: SessionId, comm_id: CommId) -> None:
     """Ask for all that a member may ask for, and be refused in every way."""
     network = NatsAgentNetwork(client)
-    page = await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY))
-    await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, after=page.up_to))
+    page = await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, session=session))
+    await network.sync(Sync(comm_id=comm_id, agent_id=MALLORY, after=page.up_to, session=session))
     await network.memberships(ListMemberships(agent_id=MALLORY))
     for number, payload in enumerate((Discussion(content="Me."), InformTaskProgress(task_id=TaskId("t1-1"), number=1))):
         about = {
