@@ -10,7 +10,7 @@ of another model, dimension or schema starts empty, and the fingerprints say whi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from ioa.ports.embedder import Vector
@@ -58,6 +58,7 @@ class IndexQuery:
     """One need, as an engine sees it: up to `limit` candidates are asked for by each signal.
 
     Without `dense` only words are compared, and without terms everything else; a signal that is not asked for holds nothing.
+    Pools that a signal goes `without` are those that it has found already.
     """
 
     dense: Vector | None
@@ -65,6 +66,7 @@ class IndexQuery:
     filters: Filters
     exclude: tuple[AgentId, ...]
     limit: int
+    without: Mapping[Signal, tuple[PoolId, ...]] = field(default_factory=dict[Signal, tuple[PoolId, ...]])
 
 
 class Candidate(NamedTuple):

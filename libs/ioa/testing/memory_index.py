@@ -53,13 +53,14 @@ class MemoryIndex:
         """Do nothing: there is nothing to release."""
 
     def _candidates(self, query: IndexQuery) -> Candidates:
-        allowed = [entry for entry in self._entries.values() if _allows(query, entry)]
+        allowed = {signal: [entry for entry in self._entries.values() if _allows(query, entry, signal)] for signal in Signal}
         rarity = self._rarity(query.terms)
-        words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed]
-        need, near = query.dense or (), allowed if query.dense is not None else []
+        words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed[Signal.BM25]]
+        need = query.dense or ()
+        texts, examples = ([] if query.dense is None else allowed[signal] for signal in (Signal.TEXT, Signal.EXAMPLES))
         return {
-            Signal.TEXT: _best([(entry, cosine(need, entry.text)) for entry in near], query.limit),
-            Signal.EXAMPLES: _best([(entry, _nearest(need, entry)) for entry in near if entry.examples], query.limit),
+            Signal.TEXT: _best([(entry, cosine(need, entry.text)) for entry in texts], query.limit),
+            Signal.EXAMPLES: _best([(entry, _nearest(need, entry)) for entry in examples if entry.examples], query.limit),
             Signal.BM25: _best([(entry, score) for entry, score in words if score > 0], query.limit),
         }
 
@@ -74,7 +75,7 @@ class MemoryIndex:
         }
 
 
-def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
+def _allows(query: IndexQuery, entry: IndexEntry, signal: Signal) -> bool:
     filters, card = query.filters, entry.card
     return (
         (entry.online or not filters.online)
@@ -82,6 +83,7 @@ def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
         and filters.version in (None, card.version)
         and set(filters.tags) <= set(card.tags)
         and card.agent_id not in query.exclude
+        and card.pool not in query.without.get(signal, ())
     )
 
 

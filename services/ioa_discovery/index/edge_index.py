@@ -213,6 +213,7 @@ class EdgeIndex:
                 must=points.must_match(query.filters),
                 exclude=query.exclude,
                 limit=query.limit,
+                without={signal.value: pools for signal, pools in query.without.items() if pools},
             ),
             exact,
         )

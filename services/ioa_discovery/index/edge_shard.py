@@ -23,6 +23,7 @@ from ioa_discovery.index.shard_requests import (
     EXAMPLES,
     EXAMPLES_PER_AGENT,
     POINTS_PER_AGENT,
+    POOL_FIELD,
     TEXT,
     WIDER,
     Found,
@@ -166,9 +167,9 @@ class Shard:
 
     def _best(self, name: str, nearest: edge.Query, query: PointQuery, *, exact: bool) -> Sequence[Row]:
         """Return the best agents by one signal. An agent has many examples: its best one counts, and more points are asked for."""
-        engine, allowed = self._engines.of(name), _allowed(query)
+        engine, allowed = self._engines.of(name), _allowed(query, name)
         points_count = engine.info().points_count
-        params = _EXACT if exact or self._is_small(name, query, allowed, points_count) else _approximate(points_count)
+        params = _EXACT if exact or self._is_small(name, query, points_count) else _approximate(points_count)
         limit = ceil(query.limit * self._points_per_agent) if name == EXAMPLES else query.limit
         while True:
             points = engine.query(edge.QueryRequest(limit=limit, query=nearest, filter=allowed, params=params, with_payload=False))
@@ -181,8 +182,8 @@ class Shard:
             self._points_per_agent = max(_SPARE * looked_at / len(rows), _FORGET * self._points_per_agent)
         return rows
 
-    def _is_small(self, name: str, query: PointQuery, allowed: edge.Filter, points_count: int) -> bool:
-        """Tell whether few points match; remembered until something changes."""
+    def _is_small(self, name: str, query: PointQuery, points_count: int) -> bool:
+        """Tell whether few points match, of whatever pools; remembered until something changes."""
         few = max(EXACT_BELOW_POINTS, points_count // _EXACT_SHARE) if self._exact_below is None else self._exact_below
         if points_count <= few:
             return True
@@ -190,8 +191,8 @@ class Shard:
         if asked not in self._small:
             if len(self._small) == _MAX_FILTERS:
                 self._small.clear()
-            engine = self._engines.of(name)
-            self._small[asked] = engine.count(edge.CountRequest(filter=allowed, exact=False)) <= few
+            matching = edge.CountRequest(filter=_allowed(query._replace(without={}), name), exact=False)
+            self._small[asked] = self._engines.of(name).count(matching) <= few
         return self._small[asked]
 
 
@@ -207,13 +208,18 @@ def _approximate(points_count: int) -> edge.SearchParams:
     )
 
 
-def _allowed(query: PointQuery) -> edge.Filter:
+def _allowed(query: PointQuery, name: str) -> edge.Filter:
     must: list[edge.ConditionType] = [edge.FieldCondition(key, match=edge.MatchValue(value)) for key, value in query.must]
-    return edge.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
+    left_out = ((AGENT_FIELD, query.exclude), (POOL_FIELD, query.without.get(name, ())))
+    return edge.Filter(must=must, must_not=[_any_of(field, values) for field, values in left_out if values] or None)
 
 
 def _of(agent_ids: Sequence[str]) -> edge.Filter:
-    return edge.Filter(must=[edge.FieldCondition(AGENT_FIELD, match=edge.MatchAny(list(agent_ids)))])
+    return edge.Filter(must=[_any_of(AGENT_FIELD, agent_ids)])
+
+
+def _any_of(field: str, values: Sequence[str]) -> edge.ConditionType:
+    return edge.FieldCondition(field, match=edge.MatchAny(list(values)))
 
 
 def _point(record: PointRecord) -> edge.Point:

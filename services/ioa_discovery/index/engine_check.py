@@ -17,7 +17,17 @@ from pathlib import Path
 
 from ioa_discovery.index.edge_collections import TreeSettings, create_engines
 from ioa_discovery.index.edge_shard import Shard
-from ioa_discovery.index.shard_requests import AGENT_FIELD, BM25, EXAMPLE_FIELD, EXAMPLES, TEXT, PointQuery, PointRecord, Terms
+from ioa_discovery.index.shard_requests import (
+    AGENT_FIELD,
+    BM25,
+    EXAMPLE_FIELD,
+    EXAMPLES,
+    POOL_FIELD,
+    TEXT,
+    PointQuery,
+    PointRecord,
+    Terms,
+)
 from ioa_discovery.vectors import packed_vector
 
 _DIMENSION = 8
@@ -66,7 +76,7 @@ def check_engine(kind: type[Shard] = Shard) -> None:
     """
     agents = list(_agents(random.Random(_SEED)))  # noqa: S311 - the same agents each time
     with tempfile.TemporaryDirectory(prefix="ioa-engine-", dir=_memory(), ignore_cleanup_errors=True) as folder:
-        keywords, tree = (AGENT_FIELD, "pool", "group"), TreeSettings(from_points=_BEST, threads=1)
+        keywords, tree = (AGENT_FIELD, POOL_FIELD, "group"), TreeSettings(from_points=_BEST, threads=1)
         engines = create_engines(Path(folder), _DIMENSION, keywords, "online", tree=tree, wal=False)
         plain, built = kind(engines, [AGENT_FIELD]), kind(engines, [AGENT_FIELD], exact_below=0)
         plain.put([agent.name for agent in agents], [record for agent in agents for record in _records(agent)])
@@ -98,7 +108,7 @@ def _agents(chance: random.Random) -> Iterator[_Agent]:
 
 
 def _records(agent: _Agent) -> Iterator[PointRecord]:
-    payload = {AGENT_FIELD: agent.name, "online": agent.online, "pool": agent.pool, "group": agent.group}
+    payload = {AGENT_FIELD: agent.name, "online": agent.online, POOL_FIELD: agent.pool, "group": agent.group}
     first = int(agent.name.removeprefix("agent-")) * (_EXAMPLES + 1)
     terms = Terms(agent.terms, (1.0,) * len(agent.terms))
     yield PointRecord(first, {TEXT: packed_vector(agent.text)}, terms, {**payload, EXAMPLE_FIELD: 0})
@@ -125,7 +135,7 @@ def _wrong_answers(shard: Shard, agents: Sequence[_Agent], wanted: float) -> Ite
 def _recall(shard: Shard, agents: Sequence[_Agent], need: Vector, must: tuple[tuple[str, str | int], ...]) -> float:
     """Return the share of right answers: in order without a search tree, whichever order with one, and rare words first."""
     allowed = [agent for agent in agents[1:] if all(agent.holds(field, value) for field, value in must)]
-    query = PointQuery(packed_vector(need), Terms((_COMMON, _RARE), (1.0, 1.0)), must, (agents[0].name,), _BEST)
+    query = PointQuery(packed_vector(need), Terms((_COMMON, _RARE), (1.0, 1.0)), must, (agents[0].name,), _BEST, {})
     found = shard.search(query)
     scores: dict[str, Callable[[_Agent], float]] = {
         TEXT: lambda agent: _cosine(need, agent.text),

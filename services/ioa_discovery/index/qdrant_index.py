@@ -23,6 +23,7 @@ from ioa_discovery.index.shard_requests import (
     EXAMPLE_FIELD,
     EXAMPLES_PER_AGENT,
     POINTS_PER_AGENT,
+    POOL_FIELD,
     WIDER,
     Nearness,
     PointRecord,
@@ -221,7 +222,7 @@ def _request(query: IndexQuery, signal: Signal, wider: int, *, exact: bool) -> m
     return models.QueryRequest(
         query=nearest,
         using=signal.value,
-        filter=_filter(query),
+        filter=_filter(query, signal),
         limit=query.limit * wider * (POINTS_PER_AGENT if signal is Signal.EXAMPLES else 1),
         with_payload=list(points.CANDIDATE_FIELDS),
         params=models.SearchParams(
@@ -240,15 +241,20 @@ def _best_of_agents(found: Sequence[models.ScoredPoint]) -> list[Candidate]:
     return list(best.values())
 
 
-def _filter(query: IndexQuery) -> models.Filter:
+def _filter(query: IndexQuery, signal: Signal) -> models.Filter:
     must: list[models.Condition] = [
         models.FieldCondition(key=key, match=models.MatchValue(value=value)) for key, value in points.must_match(query.filters)
     ]
-    return models.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
+    left_out = ((AGENT_FIELD, query.exclude), (POOL_FIELD, query.without.get(signal, ())))
+    return models.Filter(must=must, must_not=[_any_of(field, values) for field, values in left_out if values])
 
 
 def _of(agent_ids: Sequence[AgentId]) -> models.Filter:
-    return models.Filter(must=[models.FieldCondition(key=AGENT_FIELD, match=models.MatchAny(any=list(map(str, agent_ids))))])
+    return models.Filter(must=[_any_of(AGENT_FIELD, agent_ids)])
+
+
+def _any_of(field: str, values: Sequence[str]) -> models.FieldCondition:
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(map(str, values))))
 
 
 def _point(record: PointRecord) -> models.PointStruct:

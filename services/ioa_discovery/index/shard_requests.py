@@ -13,7 +13,7 @@ TEXT, EXAMPLES, BM25 = "text", "examples", "bm25"
 """The named vectors, as in `ioa.protocol.search.Signal`."""
 EXAMPLE_FIELD = "example"
 """Which of its agent's examples a point is, from 1; 0 is the agent itself."""
-AGENT_FIELD = "agent_id"
+AGENT_FIELD, POOL_FIELD = "agent_id", "pool"
 CARD_FIELD = "card"
 EXAMPLES_PER_AGENT = 50
 """As many as a card may have."""
@@ -45,6 +45,8 @@ class PointRecord(NamedTuple):
 class PointQuery(NamedTuple):
     """One need: the best agents by each named vector among those that carry all of `must` and are not among `exclude`.
 
+    A named vector that has pools in `without` finds none of these.
+
     Without `dense`, by its terms alone; without terms, by the others alone.
     """
 
@@ -53,6 +55,7 @@ class PointQuery(NamedTuple):
     must: tuple[tuple[str, str | int], ...]
     exclude: tuple[str, ...]
     limit: int
+    without: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,11 @@ _SPREAD = 3.0
 _UNDECIDED = 0.5
 
 
-def without_ties(candidates: Sequence[Candidate], limit: int) -> Sequence[Candidate]:
-    """Leave out the last ones of a full list: whom of equals an engine finds is chance, and there may be more of them.
+def without_ties(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Leave out the last ones of a list that was cut: whom of equals an engine finds is chance, and there may be more of them.
 
     With them two replicas of discovery that hold the same cards would give other scores, and now and then another order.
     """
-    if len(candidates) < limit:
-        return candidates
     last = candidates[-1].score
     return [candidate for candidate in candidates if candidate.score > last]
 

@@ -7,7 +7,7 @@ hit's `score` means is relative to its need; `similarity` is absolute, and says 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
@@ -26,8 +26,8 @@ from ioa_discovery.search.terms import Stem, english_stem, query_vector, terms_o
 
 PREFETCH = 64
 """Candidates of each signal that are fused. A hundred find hardly more, and take half as long again."""
-MAX_PREFETCH = 10_000
-_WIDER = 10
+_ROUNDS = 8
+"""How often a signal whose candidates are of too few pools is asked for more, of other pools: more than a team has roles."""
 _WORDS_AT_ONCE = 64
 """How many words of a need are read at once: new ones take a millisecond and more."""
 _PLACES_TOLD = 2
@@ -127,12 +127,20 @@ class Searcher:
         return query_vector(found)
 
     async def _widened(self, found: list[Candidates], queries: Sequence[IndexQuery], wanted: Sequence[int]) -> list[Candidates]:
-        """Ask the index for more where the replicas of a few large pools crowded the others out."""
+        """Ask the index for more, of other pools, where the replicas of a few large ones crowded the others out.
+
+        To ask for so many candidates that others are among them would take seconds of the engine, for one search.
+        """
         for number, query in enumerate(queries):
-            while _is_crowded(found[number], query.limit, wanted[number]):
-                query = replace(query, limit=query.limit * _WIDER)
-                [found[number]] = await self._index.search([query])
-            found[number] = _settled(found[number], query.limit, wanted[number])
+            cut = _cut(found[number], query.limit)
+            for _ in range(_ROUNDS):
+                if not cut or _pools(found[number]) >= wanted[number]:
+                    break
+                seen = {signal: tuple({one.pool: None for one in of_signal}) for signal, of_signal in found[number].items()}
+                [more] = await self._index.search([replace(query, without=seen)])
+                cut = _cut(more, query.limit)
+                found[number] = {signal: [*of_signal, *more[signal]] for signal, of_signal in found[number].items()}
+            found[number] = _settled(found[number], cut, wanted[number])
         return found
 
     async def _hits(self, request: Search, need: Need, vector: Vector, candidates: Candidates) -> tuple[Hit, ...]:
@@ -191,14 +199,14 @@ def _text_bytes(card: AgentCard) -> int:
     return sum(len(text.encode()) + _TEXT_BYTES for text in texts)
 
 
-def _is_crowded(found: Candidates, limit: int, wanted: int) -> bool:
-    there_is_more = any(len(candidates) >= limit for candidates in found.values())
-    return there_is_more and limit < MAX_PREFETCH and _pools(found) < wanted
+def _cut(found: Candidates, limit: int) -> Collection[Signal]:
+    """Which signals may find more than was asked for."""
+    return {signal for signal, candidates in found.items() if len(candidates) >= limit}
 
 
-def _settled(found: Candidates, limit: int, wanted: int) -> Candidates:
+def _settled(found: Candidates, cut: Collection[Signal], wanted: int) -> Candidates:
     """Leave out whom a signal found by chance, unless too few would be left."""
-    sure = {signal: without_ties(candidates, limit) for signal, candidates in found.items()}
+    sure = {signal: without_ties(candidates) if signal in cut else candidates for signal, candidates in found.items()}
     return sure if _pools(sure) >= wanted else found
 
 

@@ -145,7 +145,8 @@ class ChildWorker:
             try:
                 await self._serve()
             except* WorkerDiedError as died:
-                _log.warning("worker_died", worker=self._module, error=str(died.exceptions[0]))
+                if not self._is_retired:  # one that is retired ends by itself
+                    _log.warning("worker_died", worker=self._module, error=str(died.exceptions[0]))
             await self.aclose()
             if not self._is_retired:
                 await self._start_again()

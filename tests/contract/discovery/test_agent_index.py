@@ -107,6 +107,18 @@ async def test_examples_rank_by_the_nearest(index: AgentIndex) -> None:
     assert await found(index, query(), Signal.EXAMPLES) == ["many", "one"]
 
 
+async def test_a_signal_goes_without_pools_that_it_has_found(index: AgentIndex) -> None:
+    """The others of these signals, and all of other signals, are found as ever."""
+    ours = [entry(f"our-{number}", NORTH, words="chart", examples=(NORTH,), pool="ours") for number in range(3)]
+    await index.put([*ours, entry("other", BETWEEN, words="chart", examples=(BETWEEN,))])
+    asked = replace(query(words="chart"), without={Signal.TEXT: (PoolId("ours"),), Signal.BM25: (PoolId("other"),)})
+    assert await found(index, asked, Signal.TEXT) == ["other"]
+    assert sorted(await found(index, asked, Signal.BM25)) == ["our-0", "our-1", "our-2"]
+    assert len(await found(index, asked, Signal.EXAMPLES)) == 4
+    both = replace(asked, exclude=(AgentId("our-0"),))
+    assert (await found(index, both, Signal.TEXT), len(await found(index, both, Signal.BM25))) == (["other"], 2)
+
+
 async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentIndex) -> None:
     """An agent with fifty examples that all fit counts once, and as many others are found as were asked for."""
     crowd = entry("crowd", examples=(NORTH,) * 50)

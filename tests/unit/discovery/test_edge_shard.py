@@ -63,7 +63,7 @@ def test_a_tree_finds_the_right_agents(shard: Shard, must: tuple[tuple[str, str 
     chance = random.Random(2)
     recalls = []
     for _ in range(20):
-        query = PointQuery(direction(chance), None, must, (), BEST)
+        query = PointQuery(direction(chance), None, must, (), BEST, {})
         approximate, exact = shard.search(query), shard.search(query, exact=True)
         for name in (TEXT, EXAMPLES):
             found, right = ({row[0] for row in answer[name]} for answer in (approximate, exact))
@@ -78,9 +78,9 @@ def test_agents_with_many_like_examples_do_not_hide_others(tmp_path: Path) -> No
     need = direction(chance)
     shard.put(["many"], [example("many", number, need) for number in range(1, 51)])
     shard.put(["few"], [example("few", 51, direction(chance))])
-    found = [[row[0] for row in shard.search(PointQuery(need, None, (), (), 2))[EXAMPLES]] for _ in range(2)]
+    found = [[row[0] for row in shard.search(PointQuery(need, None, (), (), 2, {}))[EXAMPLES]] for _ in range(2)]
     shard.put(["next"], [example("next", 52, need)])
-    found.append([row[0] for row in shard.search(PointQuery(need, None, (), ("many",), 2))[EXAMPLES]])
+    found.append([row[0] for row in shard.search(PointQuery(need, None, (), ("many",), 2, {}))[EXAMPLES]])
     assert found == [["many", "few"], ["many", "few"], ["next", "few"]]
 
 

@@ -16,7 +16,7 @@ from ioa.protocol.search import Filters, Hit, Need, Search, Signal, Why
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.search.searcher import MAX_PREFETCH, PREFETCH, Searcher, merge
+from ioa_discovery.search.searcher import PREFETCH, Searcher, merge
 
 
 def card(name: str, description: str, *examples: str, pool: str = "") -> AgentCard:
@@ -40,12 +40,28 @@ def _score_and_name(candidate: Candidate) -> tuple[float, str]:
     return candidate.score, candidate.agent_id
 
 
+EVERYBODY = 10_000
+
+
+class FrugalIndex(MemoryIndex):
+    """Remembers how many candidates it was asked for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[int] = []
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Find the best."""
+        self.asked += [query.limit for query in queries]
+        return await super().search(queries)
+
+
 class ContraryIndex(MemoryIndex):
     """Orders equals the other way round, as another engine may."""
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
         """Find the best."""
-        everybody = await super().search([replace(query, limit=MAX_PREFETCH) for query in queries])
+        everybody = await super().search([replace(query, limit=EVERYBODY) for query in queries])
         return [
             {signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit] for signal, found in all_found.items()}
             for query, all_found in zip(queries, everybody, strict=True)
@@ -128,6 +144,26 @@ async def test_a_large_pool_does_not_crowd_others_out() -> None:
     searcher = await searcher_of(*replicas, CHARTS)
     result = await searcher.search(Search(needs=(Need(text="statistics of tables", k=2),)))
     assert names(result.by_need[0].hits) == ["tables-000", "charts"]
+
+
+async def test_agents_behind_large_pools_are_found_without_asking_for_all_replicas() -> None:
+    """However many replicas come first, never more candidates are asked for at once: that would be seconds of an engine."""
+    names_of = [f"tables {'abcdef'[number]}" for number in range(6)]
+    large = [card(f"{name[-1]}-{at:03}", f"Computes {name}", pool=name[-1]) for name in names_of for at in range(3 * PREFETCH)]
+    index = FrugalIndex()
+    searcher = await searcher_of(*large, CHARTS, SONGS, index=index)
+    result = await searcher.search(Search(needs=(Need(text="compute tables", k=8),)))
+    assert {hit.card.pool for hit in result.merged} == {*"abcdef", "charts", "songs"}
+    assert max(index.asked) == PREFETCH
+
+
+async def test_few_pools_are_no_reason_to_ask_for_ever() -> None:
+    """Who wants more pools than there are is answered with those that a few questions find."""
+    index = FrugalIndex()
+    searcher = await searcher_of(*(card(f"{at:04}", "Tables", pool=f"p{at % 30}") for at in range(60 * PREFETCH)), index=index)
+    result = await searcher.search(Search(needs=(Need(text="tables", k=100),)))
+    assert 1 < len(result.merged) <= 30
+    assert len(index.asked) < 12
 
 
 async def test_replicas_do_not_move_the_scores() -> None:
