@@ -88,7 +88,7 @@ class Webhooks:
             posts.labels("dropped").inc()
             return
         if not self._stands(hook.key_id):
-            raise NotYetError("The key of the webhook is not known here.", retry_after=_SOON)
+            raise NotYetError("The key of the webhook is not known here.", retry_after=again_after(age))
         began, is_taken = self._now(), None
         if after := self._pacing.enter(hook, began):
             if age >= TRIED_FOR and self._pacing.is_failing(hook.webhook_id):
