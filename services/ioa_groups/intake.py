@@ -32,7 +32,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId
 from ioa.protocol.named_teams import TeamReference
 from ioa.protocol.object_names import object_name
 from ioa.protocol.policy import Policy
@@ -45,7 +45,7 @@ from ioa.telemetry.fault_points import reach
 from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileService
 from ioa_groups.forks import Forks
-from ioa_groups.leaders import TAKEN_WITHIN, Leaders
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
 
@@ -177,10 +177,10 @@ class Intake:
         self._accepted.pop(identity, None)
 
     async def _look_after(self, goal: GoalName) -> timedelta | None:
-        """Put a goal back that was taken off its queue by somebody who neither led it nor gave it back.
+        """Put a goal back that somebody took off its queue without leading it or giving it back, or has kept for minutes.
 
         Who leads a goal acknowledges it when its group is open, so what has left the queue without a group was dropped. Where it
-        was not, after all, the first to launch leads it.
+        was not, after all, or who keeps it is slow, the first to launch leads it.
 
         Returns:
             When to look again; None if that makes no haste, since it is led, or nobody knows where it waits.
@@ -190,18 +190,30 @@ class Intake:
         if known is None or known.queued is None or await self._ports.ledger.head(comm_id) is not None:
             return None
         queued = known.queued
-        if await self._ports.work.look(queued.seq) is not None:
+        is_there = await self._ports.work.look(queued.seq) is not None
+        if is_there and not await self._is_kept(comm_id, known, queued):
             return TAKEN_WITHIN
         record = await self._ports.goals.find(comm_id)
         if record is None or self._ports.clock.now() >= record.deadline:
             return None
         if await self._ports.ledger.head(comm_id) is not None:  # it was launched, and taken off the queue, just now
             return None
+        if is_there:
+            await self._ports.work.withdraw(queued.seq)
         seq = await self._ports.work.put(record, queued.pool, await self._ticket_of(record))
-        self._ports.dropped.note(queued.pool, goal)
-        again = {"queued": queued.model_copy(update={"seq": seq}), "dropped": known.dropped + 1}
+        self._ports.dropped.note(queued.pool, goal, kept=is_there)
+        again = {"queued": queued.model_copy(update={"seq": seq, "taken": None}), "dropped": known.dropped + 1}
         await self._ports.open_groups.put(comm_id, known.model_copy(update=again))
         return min(_LOOK_AGAIN * (known.dropped + 1), TAKEN_WITHIN)
+
+    async def _is_kept(self, comm_id: CommId, known: OpenGroup, queued: QueuedGoal) -> bool:
+        """Whether somebody has had a goal for longer than it takes to open a group; when he took it is noted as it is seen."""
+        if queued.taken is not None:
+            return self._ports.clock.now() >= queued.taken + LED_WITHIN
+        if await self._ports.work.was_taken(queued.pool, queued.seq):
+            seen = queued.model_copy(update={"taken": self._ports.clock.now()})
+            await self._ports.open_groups.put(comm_id, known.model_copy(update={"queued": seen}))
+        return False
 
     async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
         """Accept a goal that an older version's users published before this version came; it has no user.
@@ -356,8 +368,9 @@ class Intake:
         if offers and await self._ports.leaders.stands(offers[-1]):
             raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
-            if await self._ports.work.look(offers[-1].seq) is None:
-                self._ports.dropped.note(offers[-1].pool, goal.name)
+            is_there = await self._ports.work.look(offers[-1].seq) is not None
+            if not is_there or self._ports.clock.now() >= offers[-1].at + LED_WITHIN:
+                self._ports.dropped.note(offers[-1].pool, goal.name, kept=is_there)
             await self._ports.work.withdraw(offers[-1].seq)
         pool = await self._ports.leaders.next_pool(goal, offers)
         seq = await self._put(record, pool)

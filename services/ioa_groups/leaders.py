@@ -1,9 +1,9 @@
 """Who is asked to lead a goal that addresses nobody: the agents that fit it best, by discovery.
 
 A goal is offered to one pool at a time. If nobody there takes it, since all are busy or gone, the next best pool gets it, and after
-two of them anybody. An offer stands as long as somebody who took it may still be forming a team, so that no second one is formed
-beside it; where two are formed all the same, the first to launch leads, and the other finds the group there. Who takes an offer off
-the queue without launching has dropped it: it does not stand any more.
+two of them anybody. An offer stands as long as somebody who took it may still be forming a team, five minutes at most, so that no
+second one is formed beside it; where two are formed all the same, the first to launch leads, and the other finds the group there.
+Who takes an offer off the queue without launching has dropped it: it does not stand any more.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
+LED_WITHIN = timedelta(minutes=5)
+"""How long whoever took a goal has to open its group before it is offered again. Who is slow may still be the first to launch."""
 TAKEN_WITHIN = timedelta(seconds=5)
 """How long an offer stands that nobody takes, and how often one is looked at that somebody has taken."""
 ANSWERED_WITHIN = timedelta(seconds=1)
@@ -81,7 +83,8 @@ class Leaders:
         )
         if not is_there or await self._work.look(offer.seq) is None:  # whoever leads it takes it off the queue afterwards
             return False
-        return self._clock.now() < offer.at + TAKEN_WITHIN or await self._work.was_taken(offer.pool, offer.seq)
+        age = self._clock.now() - offer.at
+        return age < TAKEN_WITHIN or (age < LED_WITHIN and await self._work.was_taken(offer.pool, offer.seq))
 
 
 def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from ioa.adapters.nats.connection import check_max_payload
@@ -29,6 +30,7 @@ from ioa.ports.inspection import (
     DROPPED,
     FLOOD,
     HELD,
+    KEPT,
     DeadLetterKind,
     Inspection,
     SlowedCaller,
@@ -503,8 +505,12 @@ _DROPPING = (
 )
 
 
-def _queue_of(pool: str) -> str:
-    return "the queue for any agent" if pool == ANYBODY else f"the queue of {pool}"
+_KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
+
+
+def _queues_of(named: Sequence[SlowedCaller]) -> str:
+    queues = (("the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}", one) for one in named)
+    return ", ".join(f"{queue} ({one.refused:,} goals)" for queue, one in islice(queues, _NAMED_AGENTS))
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
@@ -512,17 +518,19 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     if not slowed:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
     much = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
-    dropping = [one for one in slowed if one.family == DROPPED]
-    others = [one for one in slowed if one.family != DROPPED]
+    dropping, keeping = ([one for one in slowed if one.family == family] for family in (DROPPED, KEPT))
+    others = [one for one in slowed if one.family not in (DROPPED, KEPT)]
     flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in others if one.family in much][:_NAMED_AGENTS]
     asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in others if one.family not in much][:_NAMED_AGENTS]
     said = [f"Flooding the server, and disconnected: {', '.join(flooding)}."] if flooding else []
     said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
     hints = [_TOO_MUCH] if flooding or asking else []
     if dropping:
-        named = ", ".join(f"{_queue_of(one.caller)} ({one.refused:,} goals)" for one in dropping[:_NAMED_AGENTS])
-        said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {named}.")
+        said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {_queues_of(dropping)}.")
         hints.append(_DROPPING)
+    if keeping:
+        said.append(f"Keeping goals for minutes without a group, which were offered again: somebody at {_queues_of(keeping)}.")
+        hints.append(_KEEPING)
     return Finding(
         "quotas",
         Health.WARNING,

@@ -88,8 +88,8 @@ class WorkQueue(Protocol):
             The number under which it waits.
         """
 
-    async def was_taken(self, pool: PoolId, seq: int) -> bool:
-        """Whether what was put for a pool under this number has been given to one of its agents, now or before."""
+    async def was_taken(self, pool: PoolId | None, seq: int) -> bool:
+        """Whether what was put for a pool, or for anybody, under this number has been given to an agent, now or before."""
 
     async def withdraw(self, seq: int) -> None:
         """Take an offer back. Who has taken it already is not told; to do it again changes nothing."""

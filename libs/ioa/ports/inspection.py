@@ -75,6 +75,8 @@ HELD = ("connections", "subscriptions")
 """The families of what somebody has of the server while others want it too."""
 DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
+KEPT = "kept"
+"""The family of goals that were taken, and for which nobody opened a group for minutes."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 
@@ -84,7 +86,7 @@ class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
-    `DROPPED` it is a pool, or `ANYBODY`, some of whose agents drop goals, and `refused` is how many goals that were.
+    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals.
     """
 
     caller: str

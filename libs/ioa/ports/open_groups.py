@@ -19,10 +19,14 @@ class QueuedOffer(Model):
 
 
 class QueuedGoal(Model):
-    """A goal that waits for whom it names, or for anybody: in whose queue, None being anybody's, and where there."""
+    """A goal that waits for whom it names, or for anybody: in whose queue, None being anybody's, and where there.
+
+    `taken` is since when it is known that somebody has taken it.
+    """
 
     pool: PoolIdField | None
     seq: int
+    taken: Time | None = None
 
 
 class OpenGroup(Model):
@@ -32,7 +36,7 @@ class OpenGroup(Model):
         offers: To whom a goal without a group was offered, one after the other; only the last one stands.
         waits: Whether it waits for whom it names, or for anybody, and is offered to nobody else.
         queued: Where it waits then; None of one that an older version queued.
-        dropped: How often it was put back there, since who took it neither led it nor gave it back.
+        dropped: How often it was put back there, since who took it did not lead it.
     """
 
     goal_id: GoalIdField

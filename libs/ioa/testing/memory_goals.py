@@ -83,7 +83,7 @@ class MemoryWorkQueue:
         self.tickets[self._last] = ticket
         return self._last
 
-    async def was_taken(self, pool: PoolId, seq: int) -> bool:
+    async def was_taken(self, pool: PoolId | None, seq: int) -> bool:
         """Look it up."""
         return seq in self.taken
 

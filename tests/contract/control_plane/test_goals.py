@@ -122,6 +122,16 @@ async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client | No
     assert (await work.was_taken(pool, first), await work.was_taken(other, second)) == (True, False)
 
 
+async def test_a_goal_for_anybody_is_seen_to_be_taken(work: WorkQueue, client: Client | None) -> None:
+    """What an agent was given counts as taken, as long as nobody has finished it, too."""
+    seq = await work.put(record("goal-1"), None)
+    assert not await work.was_taken(None, seq)
+    await taken(work, client, None, 1)
+    if isinstance(work, MemoryWorkQueue):
+        work.taken.add(seq)
+    assert await work.was_taken(None, seq)
+
+
 async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client | None) -> None:
     """What was withdrawn is given to nobody; doing it again, or when it is gone, changes nothing."""
     pool = PoolId("sums")

@@ -37,7 +37,17 @@ from ioa.cli.examination import (
     written_finding,
 )
 from ioa.cli.probe import Probed
-from ioa.ports.inspection import ANYBODY, DROPPED, FLOOD, DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import (
+    ANYBODY,
+    DROPPED,
+    FLOOD,
+    KEPT,
+    DeadLetterKind,
+    SlowedCaller,
+    StorageFacts,
+    StreamShare,
+    TopologyFacts,
+)
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.files import OwnerBytes, StoredBytes
@@ -131,6 +141,9 @@ def test_who_asks_too_often_is_named() -> None:
     dropping = quotas_finding([SlowedCaller("sums", DROPPED, 14), SlowedCaller(ANYBODY, DROPPED, 2)])
     assert "somebody at the queue of sums (14 goals), the queue for any agent (2 goals)" in dropping.message
     assert "rotate" in dropping.hint and "quota" not in dropping.hint
+    keeping = quotas_finding([SlowedCaller("sums", KEPT, 3)])
+    assert "without a group, which were offered again: somebody at the queue of sums (3 goals)" in keeping.message
+    assert "in good faith" in keeping.hint
     both = quotas_finding([SlowedCaller("eve", FLOOD, 30_312), SlowedCaller("mallory", "say", 5)]).message
     assert "Flooding the server, and disconnected: eve (30,312 messages)." in both
     assert "slowed down: mallory (5 of say refused)." in both

@@ -11,7 +11,7 @@ import pytest
 from ioa.errors import ConflictError, NotYetError, UnavailableError
 from ioa.group.requests import CancelGroup, LaunchGroup, SetAside
 from ioa.ports.delivery import Queued
-from ioa.ports.inspection import DROPPED
+from ioa.ports.inspection import DROPPED, KEPT
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
@@ -21,7 +21,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
-from ioa_groups.leaders import TAKEN_WITHIN
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, QUOTAS, ROOM, Plane
 
@@ -401,6 +401,32 @@ async def test_a_goal_that_was_taken_and_dropped_is_put_back() -> None:
     assert (await look()).retry_after == TAKEN_WITHIN
     assert len(set(plane.work.tickets.values())) == len(plane.work.waiting(PoolId(ADA))) == 1
     assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, DROPPED, 1)]
+
+
+async def test_a_goal_that_somebody_keeps_is_put_back_in_time() -> None:
+    """From when it is seen to be taken there are minutes to open its group; one that nobody has taken waits as long as it lasts."""
+    plane = Plane()
+    await plane.join(ADA)
+    intake = Intake(plane.intake_ports, LEASE, users_are_known=True)
+
+    async def look() -> int:
+        with pytest.raises(NotYetError):
+            await intake.see_through(subjects.goal_to(LOCAL, ADA), order(timeout=3_600), "1")
+        assert len(plane.work.waiting(PoolId(ADA))) == 1
+        return max(plane.work.tickets)
+
+    first = await look()
+    plane.clock.advance(2 * LED_WITHIN)
+    assert await look() == first
+    plane.work.taken.add(first)
+    await look()
+    plane.clock.advance(LED_WITHIN - timedelta(seconds=1))
+    assert await look() == first
+    plane.clock.advance(timedelta(seconds=1))
+    second = await look()
+    assert (second > first, await look()) == (True, second)
+    assert len({plane.work.tickets[first], plane.work.tickets[second]}) == 1
+    assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, KEPT, 1)]
 
 
 async def test_a_goal_for_anybody_that_was_dropped_is_put_back_and_one_that_is_led_is_not() -> None:

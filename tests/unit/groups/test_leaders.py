@@ -9,12 +9,13 @@ import pytest
 
 from ioa.errors import NotYetError
 from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.ports.inspection import KEPT
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
 from ioa.protocol.search import Hit
-from ioa_groups.leaders import TAKEN_WITHIN, best_leader
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
@@ -111,6 +112,19 @@ async def test_who_took_it_may_take_its_time() -> None:
     assert (await look(plane), where(plane)) == (False, [PoolId(ADA)])
     await plane.leases.release(ADA)
     assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
+
+
+async def test_who_took_it_and_opens_no_group_for_minutes_is_not_waited_for() -> None:
+    """Who says for ever that he is at work at it keeps it from nobody; that the pool kept it is told."""
+    plane = await found((ADA, 0.8), (BOB, 0.7))
+    await look(plane)
+    plane.work.taken.add(1)
+    plane.clock.advance(LED_WITHIN - _A_MOMENT)
+    plane.leases.hear(ADA)
+    assert (await look(plane), where(plane), plane.dropped.told()) == (False, [PoolId(ADA)], [])
+    plane.clock.advance(_A_MOMENT)
+    assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
+    assert [(one.caller, one.family, one.refused) for one in plane.dropped.told()] == [(ADA, KEPT, 1)]
 
 
 async def test_once_its_group_is_open_the_goal_is_led() -> None:

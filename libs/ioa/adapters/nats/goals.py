@@ -10,7 +10,7 @@ from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.topology import GOAL_RECORDS, GOALS, WORK, ensure_pool_consumer, pool_consumer
+from ioa.adapters.nats.topology import ANY_AGENT, GOAL_RECORDS, GOALS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import Queued
@@ -88,10 +88,11 @@ class NatsWorkQueue:
             subject = subjects.work_of(pool)
             return (await self._js.publish(subject, encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)).seq
 
-    async def was_taken(self, pool: PoolId, seq: int) -> bool:
-        """Ask how far the pool's consumer has come, which gives out in order."""
+    async def was_taken(self, pool: PoolId | None, seq: int) -> bool:
+        """Ask how far the queue's consumer has come, which gives out in order."""
         with unavailable_unless_answered("The queue of goals"):
-            delivered = (await self._js.consumer_info(WORK, pool_consumer(pool))).delivered
+            consumer = ANY_AGENT if pool is None else pool_consumer(pool)
+            delivered = (await self._js.consumer_info(WORK, consumer)).delivered
         return delivered is not None and (delivered.stream_seq or 0) >= seq
 
     async def withdraw(self, seq: int) -> None:
