@@ -62,7 +62,7 @@ class _Words(HTMLParser):
 
     def _add(self, text: str) -> None:
         if not self._is_over:
-            self.parts.append(text)
+            self.parts.append(text.replace("\u00ad", ""))  # where a word may be parted at the end of a line
 
 
 def text_of_html(page: str, before_cells: str = " | ") -> str:

@@ -173,3 +173,16 @@ def test_words_of_any_script_are_words(run: Run) -> None:
     """Letters and digits make them, and no sign by itself is one."""
     said = run(agent, "count the words in it: Straße Ελλάδα 日本 naïve ٣ ४ 7% – … don't").text
     assert said == "The text: words: 8 (left out: 2 without a letter or digit, such as '–')"
+
+
+def test_what_looks_the_same_is_found(run: Run, tmp_path: Path) -> None:
+    """An accent may be a sign of its own, and a word may hold marks of where it may be parted, in a page, too."""
+    path, page = tmp_path / "menu.txt", tmp_path / "menu.html"
+    path.write_text("Caf\u00e9, cafe\u0301, Kran\u00adken\u00adhaus and cat\u00adfish")
+    page.write_text("<p>Kran&shy;ken&shy;haus, cat&shy;fish is no cat</p>")
+    for term in ("caf\u00e9", "cafe\u0301"):
+        assert "occurs 2 times" in run(agent, f"how often does '{term}' occur", [path]).text
+    for file, cats in ((path, 0), (page, 1)):
+        counts = [f"'{term}' occurs {count} time" for term, count in (("Krankenhaus", 1), ("catfish", 1), ("cat", cats))]
+        said = run(agent, "how often do 'Krankenhaus', 'catfish' and 'cat' occur", [file]).text
+        assert [one for one in counts if one not in said] == []

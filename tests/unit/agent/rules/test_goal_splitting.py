@@ -51,6 +51,9 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             ],
         ),
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
+        ("Maximum votes in v.csv. Divide it by 4.", [("Maximum votes in v.csv", ()), ("Divide it by 4", (0,))]),
+        ("total fee in v.csv; What is 19 % of it?", [("total fee in v.csv", ()), ("What is 19 % of it?", (0,))]),
+        ("total fee in v.csv, then add 5 to it", [("total fee in v.csv", ()), ("add 5 to it", (0,))]),
         ("What is 2^10? Divide the result by 4.", [("What is 2^10?", ()), ("Divide the result by 4", (0,))]),
         (
             "For sales.csv:\n- total revenue per region\n- a bar chart of it\n- a report",
@@ -73,6 +76,8 @@ def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tupl
     [
         "Summarise notes.txt and translate it into German",
         "Count the words in notes.txt and list the key phrases in it",
+        "Count the words in notes.txt and add 5 lines about it",
+        "Summarise notes.txt and send 3 of it",
         "Show the 3 pages where people add a file and read it",
         "Summarise notes.txt. Count its sentences.",
         "I have two files, one.csv and two.csv. Merge them by id and count what is only in the first.",

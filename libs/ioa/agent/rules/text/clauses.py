@@ -19,6 +19,8 @@ VERBS = frozenset(
     "summarize tell total translate turn visualise visualize work write".split()
 )
 """What a request begins with, if it is no question."""
+_FIGURES = frozenset("bottom earliest highest largest latest lowest maximum median minimum number smallest standard top".split())
+"""With what else a question for a figure begins (docs/questions.md). Within a sentence, where nouns stand, nothing is parted there."""
 PICTURE = r"(?:chart|plot|graph|diagram|histogram|picture)"
 DOCUMENT = r"(?:report|summary|document|briefing|memo|note|article|headline|email|table)"
 _ASKS = frozenset(
@@ -159,7 +161,7 @@ def _says_nothing(text: str, *, listed: bool) -> bool:
 
 def _begins(text: str) -> bool:
     """Whether a text begins like a request."""
-    return _first(text) in VERBS | _ASKS or text.endswith("?") or bool(_PRODUCT.match(text))
+    return _first(text) in VERBS | _ASKS | _FIGURES or text.endswith("?") or bool(_PRODUCT.match(text))
 
 
 def _first(text: str) -> str:

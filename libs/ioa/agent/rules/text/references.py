@@ -24,6 +24,12 @@ _ALL = re.compile(
     re.IGNORECASE,
 )
 _RESULT = re.compile(r"\b(?:the|that|this) (?:result|output|answer|outcome)\b", re.IGNORECASE)
+_COMPUTES = re.compile(
+    r"(?:divide|multiply|double) (?:it|that)\b|(?:(?:add|subtract|calculate|compute|what is) )?"
+    r"\d[\d.,]*+ ?(?:%|per ?cent)?(?: VAT)? (?:to|from|of) (?:it|that)\??$",
+    re.IGNORECASE,
+)
+"""What is done with a figure, and with no file."""
 _PRONOUN = re.compile(
     r"\b(?:it|them|they|(?:this|that|these|those|each)"
     r"(?=$| ?[.,;?!]| (?:of|in|into|to|as|with|by|from|on|per|for|at|and|or|is|are|was|were)\b))\b",
@@ -64,7 +70,8 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
     if _PRONOUN.search(text):
         told = requests[before].text
         figure = _NAMES_SOMETHING.search(told) and not _NAMED.search(told)
-        return (before,) if figure or _is_picture(text) or is_document(text) or _FETCHES.match(told) else None
+        fits = figure or _COMPUTES.match(text) or _is_picture(text) or is_document(text) or _FETCHES.match(told)
+        return (before,) if fits else None
     if _RESULT.search(text):
         return (before,)
     if _NAMED.search(text):
