@@ -82,6 +82,28 @@ async def test_what_agents_write_is_no_markup(looking: Looking, stage: Stage, ur
     assert looking.complaints == []
 
 
+async def test_what_is_dear_to_read_stands_as_it_was_written(looking: Looking, stage: Stage, url: str) -> None:
+    """However agents write, the page goes on: texts of very many marks are not read, nor what comes while reading takes long."""
+    goal_id, room = await _opened(stage)
+    await stage.say(room, DESK, Discussion(content="**b** " * 1_500, next_speaker=ANALYST))
+    await stage.say(room, ANALYST, Discussion(content="**c**", next_speaker=DESK))
+    page = await looking.signed_in(url)
+    await page.goto(f"{url}/goals/{goal_id}")
+    said = page.locator("#log .msg .body")
+    await expect(said.nth(2).locator("strong")).to_have_text("c")
+    await expect(said.nth(1).locator("strong")).to_have_count(0)
+    text = ("a" * 27 + "*__") * 333
+    drawn = await page.evaluate(
+        """async (text) => {
+          const { marked } = await import("/page/parts/markdown.js");
+          return Array.from({ length: 300 }, () => marked(text) !== null);
+        }""",
+        text,
+    )
+    assert (drawn[0], drawn[-1]) == (True, False)
+    assert looking.complaints == []
+
+
 async def test_a_task_names_its_team(looking: Looking, stage: Stage, url: str) -> None:
     """Who looks at a task sees the stored team that serves it, in the conversation and in the list."""
     goal_id, room = await _opened(stage)

@@ -11,12 +11,12 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 from prometheus_client import Counter
 
-from ioa.errors import Fault, IoaError, UnavailableError, row_of
+from ioa.errors import Fault, InvalidInputError, IoaError, UnavailableError, row_of
 from ioa.ports.audit_trail import AuditSink
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
@@ -57,19 +57,20 @@ class AuditLog:
         self._of_caller: dict[str, int] = {}
 
     def note(self, deed: Deed, *, who: str = "", target: str = "", refused: str = "", why: str = "") -> None:
-        """Note a deed. The same of the same is counted until the minute is over; of what was refused, whatever it was about.
+        """Note a deed. The same of the same is counted until the minute is over; of what one was refused, whatever it was about.
 
-        So is what somebody does besides, who has `MAX_OF_CALLER` lines in this minute.
+        So is what somebody does besides, who has `MAX_OF_CALLER` lines in this minute, and what those do whom nobody knows. A count
+        of what was about several things names none of them.
         """
         who, target = who[:MAX_NAME_CHARS], target[:MAX_NAME_CHARS]
         line = AuditLine(at=self._clock.now(), deed=deed, who=who, target=target, refused=refused, why=why, service=self._service)
-        key: tuple[str, ...] = (deed, who, refused, why, "" if refused else target)
-        is_much = who and key not in self._counted and self._of_caller.get(who, 0) >= MAX_OF_CALLER
+        key: tuple[str, ...] = (deed, who, refused, why, "" if refused and who else target)
+        is_much = (who or refused) and key not in self._counted and self._of_caller.get(who, 0) >= MAX_OF_CALLER
         if is_much:
             key = (deed, who, refused, why)
         if is_much or key in self._counted:
             before = self._counted.get(key)
-            self._counted[key] = line if before is None else line.model_copy(update={"times": before.times + 1})
+            self._counted[key] = line if before is None else _counted(before, line)
         elif len(self._counted) < MAX_COUNTED:
             self._counted[key] = None
             self._of_caller[who] = self._of_caller.get(who, 0) + 1
@@ -124,6 +125,11 @@ class AuditLog:
     def _leave_out(self, times: int) -> None:
         self._left_out += times
         written.labels("no").inc(times)
+
+
+def _counted(before: AuditLine, line: AuditLine) -> AuditLine:
+    target = line.target if line.target == before.target else ""
+    return line.model_copy(update={"times": before.times + 1, "target": target})
 
 
 @asynccontextmanager
@@ -207,4 +213,7 @@ class AuditedDeadLetters:
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a refused message and note it."""
         await self._dead.put(reason, why, subject=subject, data=data, key=key)
-        self._audit.note(Deed.DISCARDED, target=find_goal_id(data) or "", refused=reason)
+        who = ""
+        with suppress(InvalidInputError):  # it is no goal
+            who, _ = subjects.parse_goal_subject(subject)
+        self._audit.note(Deed.DISCARDED, who=who, target=find_goal_id(data) or "", refused=reason)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from ioa.errors import ForbiddenError, UnavailableError
+from ioa.ports.delivery import DeadReason
 from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, named_in
 from ioa.protocol.codec import encode_value
-from ioa.runtime.audit import MAX_OF_CALLER, MAX_WAITING, AuditLog, audited
+from ioa.runtime.audit import MAX_OF_CALLER, MAX_WAITING, AuditedDeadLetters, AuditLog, audited
 from ioa.testing.manual_clock import ManualClock
+from ioa.testing.memory_delivery import MemoryDeadLetters
 
 
 class Kept:
@@ -53,7 +57,7 @@ async def test_a_flood_of_refusals_is_a_line_and_a_count(audit: AuditLog, kept: 
     assert kept.told() == [
         ("launched", "mallory", "g0", "forbidden", 1),
         ("launched", "bob", "g7", "", 1),
-        ("launched", "mallory", "g999", "forbidden", 999),
+        ("launched", "mallory", "", "forbidden", 999),
         ("launched", "mallory", "g0", "forbidden", 1),
     ]
 
@@ -69,9 +73,42 @@ async def test_who_does_much_adds_a_bounded_number_of_lines_a_minute(audit: Audi
     await audit.flush()
     assert kept.told()[MAX_OF_CALLER:] == [
         ("accepted", "anna", "g1", "", 1),
-        ("accepted", "eve", f"g{MAX_OF_CALLER + 999}", "", 1_000),
+        ("accepted", "eve", "", "", 1_000),
         ("ended", "eve", "g0", "", 1),
         ("accepted", "eve", "again", "", 1),
+    ]
+
+
+async def test_what_is_refused_to_nobody_known_is_told_apart_by_what_it_was_about(audit: AuditLog, kept: Kept) -> None:
+    """Nobody's deeds are given to another: two whose tokens are refused have a line each, and a flood of such a count of none."""
+    for who in ("bob", *["mallory"] * 300, "bob"):
+        audit.note(Deed.CONNECTED, target=who, refused="forbidden", why="revoked")
+    audit.end_window()
+    for number in range(MAX_OF_CALLER + 1_000):
+        audit.note(Deed.CONNECTED, target=f"guest-{number}", refused="forbidden", why="revoked")
+    audit.end_window()
+    await audit.flush()
+    told = kept.told()
+    of_two = [(target, times) for _, _, target, _, times in told[:4]]
+    assert of_two == [("bob", 1), ("mallory", 1), ("bob", 1), ("mallory", 299)]
+    assert (len(told) - 4, told[-1]) == (MAX_OF_CALLER + 1, ("connected", "", "", "forbidden", 1_000))
+
+
+async def test_whose_goals_were_discarded_is_told(audit: AuditLog, kept: Kept) -> None:
+    """Each user has lines of his own; what is no goal has none to name."""
+    dead = AuditedDeadLetters(MemoryDeadLetters(), audit)
+    for user, goal_id in (("anna", "a-1"), ("eve", "e-1"), ("eve", "e-2"), ("anna", "a-2")):
+        data = json.dumps({"goal": "Count.", "goal_id": goal_id}).encode()
+        await dead.put(DeadReason.CONFLICT, "taken", subject=f"ioa.v1.goal.{user}", data=data)
+    await dead.put(DeadReason.UNREADABLE, "no goal", subject="ioa.v1.work.x", data=b"")
+    audit.end_window()
+    await audit.flush()
+    assert [(who, target, times) for _, who, target, _, times in kept.told()] == [
+        ("anna", "a-1", 1),
+        ("eve", "e-1", 1),
+        ("", "", 1),
+        ("anna", "a-2", 1),
+        ("eve", "e-2", 1),
     ]
 
 

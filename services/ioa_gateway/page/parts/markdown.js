@@ -5,18 +5,29 @@ import { lexer } from "../vendor/marked/marked.esm.js";
 import { sheet } from "./words.js";
 
 const MOST = 10_000; // characters of a text that is read at once; a longer one stands as it was written
+const MOST_MARKS = 1_000; // the reader compares each of these with the others of its paragraph
+const ALLOWED = 1_000; // ms that reading may take at once, and a tenth of the time thereafter: who watches goes before who writes
 const DEEPEST = 12; // lists and quotations in each other
 
 await sheet("markdown");
 
+let left = ALLOWED;
+let since = performance.now();
+
 /** Draw a text; null if it is to stand as it was written. */
 export function marked(text) {
-  if (text.length > MOST) return null;
+  if (text.length > MOST || (text.match(/[*_~]/g)?.length ?? 0) > MOST_MARKS) return null;
+  const began = performance.now();
+  left = Math.min(ALLOWED, left + (began - since) / 10);
+  since = began;
+  if (left < 0) return null;
   try {
     return blocks(lexer(text), 0);
   } catch (error) {
     if (error instanceof RangeError) return null; // nested deeper than can be read
     throw error;
+  } finally {
+    left -= performance.now() - began;
   }
 }
 

@@ -20,7 +20,7 @@ VERBS = frozenset(
 )
 """What a request begins with, if it is no question."""
 _FIGURES = frozenset("bottom earliest highest largest latest lowest maximum median minimum number smallest standard top".split())
-"""With what else a question for a figure begins (docs/questions.md). Within a sentence, where nouns stand, nothing is parted there."""
+"""With what else a question for a figure begins (docs/questions.md). Within a sentence nothing is parted there: they are nouns."""
 PICTURE = r"(?:chart|plot|graph|diagram|histogram|picture)"
 DOCUMENT = r"(?:report|summary|document|briefing|memo|note|article|headline|email|table)"
 _ASKS = frozenset(
