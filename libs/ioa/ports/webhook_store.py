@@ -30,4 +30,4 @@ class WebhookStore(Protocol):
         """Count what waits to be delivered, by webhook; one for which nothing waits is left out."""
 
     async def queue(self, notice: Notice) -> bool:
-        """Have something delivered; False if too much waits, for this webhook or for all. The same thing twice, soon, is queued once."""
+        """Have something delivered; False if too much waits, for it or for all. The same thing twice, soon, is queued once."""

@@ -119,7 +119,7 @@ class Pacing:
         return one, self._of_users[one.user]
 
     def _look_at_one(self, now: datetime) -> None:
-        """Forget a webhook of which nothing has come back for long: it was removed, or others deliver. Each is looked at in turn."""
+        """Forget a webhook of which nothing has come for long: it was removed, or others deliver. Each is looked at in turn."""
         if not self._standings:
             return
         webhook_id, one = next(iter(self._standings.items()))

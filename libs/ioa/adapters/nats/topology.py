@@ -80,8 +80,8 @@ _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
 _HOOKS_KEPT = timedelta(days=2)
 _HOOKS_WAITING, _HOOKS_OF_ALL, _HOOKS_PUT_OFF = 10_000, 500_000, 1_000_000
-"""How many notices may wait for one webhook, and for all together, and how many may be put off: all that wait, so that those that
-nobody takes leave room for new ones to be given out. The gateway bounds those of a user. Bytes would be set aside from the start."""
+"""How many notices may wait for one webhook, and for all together, and how many may be put off, which is more: new ones are given
+out all the same. Those of a user the gateway bounds. A bound in bytes would be set aside from the start."""
 _LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS, WEBHOOKS, GATEWAY)
 """Buckets that are read by direct gets, by pages or by users."""
 
