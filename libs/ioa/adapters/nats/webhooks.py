@@ -24,7 +24,7 @@ _WHAT = "The bucket of webhooks"
 _PAGE = 256
 _FULL = ("maximum messages per subject", "maximum messages exceeded")
 """What JetStream says where too many notices wait, of a webhook or of all. The error's code says only that none was stored."""
-_AT_ONCE, _PULLS = 128, 8
+_AT_ONCE, _PULLS = 128, 32
 """How many notices are worked on at a time, and how many are asked for: one that is put off costs little but the way to the server,
 and many may have to be until one comes that can be told."""
 
