@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
@@ -26,5 +26,8 @@ class WebhookStore(Protocol):
     async def ends(self) -> StreamEnds:
         """Tell how far results and logs have come."""
 
+    async def waiting(self) -> Mapping[WebhookId, int]:
+        """Count what waits to be delivered, by webhook; one for which nothing waits is left out."""
+
     async def queue(self, notice: Notice) -> bool:
-        """Have something delivered; False if too much waits for this webhook. The same thing twice, soon, is queued once."""
+        """Have something delivered; False if too much waits, for it or for all. The same thing twice, soon, is queued once."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 
@@ -37,6 +38,10 @@ class MemoryWebhooks:
     async def ends(self) -> StreamEnds:
         """Nothing is stored here."""
         return StreamEnds(results=0, log=0)
+
+    async def waiting(self) -> Mapping[WebhookId, int]:
+        """Count what was queued."""
+        return Counter(notice.webhook_id for notice in self.queued)
 
     async def queue(self, notice: Notice) -> bool:
         """Keep what is to be delivered."""

@@ -1,19 +1,24 @@
 """How many messages are posted at a time, so that no webhook and no user holds up those of others.
 
-What is put off comes back when its turn is likely to have come: the more of a webhook wait, the later. A webhook that fails is
-left alone as a whole, longer each time, and then tried with one message.
+What is put off comes back when its turn is likely to have come: the more of a webhook wait, the later. All that is put off comes
+back at one rate, of which users have equal parts, and of these their webhooks, since each time costs the others' messages a moment.
+A webhook that fails is left alone as a whole, longer each time, and then tried with one message.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ioa.protocol.ids import UserId
-from ioa.protocol.webhooks import Webhook, WebhookId
+from ioa.protocol.webhooks import Notice, Webhook, WebhookId
 
 AT_ONCE, AT_ONCE_OF_USER = 4, 8
+PROBES_OF_USER = 2
+"""How many webhooks of a user that failed are tried at a time: one that does not answer takes as long as a post may."""
+BACK_APART = timedelta(milliseconds=5)
+"""How far apart what is put off comes back, of all users together."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 _SOON, _LATEST = timedelta(seconds=1), timedelta(minutes=10)
 _LEFT_ALONE = timedelta(minutes=5)
@@ -21,18 +26,31 @@ _USUAL = timedelta(seconds=0.1)
 
 
 @dataclass
+class _OfUser:
+    """A user's webhooks that are known of, and the posts to them that go on, with those that are probes."""
+
+    webhooks: int = 0
+    posts: int = 0
+    probes: int = 0
+
+
+@dataclass
 class _Standing:
     """How it goes with one webhook.
 
     Attributes:
+        user: Whose it is.
         posts: How many go on.
+        is_probed: Whether the one that goes on shows if the webhook still fails.
         failures: How many failed since one was taken, of those that were begun one after another.
         left_until: When it is tried again.
         last_back: When the last message comes back that was put off.
         took: How long a post took lately.
     """
 
+    user: UserId
     posts: int = 0
+    is_probed: bool = False
     failures: int = 0
     left_until: datetime = _LONG_AGO
     last_back: datetime = _LONG_AGO
@@ -43,27 +61,35 @@ class Pacing:
     """Says which messages one replica may post now."""
 
     def __init__(self) -> None:
-        self._standings: dict[WebhookId, _Standing] = {}
-        self._of_users = Counter[UserId]()
+        self._standings: OrderedDict[WebhookId, _Standing] = OrderedDict()
+        self._of_users: dict[UserId, _OfUser] = {}
 
-    def enter(self, hook: Webhook, now: datetime) -> timedelta | None:
+    def enter(self, hook: Webhook | Notice, now: datetime) -> timedelta | None:
         """Count a post that begins now; or return in how long its message is to come back."""
-        one = self._standings.setdefault(hook.webhook_id, _Standing())
-        at_once = 1 if one.failures else AT_ONCE
-        if now >= one.left_until and one.posts < at_once and self._of_users[hook.user] < AT_ONCE_OF_USER:
+        self._look_at_one(now)
+        one, of_user = self._of(hook)
+        at_once, probes = (1, PROBES_OF_USER) if one.failures else (AT_ONCE, AT_ONCE_OF_USER)
+        if now >= one.left_until and one.posts < at_once and of_user.posts < AT_ONCE_OF_USER and of_user.probes < probes:
+            one.is_probed = one.failures > 0
             one.posts += 1
-            self._of_users[hook.user] += 1
+            of_user.posts += 1
+            of_user.probes += one.is_probed
             return None
-        one.last_back = min(max(one.last_back + one.took / AT_ONCE, one.left_until, now + _SOON), now + _LATEST)
+        apart = max(
+            one.took / AT_ONCE,
+            one.took * of_user.webhooks / AT_ONCE_OF_USER,
+            BACK_APART * of_user.webhooks * len(self._of_users),
+        )
+        one.last_back = min(max(one.last_back + apart, one.left_until, now + _SOON), now + _LATEST)
         return one.last_back - now
 
-    def leave(self, hook: Webhook, began: datetime, now: datetime, *, is_taken: bool | None) -> None:
+    def leave(self, hook: Webhook | Notice, began: datetime, now: datetime, *, is_taken: bool | None) -> None:
         """Count a post that has ended; None if it was never sent."""
-        one = self._standings[hook.webhook_id]
+        one, of_user = self._of(hook)
         one.posts -= 1
-        self._of_users[hook.user] -= 1
-        if not self._of_users[hook.user]:
-            del self._of_users[hook.user]
+        of_user.posts -= 1
+        of_user.probes -= one.is_probed
+        one.is_probed = False
         if is_taken is not None:
             one.took = now - began
         if is_taken:
@@ -72,7 +98,7 @@ class Pacing:
             one.left_until = now + min(_SOON * (1 << min(one.failures, 10)), _LEFT_ALONE)
             one.failures += 1
         if not (one.posts or one.failures) and one.last_back <= now:
-            del self._standings[hook.webhook_id]
+            self._drop(hook.webhook_id)
 
     def is_failing(self, webhook_id: WebhookId) -> bool:
         """Whether the last post failed."""
@@ -83,4 +109,28 @@ class Pacing:
         """Forget a webhook that is gone, unless it is being posted to."""
         one = self._standings.get(webhook_id)
         if one is not None and not one.posts:
-            del self._standings[webhook_id]
+            self._drop(webhook_id)
+
+    def _of(self, hook: Webhook | Notice) -> tuple[_Standing, _OfUser]:
+        one = self._standings.get(hook.webhook_id)
+        if one is None:
+            one = self._standings[hook.webhook_id] = _Standing(hook.user)
+            self._of_users.setdefault(hook.user, _OfUser()).webhooks += 1
+        return one, self._of_users[one.user]
+
+    def _look_at_one(self, now: datetime) -> None:
+        """Forget a webhook of which nothing has come for long: it was removed, or others deliver. Each is looked at in turn."""
+        if not self._standings:
+            return
+        webhook_id, one = next(iter(self._standings.items()))
+        if not one.posts and max(one.left_until, one.last_back) < now - _LATEST:
+            self._drop(webhook_id)
+        else:
+            self._standings.move_to_end(webhook_id)
+
+    def _drop(self, webhook_id: WebhookId) -> None:
+        one = self._standings.pop(webhook_id)
+        of_user = self._of_users[one.user]
+        of_user.webhooks -= 1
+        if not of_user.webhooks:
+            del self._of_users[one.user]

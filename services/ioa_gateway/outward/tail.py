@@ -7,8 +7,8 @@ for longer than that takes it over. For a moment two may read; what they queue t
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,14 +23,16 @@ from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry, UnreadableEntryError
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import CommId, GoalName
+from ioa.protocol.ids import CommId, GoalName, UserId
 from ioa.protocol.labels import bears
 from ioa.protocol.webhooks import HookEvent, Notice, Webhook
-from ioa_gateway.outward.webhooks import has_lost_its_key
+from ioa_gateway.outward.room import Room
+from ioa_gateway.outward.webhooks import has_lost_its_key, posts
 
 HELD_FOR = timedelta(seconds=10)
 _WRITTEN_EVERY, _LOOK = timedelta(seconds=3), timedelta(seconds=1)
 _REMEMBERED = 10_000
+_QUEUED_AT_ONCE = 32
 _IN_LOG = {HookEvent.PHASE, HookEvent.TURN}
 
 _log = structlog.get_logger(__name__)
@@ -82,6 +84,8 @@ class Tail:
         self._ended = ended
         self._record = TailRecord(holder=me, results=0)
         self._stood: OrderedDict[CommId, _Stood] = OrderedDict()
+        self._room = Room()
+        self._refused = Counter[UserId]()
 
     async def keep(self) -> None:
         """Tell whenever nobody else does, for ever."""
@@ -109,7 +113,7 @@ class Tail:
         self._stood.clear()
         written = _Written(self._place, revision)
         try:
-            async with beside(self._read()):
+            async with beside(self._count(), self._read(self._look_at_results), self._read(self._look_at_entries)):
                 await self._keep_writing(written)
         except _NotHeldError:
             _log.info("tail_lost")
@@ -135,19 +139,34 @@ class Tail:
                 if self._clock() - last > HELD_FOR.total_seconds() / 2:
                     raise _NotHeldError from None
 
-    async def _read(self) -> None:
+    async def _count(self) -> None:
+        """Count now and then what waits, for ever, and log of whom there was too much."""
+        is_counted = True
         while True:
-            has_more = [await self._looked(look) for look in (self._look_at_results, self._look_at_entries)]
-            if not any(has_more):
-                await asyncio.sleep(_LOOK.total_seconds())
+            self._room.ask()
+            try:
+                self._room.count(await self._store.waiting())
+                is_counted = True
+            except UnavailableError as error:
+                self._room.count(None)
+                if is_counted:
+                    _log.warning("webhooks_not_counted", error=error.message, hint="Has the gateway its new permissions?")
+                is_counted = False
+            for user, notices in self._refused.items():
+                _log.warning("webhooks_full", user=user, notices=notices)
+            self._refused.clear()
+            await asyncio.sleep(_LOOK.total_seconds())
 
-    async def _looked(self, look: Callable[[], Awaitable[bool]]) -> bool:
-        """Tell of what is next in one stream, whatever holds up the other; True if there is more."""
-        try:
-            return await look()
-        except IoaError as error:
-            _log.warning("tail_behind", error=error.message)
-            return False
+    async def _read(self, look: Callable[[], Awaitable[bool]]) -> None:
+        """Tell of what is next in one stream, for ever, whatever holds up the other; `look` returns True if there is more."""
+        while True:
+            has_more = False
+            try:
+                has_more = await look()
+            except IoaError as error:
+                _log.warning("tail_behind", error=error.message)
+            if not has_more:
+                await asyncio.sleep(_LOOK.total_seconds())
 
     async def _look_at_results(self) -> bool:
         page = await self._place.results(self._record.results)
@@ -189,7 +208,9 @@ class Tail:
         for webhook_id in gone:
             _log.info("webhook_without_key", webhook_id=webhook_id)
             await self._store.remove(webhook_id)
-        return [hook for hook in hooks if hook.webhook_id not in gone]
+        standing = [hook for hook in hooks if hook.webhook_id not in gone]
+        self._room.see(standing)
+        return standing
 
     async def _readable(self, notices: Awaitable[Sequence[Notice]], comm_id: CommId) -> Sequence[Notice]:
         """Leave out what nobody can tell of, since what it is told by is garbage."""
@@ -201,10 +222,15 @@ class Tail:
             _log.warning("not_told", comm_id=comm_id, error=error.message)
             return ()
 
-    async def _queue(self, notices: Iterable[Notice]) -> None:
-        for notice in notices:
-            if not await self._store.queue(notice):
-                _log.warning("webhook_full", webhook_id=notice.webhook_id, message_id=notice.message_id)
+    async def _queue(self, notices: Sequence[Notice]) -> None:
+        """Queue what there is room for, many at a time: one thing may be told to all webhooks of a user."""
+        for start in range(0, len(notices), _QUEUED_AT_ONCE):
+            await asyncio.gather(*map(self._queue_one, notices[start : start + _QUEUED_AT_ONCE]))
+
+    async def _queue_one(self, notice: Notice) -> None:
+        if not (self._room.take(notice) and await self._store.queue(notice)):
+            posts.labels("refused").inc()
+            self._refused[notice.user] += 1
 
     async def _ends(self, seq: int, result: GoalResult, hooks: Sequence[Webhook]) -> Sequence[Notice]:
         wanted = [hook for hook in hooks if seq > hook.since.results and hook.is_of(result.name) and HookEvent.ENDED in hook.events]

@@ -79,37 +79,55 @@ class Webhooks:
             UnavailableError: It is to be tried again.
         """
         notice = decode(Notice, delivery.data)
-        age = max(self._now() - delivery.stored_at, timedelta(0))
-        hook = await self._store.find(notice.webhook_id)
-        if hook is None and age < _NEW:
-            raise NotYetError("The webhook is not known yet.", retry_after=_SOON)
-        if hook is None or has_lost_its_key(hook, self._stands, self._now()):
-            self._pacing.forget(notice.webhook_id)
-            posts.labels("dropped").inc()
-            return
-        if not self._stands(hook.key_id):
-            raise NotYetError("The key of the webhook is not known here.", retry_after=again_after(age))
         began, is_taken = self._now(), None
-        if after := self._pacing.enter(hook, began):
-            if age >= TRIED_FOR and self._pacing.is_failing(hook.webhook_id):
+        age = max(began - delivery.stored_at, timedelta(0))
+        # Before the webhook is read: what is put off, perhaps for a day, is to cost others next to nothing.
+        if after := self._pacing.enter(notice, began):
+            if age < TRIED_FOR or not self._pacing.is_failing(notice.webhook_id):
+                raise NotYetError("This webhook is being told other things, or is left alone for a while.", retry_after=after)
+            hook = await self._standing(notice, age)
+            if hook is not None:
                 await self._give_up(delivery, hook, notice, "what was sent lately was not taken either.")
-                return
-            raise NotYetError("This webhook is being told other things, or is left alone for a while.", retry_after=after)
+            return
         try:
-            why = await self._tell(hook, notice, age)
-            is_taken = not why
-        except NotYetError as error:
-            if age < TRIED_FOR:
-                raise
-            why = error.message
+            hook = await self._standing(notice, age)
+            why = "" if hook is None else await self._tried(hook, notice, age)
+            is_taken = None if hook is None else not why
         finally:
-            self._pacing.leave(hook, began, self._now(), is_taken=is_taken)
-        if why and age >= TRIED_FOR:
+            self._pacing.leave(notice, began, self._now(), is_taken=is_taken)
+        if hook is None:
+            self._pacing.forget(notice.webhook_id)
+        elif why and age >= TRIED_FOR:
             await self._give_up(delivery, hook, notice, why)
         elif why:
             raise UnavailableError(f"The webhook {hook.webhook_id}: {why}", retry_after=again_after(age))
         else:
             await self._end(hook, notice)
+
+    async def _standing(self, notice: Notice, age: timedelta) -> Webhook | None:
+        """Read the webhook that a notice is for; None if it is gone, or its key is.
+
+        Raises:
+            NotYetError: This cannot be told yet.
+        """
+        hook = await self._store.find(notice.webhook_id)
+        if hook is None and age < _NEW:
+            raise NotYetError("The webhook is not known yet.", retry_after=_SOON)
+        if hook is None or has_lost_its_key(hook, self._stands, self._now()):
+            posts.labels("dropped").inc()
+            return None
+        if not self._stands(hook.key_id):
+            raise NotYetError("The key of the webhook is not known here.", retry_after=again_after(age))
+        return hook
+
+    async def _tried(self, hook: Webhook, notice: Notice, age: timedelta) -> str:
+        """Tell, and return why that failed; what cannot be written for a day has failed."""
+        try:
+            return await self._tell(hook, notice, age)
+        except NotYetError as error:
+            if age < TRIED_FOR:
+                raise
+            return error.message
 
     async def _end(self, hook: Webhook, notice: Notice) -> None:
         """Remove a webhook that is of one task alone, once there is nothing to come."""

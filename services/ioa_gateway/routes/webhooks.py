@@ -19,6 +19,7 @@ from ioa.protocol.model import Instruction, Model
 from ioa.protocol.webhooks import HookEvent, PushTarget, Webhook, WebhookId, written_secret
 from ioa_gateway.calls import ApiCall, Nothing, document
 from ioa_gateway.outward.tail import notice_of_end
+from ioa_gateway.outward.webhooks import posts
 
 MOST = 100
 """How many webhooks may be made by a key: one that is handed out with labels takes none from its user's others."""
@@ -155,7 +156,8 @@ async def _tell_of_the_end(call: ApiCall, hook: Webhook, name: GoalName | None) 
         return
     ended = await call.client.result(name)
     if ended is not None and bears((await call.client.goal(name)).record.goal.labels, hook.labels):
-        await call.hooks.store.queue(notice_of_end(hook, ended))
+        if not await call.hooks.store.queue(notice_of_end(hook, ended)):
+            posts.labels("refused").inc()
 
 
 async def _found(call: ApiCall) -> Webhook:

@@ -62,6 +62,24 @@ async def test_work_that_is_done_leaves_the_queue(nats_client: Client) -> None:
     assert done == [("a", 1), ("b", 1), ("c", 1)]
 
 
+async def test_several_messages_are_asked_for_at_a_time(nats_client: Client) -> None:
+    """Work that is done at once waits for the way to the server; each message is worked on once all the same."""
+    done: list[str] = []
+
+    async def work(delivery: Delivery) -> None:
+        done.append(delivery.data.decode())
+
+    async def waiting() -> int:
+        return (await nats_client.jetstream().consumer_info(WORK, ANY_AGENT)).num_waiting or 0
+
+    pulling = consume(nats_client, WORK, ANY_AGENT, work, set_aside=nothing_is_poison, max_concurrent=8, pulls=4)
+    async with background(pulling):
+        await eventually(waiting, lambda count: count == 4)
+        await offer(nats_client, *map(str, range(50)))
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    assert sorted(done, key=int) == [*map(str, range(50))]
+
+
 async def test_work_that_fails_comes_back(nats_client: Client) -> None:
     """What fails, foreseen or not, is tried again as the same message until it is done, and holds up nobody else."""
     attempts: list[tuple[str, int, str]] = []

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
+from nats.js.errors import APIError
 
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -21,6 +22,7 @@ from ioa.adapters.nats.topology import (
     FILES,
     GOAL_RECORDS,
     GOALS,
+    HOOKS,
     LEASES,
     LOG,
     MEMBERS,
@@ -161,6 +163,22 @@ async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_p
         await Topology(parts=parts).ensure(js)
         held = [(await js.stream_info(name)).config.max_bytes for name in (LOG, f"OBJ_{FILES}")]
     assert (files.max_bytes, held) == (10_000_000, [16_000_000, -1])
+
+
+async def test_notices_of_an_older_version_stay(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue of webhooks that holds more than this version allows for all keeps it, and takes no more until there is room."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        older = next(one for one in Topology().streams() if one.name == HOOKS).evolve(max_msgs=-1)
+        await js.add_stream(older)
+        for number in range(6):
+            await js.publish(subjects.hook(f"one{number}"), b"")
+        monkeypatch.setattr("ioa.adapters.nats.topology._HOOKS_OF_ALL", 4)
+        await Topology().ensure(js)
+        with pytest.raises(APIError, match="maximum messages exceeded"):
+            await js.publish(subjects.hook("more"), b"")
+        info = await js.stream_info(HOOKS)
+    assert (info.state.messages, info.config.max_msgs) == (6, 6)
 
 
 async def test_queues_of_older_versions_learn_to_forget(nats_server: NatsServer) -> None:

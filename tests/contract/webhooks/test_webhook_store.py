@@ -9,7 +9,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.topology import HOOKS, Topology
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import KeyId
@@ -43,6 +43,18 @@ def _hook(webhook_id: str, url: str = "https://example.com/hook") -> Webhook:
     )
 
 
+def _notice(webhook_id: str, number: int) -> Notice:
+    return Notice(
+        webhook_id=WebhookId(webhook_id),
+        message_id=f"goal-{number}-ended",
+        event=HookEvent.ENDED,
+        at=NEW_YEAR,
+        user=LOCAL,
+        goal_id=GoalId(f"goal-{number}"),
+        comm_id=CommId("room"),
+    )
+
+
 async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> None:
     """A webhook is there as it was put, the last one of an id counts, and one that was removed is gone, also twice."""
     for hook in (_hook("one"), _hook("two"), _hook("two", "https://example.com/other")):
@@ -56,13 +68,25 @@ async def test_webhooks_are_kept_until_they_are_removed(store: WebhookStore) -> 
 async def test_what_is_to_be_told_is_queued_once(store: WebhookStore) -> None:
     """Nothing has ended at first; whoever queues the same thing again is told that it waits."""
     assert await store.ends() == StreamEnds(results=0, log=0)
-    notice = Notice(
-        webhook_id=WebhookId("one"),
-        message_id="goal-1-ended",
-        event=HookEvent.ENDED,
-        at=NEW_YEAR,
-        user=LOCAL,
-        goal_id=GoalId("goal-1"),
-        comm_id=CommId("room"),
-    )
-    assert [await store.queue(notice) for _ in range(2)] == [True, True]
+    assert [await store.queue(_notice("one", 1)) for _ in range(2)] == [True, True]
+    assert await store.waiting() == {"one": 1}
+
+
+async def test_what_waits_is_counted_by_webhook(store: WebhookStore) -> None:
+    """So that whoever queues knows of whom too much waits already."""
+    assert await store.waiting() == {}
+    for webhook_id, number in (("one", 1), ("two", 1), ("two", 2)):
+        await store.queue(_notice(webhook_id, number))
+    assert await store.waiting() == {"one": 1, "two": 2}
+
+
+@pytest.mark.parametrize("bound", ["max_msgs", "max_msgs_per_subject"])
+async def test_a_queue_that_is_full_says_so(tmp_path: Path, bound: str) -> None:
+    """For one webhook or for all: whoever queues goes on with the others."""
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        config = (await client.jetstream().stream_info(HOOKS)).config
+        await client.jetstream().update_stream(config.evolve(**{bound: 2}))
+        store = NatsWebhooks(client)
+        assert [await store.queue(_notice("one", number)) for number in range(3)] == [True, True, False]
+        assert await store.queue(_notice("two", 1)) == (bound == "max_msgs_per_subject")

@@ -15,6 +15,7 @@ from ioa.adapters.nats.authorization import read_authorization
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.permissions import of_gateway
 from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.beside import beside
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import make_credentials
@@ -83,5 +84,6 @@ async def test_goals_by_http_are_those_of_the_keys_user(tmp_path: Path) -> None:
             assert [one.status_code for one in seats] == [200, 403]
             assert seats[1].json()["detail"] == "This gateway has no key of human-eve, so that nobody is eve here."
             async with open_connection(NatsSettings(server.url, "gateway", seed=seeds["gateway"])) as intruder:
+                assert await NatsWebhooks(intruder).waiting() == {}
                 with pytest.raises(nats.errors.Error):
                     await intruder.jetstream().publish("$KV.IOA_API_KEYS.key.mine", b"x", timeout=1)

@@ -29,7 +29,7 @@ from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
 from ioa.testing.memory_webhooks import MemoryWebhooks
-from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, Pacing
+from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, BACK_APART, PROBES_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.deadline import eventually
@@ -364,6 +364,60 @@ def test_a_webhook_that_fails_is_left_alone_as_a_whole() -> None:
     assert pacing.enter(one, now) is None
     pacing.leave(one, now, now, is_taken=True)
     assert [pacing.enter(one, now) for _ in range(AT_ONCE)] == [None] * AT_ONCE
+
+
+def test_what_is_put_off_comes_back_at_one_rate() -> None:
+    """However many webhooks fail and messages wait for them: each time costs others a moment. Another user's few come back soon."""
+    pacing, now = Pacing(), NEW_YEAR
+    evil, anna = [hook(f"e{number}", UserId("eve")) for number in range(100)], hook("a", UserId("anna"))
+    for one in (*evil, anna):
+        assert pacing.enter(one, now) is None
+        pacing.leave(one, now, now, is_taken=False)
+    back = sorted(after for one in evil for _ in range(100) if (after := pacing.enter(one, now)) is not None)
+    assert len(back) == 100 * 100
+    for second in range(1, 50):
+        within = [one for one in back if timedelta(seconds=second) <= one < timedelta(seconds=second + 1)]
+        assert len(within) <= 2 * timedelta(seconds=1) / BACK_APART
+    few = [pacing.enter(anna, now) for _ in range(10)]
+    assert all(after is not None and after < timedelta(seconds=2) for after in few)
+
+
+def test_webhooks_that_do_not_answer_leave_places_to_others_of_their_user() -> None:
+    """Of those that failed few are tried at a time, since each may take as long as a post; one that is well is told meanwhile."""
+    pacing, later = Pacing(), NEW_YEAR + timedelta(seconds=10)
+    silent = [hook(f"e{number}") for number in range(AT_ONCE_OF_USER)]
+    assert [pacing.enter(one, NEW_YEAR) for one in silent] == [None] * AT_ONCE_OF_USER
+    for one in silent:
+        pacing.leave(one, NEW_YEAR, later, is_taken=False)
+    later += timedelta(minutes=1)
+    assert [pacing.enter(one, later) for one in silent].count(None) == PROBES_OF_USER
+    assert pacing.enter(hook("well"), later) is None
+    for one in silent[:PROBES_OF_USER]:
+        pacing.leave(one, later, later, is_taken=True)
+    assert pacing.enter(silent[-1], later + timedelta(minutes=1)) is None
+
+
+def test_webhooks_of_which_nothing_comes_any_more_are_forgotten() -> None:
+    """Who makes webhooks that fail, and removes them, makes no replica remember them for ever; nor do they slow the others."""
+    pacing, now = Pacing(), NEW_YEAR
+    for number in range(1_000):
+        one = hook(f"e{number}")
+        assert pacing.enter(one, now) is None
+        pacing.leave(one, now, now, is_taken=False)
+    now += timedelta(hours=1)
+    for _ in range(1_001):
+        pacing.enter(hook("well"), now)
+    assert not any(pacing.is_failing(WebhookId(f"e{number}")) for number in range(1_000))
+
+
+async def test_what_is_put_off_costs_no_look_at_its_webhook() -> None:
+    """Of thousands that wait for a webhook that fails, each comes back again and again for a day."""
+    told = await _Told(500).made()
+    with pytest.raises(UnavailableError):
+        await told.of(timedelta(0))
+    await told.store.remove(WebhookId("one"))
+    with pytest.raises(NotYetError):
+        await told.of(timedelta(hours=1))
 
 
 async def test_a_day_is_over_also_for_who_is_left_alone() -> None:

@@ -217,6 +217,7 @@ def of_gateway() -> Permissions:
         subjects.ANY_HOOK,
         subjects.dead(DeadReason.WEBHOOK),
         *_working_off(HOOKS, DELIVERING),
+        f"{_API}.STREAM.INFO.{HOOKS}",
     )
     return Permissions(USERS, (*anybody.publish, *keys, *webhooks), anybody.subscribe)
 
@@ -295,11 +296,12 @@ class Crossing:
 def crossings() -> dict[str, Crossing]:
     """Return what crosses over, by the account that imports it."""
     agent = of_agent(AgentId(_ANY), PoolId(_ANY))
-    # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
+    # Nobody outside may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
-    of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
+    information = f"{_API}.INFO"
+    of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", information)
     outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
-    of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
+    of_users = (information, *(subject for one in outside for subject in one.publish if subject != WHO_AM_I))
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
         USERS: Crossing(_without_covered(of_users), _without_covered(subject for one in outside for subject in one.subscribe)),

@@ -87,22 +87,29 @@ def into_dead_letters(dead: DeadLetters, reason: DeadReason = DeadReason.UNDELIV
     return set_aside
 
 
-async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1) -> None:
+async def consume(
+    client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1, pulls: int = 1
+) -> None:
     """Do `work` for each message, for ever; acknowledge it when `work` returns.
 
     A message whose work raises comes back after 1, 2, 4 and at most 30 s, to this worker or to another. If that was because
     something is out of reach, such as `UnavailableError` says, it does so without end, after `retry_after` if the error says that.
     Any other error counts, and the fifth one has the message set aside and taken off the queue. While work goes on the message
-    stays with this worker. Cancelling gives unfinished messages back at once.
+    stays with this worker. Cancelling gives unfinished messages back at once. So many messages are asked for at a time as there are
+    `pulls`, each by itself: where most are done at once, the way to the server and back is what they wait for.
     """
     worker = _Worker(work, set_aside, asyncio.Semaphore(max_concurrent))
     slots = worker.slots
-    async with asyncio.TaskGroup() as group:
+
+    async def pull(group: asyncio.TaskGroup) -> None:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
         while True:
             await slots.acquire()
             message = await _next(client, subscription.fetch)
             group.create_task(worker.do(group, message))
+
+    async with asyncio.TaskGroup() as group:
+        await asyncio.gather(*(pull(group) for _ in range(pulls)))
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:

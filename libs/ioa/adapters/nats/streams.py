@@ -6,7 +6,7 @@ it is listed is read by sequence (`next_messages`): pages by position skip what 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -71,11 +71,21 @@ async def subjects_of(client: Client, stream: str, pattern: str) -> AsyncIterato
     Raises:
         UnavailableError: The stream cannot be asked now.
     """
+    async for page in counts_of(client, stream, pattern):
+        yield sorted(page)
+
+
+async def counts_of(client: Client, stream: str, pattern: str) -> AsyncIterator[Mapping[str, int]]:
+    """Count the messages of each subject of a stream that matches a pattern, as `subjects_of` lists them.
+
+    Raises:
+        UnavailableError: The stream cannot be asked now.
+    """
     seen = 0
     while True:
         with unavailable_unless_answered(f"The stream {stream}"):
             answer = await ask(client, f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": seen})
-        page = sorted(answer["state"].get("subjects") or ())
+        page: Mapping[str, int] = answer["state"].get("subjects") or {}
         if page:
             yield page
         seen += len(page)

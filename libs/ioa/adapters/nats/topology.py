@@ -79,8 +79,9 @@ _USER_IDLE = timedelta(hours=1)
 _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
 _HOOKS_KEPT = timedelta(days=2)
-_HOOKS_WAITING, _HOOKS_PUT_OFF = 10_000, 1_000_000
-"""How many notices may wait for one webhook, and for all together: those of one that nobody answers hold up no others."""
+_HOOKS_WAITING, _HOOKS_OF_ALL, _HOOKS_PUT_OFF = 10_000, 500_000, 1_000_000
+"""How many notices may wait for one webhook, and for all together, and how many may be put off, which is more: new ones are given
+out all the same. Those of a user the gateway bounds. A bound in bytes would be set aside from the start."""
 _LISTED = (GOAL_RECORDS, MEMBERS, OPEN, ENDED, API_KEYS, WEBHOOKS, GATEWAY)
 """Buckets that are read by direct gets, by pages or by users."""
 
@@ -211,6 +212,7 @@ class Topology:
                 *(HOOKS, subjects.ANY_HOOK),
                 retention=queue,
                 max_age=_HOOKS_KEPT.total_seconds(),
+                max_msgs=_HOOKS_OF_ALL,
                 max_msgs_per_subject=_HOOKS_WAITING,
                 discard_new_per_subject=True,
             ),
@@ -264,9 +266,11 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
     except BadRequestError as error:
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
-        if config.discard_new_per_subject:  # what is beyond the bound of a subject when that is set would be dropped
+        if config.discard_new_per_subject:  # what is beyond a bound when that is set would be dropped
             held = (await js.stream_info(str(config.name), subjects_filter=">")).state.subjects or {}
             config = config.evolve(max_msgs_per_subject=max(config.max_msgs_per_subject or 0, *held.values(), 0))
+            if config.max_msgs:
+                config = config.evolve(max_msgs=max(config.max_msgs, sum(held.values())))
         await js.update_stream(config)
 
 

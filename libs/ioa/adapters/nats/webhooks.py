@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from nats.aio.client import Client
 from nats.js.api import Header
@@ -11,7 +11,7 @@ from nats.js.errors import APIError
 from ioa.adapters.nats.keys import last_message, stream_of, subject_of
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.reading import DirectReads, ends_of
-from ioa.adapters.nats.streams import pages
+from ioa.adapters.nats.streams import counts_of, pages
 from ioa.adapters.nats.topology import DELIVERING, HOOKS, LOG, RESULTS, WEBHOOKS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.ports.delivery import DeadLetters, DeadReason
@@ -22,9 +22,11 @@ from ioa.protocol.webhooks import Notice, StreamEnds, Webhook, WebhookId
 _STREAM = stream_of(WEBHOOKS)
 _WHAT = "The bucket of webhooks"
 _PAGE = 256
-_FULL = "maximum messages per subject"
-"""What JetStream says where as many notices of a webhook wait as may; the error's code says only that it was not stored."""
-_AT_ONCE = 32
+_FULL = ("maximum messages per subject", "maximum messages exceeded")
+"""What JetStream says where too many notices wait, of a webhook or of all. The error's code says only that none was stored."""
+_AT_ONCE, _PULLS = 128, 32
+"""How many notices are worked on at a time, and how many are asked for: one that is put off costs little but the way to the server,
+and many may have to be until one comes that can be told."""
 
 
 class NatsWebhooks:
@@ -60,6 +62,14 @@ class NatsWebhooks:
         (_, results), (_, log) = await ends_of(self._client, RESULTS), await ends_of(self._client, LOG)
         return StreamEnds(results=results - 1, log=log - 1)
 
+    async def waiting(self) -> Mapping[WebhookId, int]:
+        """Ask the leader of the queue."""
+        return {
+            WebhookId(subject.rpartition(".")[2]): count
+            async for counts in counts_of(self._client, HOOKS, subjects.ANY_HOOK)
+            for subject, count in counts.items()
+        }
+
     async def queue(self, notice: Notice) -> bool:
         """Have something delivered."""
         headers = {Header.MSG_ID.value: f"{notice.webhook_id}/{notice.user}/{notice.message_id}"}
@@ -67,7 +77,7 @@ class NatsWebhooks:
             try:
                 await self._js.publish(subjects.hook(notice.webhook_id), encode(notice), stream=HOOKS, headers=headers)
             except APIError as error:
-                if _FULL not in str(error.description):
+                if not any(words in str(error.description) for words in _FULL):
                     raise
                 return False
         return True
@@ -76,4 +86,4 @@ class NatsWebhooks:
 async def deliver_notices(client: Client, dead: DeadLetters, work: Callable[[Delivery], Awaitable[None]]) -> None:
     """Do `work` for each notice in the queue, for ever, beside all others that do so; `dead` takes those that it fails on."""
     set_aside = into_dead_letters(dead, DeadReason.WEBHOOK)
-    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE)
+    await consume(client, HOOKS, DELIVERING, work, set_aside=set_aside, max_concurrent=_AT_ONCE, pulls=_PULLS)
