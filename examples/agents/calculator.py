@@ -64,7 +64,7 @@ _UNITS = dict.fromkeys(
 """A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
 _HINT = (
     "Write one calculation, with brackets around what comes first: '(15 % of 240) + 5', 'sqrt(144) + 2^3' (a % is of something), "
-    "or convert one amount: '12 miles in km'. Decimals have a point: 2.75."
+    "or convert one amount: '12 miles in km'."
 )
 _RESULT = "result|total|sum|average|number|value|answer|amount|figure|count"
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
@@ -76,6 +76,12 @@ def run(task: str, ctx: TaskContext) -> str:
     text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", of_length(_with_result(task, ctx), _MAX_CHARS)).split()))
     if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
         return f"{asked} = {convert(*match.groups())}"
+    several = rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+"
+    conversions = re.findall(r"\d ?[^\W\d]+(?: [^\W\d]+)? (?:in|to|into) ", text)
+    if len(conversions) > 1 or re.fullmatch(several, text, re.IGNORECASE):
+        raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
+    if re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
+        raise InvalidInputError(f"{text!r} has a comma that parts no thousands.", hint="Decimals have a point: 2.75.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
