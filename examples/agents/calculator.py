@@ -73,16 +73,15 @@ _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b"
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Compute the expression the task holds and show it beside its value."""
-    text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", _with_result(of_length(task, _MAX_CHARS), ctx)).split()))
+    text = _LEAD.sub("", " ".join(re.sub(r"[?.= ]+$", "", of_length(_with_result(task, ctx), _MAX_CHARS)).split()))
     if match := _CONVERSION.fullmatch(asked := _ASKED.sub(r"\2 in \1", text)):
         return f"{asked} = {convert(*match.groups())}"
     several = rf"(?:{_NUMBER} ?[^\W\d]+,?(?: and)? ){{2,}}(?:in|to|into) [^\W\d]+"
     conversions = re.findall(r"\d ?[^\W\d]+(?: [^\W\d]+)? (?:in|to|into) ", text)
     if len(conversions) > 1 or re.fullmatch(several, text, re.IGNORECASE):
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
-    if comma := re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
-        number = comma[0].replace(".", "").replace(",", ".")
-        raise InvalidInputError(f"{comma[0]} is no number that is read here.", hint=f"Say {number}.")
+    if re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
+        raise InvalidInputError(f"{text!r} has a comma that parts no thousands.", hint="Decimals have a point: 2.75.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
@@ -117,27 +116,20 @@ def _figure(line: str) -> list[str]:
 
 def compute(text: str) -> Fraction:
     """Compute an expression of numbers and signs; declines what is none, refuses what has no value."""
-    if len(text) > _MAX_CHARS:
-        raise InvalidInputError(f"{text[:60]} … is too large to compute.")
     source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
     if rest := re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).split():
-        if _KNOWN.issuperset(word.lower() for word in rest):
-            raise InvalidInputError(f"Each word is known, but {text!r} is no one calculation.", hint=_HINT)
-        unknown = [word for word in rest if word.lower() not in _KNOWN]
-        raise DeclinedError(
-            f"{text!r} is no calculation that is understood here: {are_not(unknown[:3], 'part of one')}", hint=_HINT
-        )
+        if unknown := [word for word in rest if word.lower() not in _KNOWN][:3]:
+            raise DeclinedError(f"{text!r} is no calculation that is read here: {are_not(unknown, 'part of one')}", hint=_HINT)
+        raise InvalidInputError(f"Each word is known, but {text!r} is no one calculation.", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
     except ZeroDivisionError:
         raise InvalidInputError(f"{text[:60]} divides by zero.") from None
-    except (OverflowError, RecursionError, MemoryError):
-        raise InvalidInputError(f"{text[:60]} is too large to compute.") from None
-    except (SyntaxError, ValueError, TypeError, ArithmeticError):
-        raise InvalidInputError(f"{text[:60]!r} cannot be computed.", hint=_HINT) from None
+    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{text[:60]!r} cannot be computed, or is too large.", hint=_HINT) from None
 
 
 def _value(node: ast.expr, source: str) -> Fraction:
@@ -149,22 +141,15 @@ def _value(node: ast.expr, source: str) -> Fraction:
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, exponent = _value(left, source), _value(right, source)
             if exponent.denominator != 1:
-                return _exact(float(base) ** float(exponent))
+                return Fraction(repr(float(base) ** float(exponent)))  # 0.1 stays one tenth
             if abs(exponent) * math.log10(max(abs(base.numerator), base.denominator, 2)) > _MAX_DIGITS:
                 raise OverflowError
             return Fraction(base) ** int(exponent)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
             return _SIGNS[type(sign)](_value(left, source), _value(right, source))
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
-            if (of := _value(argument, source)) < 0:
-                raise InvalidInputError(f"The square root of {show(of)} is no real number.")
-            return _exact(math.sqrt(of))
+            return Fraction(repr(math.sqrt(_value(argument, source))))
     raise TypeError
-
-
-def _exact(value: float) -> Fraction:
-    """The fraction that a float shows, so that 0.1 stays one tenth."""
-    return Fraction(Decimal(repr(value)))
 
 
 def show(number: Fraction) -> str:

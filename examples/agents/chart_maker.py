@@ -46,13 +46,9 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))
     if wish is None:
-        if not re.search(rf"\b(?:{CHART}|draw)\b", task, re.IGNORECASE):
-            raise DeclinedError("Bar charts and line charts are drawn here, and none is asked for.")
-        hint = (
-            "Say 'bar chart of' or 'line chart of', and a question with one KEY, as in 'total COLUMN per COLUMN'. "
-            "What else is wished for is another request: make the requests the items of a list, each with its file."
-        )
-        raise InvalidInputError(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
+        refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)\b", task, re.IGNORECASE) else DeclinedError
+        hint = "Say 'bar chart of' or 'line chart of', and one question with one KEY, as in 'total COLUMN per COLUMN', or 'it'."
+        raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
     paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]

@@ -64,9 +64,9 @@ def test_values(task: str, value: str, run: Run) -> None:
     [
         ("1/0", "divides by zero"),
         ("3 +", "cannot be computed"),
-        ("3,5 km to m", "3,5 is no number that is read here"),
-        ("2,75 + 1", "Say 2.75."),
-        ("1.700,00 + 1", "Say 1700.00."),
+        ("3,5 km to m", "Decimals have a point: 2.75."),
+        ("2,75 + 1", "'2,75 + 1' has a comma that parts no thousands."),
+        ("1.700,00 + 1", "Decimals have a point: 2.75."),
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),
@@ -76,13 +76,13 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("5 US gallons in litres", "has several sizes"),
         ("how many gallons are 250 litres?", "'gallons' is no unit that is known, or has several sizes"),
         ("(0 - 8)^(1/3)", "cannot be computed"),
-        ("sqrt(0 - 1)", "The square root of -1 is no real number"),
+        ("sqrt(0 - 1)", "cannot be computed"),
         ("5 100 + 1", "cannot be computed"),
         ("2(3)", "cannot be computed"),
         ("12 miles in km and feet", "'km and feet' is no unit that is known"),
         ("180 R in celsius", "'R' is no unit that is known"),
         ("-300 celsius in kelvin", "-300 celsius is below absolute zero"),
-        ("100 + 5 %", "cannot be computed. Write one calculation, with brackets"),
+        ("100 + 5 %", "cannot be computed, or is too large. Write one calculation, with brackets"),
         ("square root of 2 to the power of 10", "'sqrt(144) + 2^3'"),
         ("square root of 16 plus 9", "cannot be computed"),
         ("square root of 2025 plus 3 cubed", "cannot be computed"),
@@ -128,7 +128,7 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
 )
 def test_what_is_no_calculation(task: str, run: Run) -> None:
     """Other words, two readings and two calculations at once are refused with what can be written."""
-    with pytest.raises(DeclinedError, match=r"is no calculation that is understood here.*brackets"):
+    with pytest.raises(DeclinedError, match=r"is no calculation that is read here.*brackets"):
         run(agent, task)
 
 
