@@ -1,9 +1,10 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
-import re
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
+from itertools import chain, product
 from math import isclose
 from operator import or_
 from pathlib import Path
@@ -16,10 +17,12 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import CHECKED, NOTHING, Apart, Column, Table, read_table
+from tables import CHECKED, NOTHING, Column, Table, read_table
 
 SHOWN, _BLOCK, _CHANCE = 25, 1_000, 0.05
-_WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
+_WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
+Found = tuple[Any, int]
+"""Rows that hold sums, and of how many tries."""
 
 
 @dataclass(frozen=True)
@@ -139,13 +142,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, _told_apart(column) if figure.operation == "nunique" else _measured(column))
+        cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
-    apart = _without_lines_of_totals(question, list(measured), table, used)
-    remarks = [at for at in table.remarks if used[at]]
-    told += [f"{len(remarks)} of them with one cell alone, such as {_row(table, at)}" for at in remarks[:1]]
-    edge = [(at, why) for at, why in apart.items() if used[at] and at not in remarks]
-    told += [f"{len(edge)} of them {why.what}, such as {_row(table, at)}" for at, why in edge[:1]]
+    doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
+    for why, rows in doubts.groupby(doubts, sort=False).groups.items():
+        told.append(f"{len(rows)} of them {why}, such as {_row(table, rows[0])}")
     parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -155,75 +156,40 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
-def _without_lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, Apart]:
-    """Refuse to count lines of totals; return the rows that may be such, for who only counts rows, or says that they are rows."""
-    checked, is_small = [one for one in dict.fromkeys([*asked, *table.summed]) if one.holds("numbers")], 3 < table.rows <= CHECKED
-    others = [one for one in table.columns if is_small and one not in checked and one.holds("numbers")]
-    numbers = {one: _measured(one).fillna(0).to_numpy() for one in (*checked, *others)}
-    sums = {one: _sums_of_all(values, one) for one, values in numbers.items()}
-    named = {*(key.column for key in question.keys), *(one.column for one in question.conditions)}
-    apart = {at: why for at, why in table.apart.items() if why.by not in named}
-    apart = (_figures_of_others(table, numbers, sums) if is_small else {}) | apart
+def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:
+    """Refuse to count lines of totals; return the used rows that may be such, or no rows, for who only counts rows."""
+    checked = [one for one in dict.fromkeys([*asked, *table.summed]) if one.holds("numbers")]
+    others = table.holding("numbers") if 3 < table.rows <= CHECKED else []
+    sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*checked, *others])}
+    doubts = table.doubts({*(key.column for key in question.keys), *(one.column for one in question.conditions)})
+    by_chance = set[int]()
+    for at in [at for at in (0, table.rows - 1) if others and at not in doubts]:
+        if summed := [one for one in sums if at in sums[one]]:
+            doubts[at] = f"with the sum of others in {summed[0]}"
+            by_chance |= {at} if all(_is_by_chance(one, [at]) for one in summed) else set()
+        elif len(sums) > 1 and all(_is_near(one, [at], _measured(one).fillna(0).drop(at).mean(), 0).all() for one in sums):
+            doubts[at] = "with the means of all others"
     for column in checked:
-        values = numbers[column]
-        found = {at for at in sums[column] if column in asked or not _is_by_chance(column, values[[at]])}
-        found |= _sums_of_others(values, table.gaps, column) if column in table.summed else set()
-        found |= _sums_by_label(values, table, column) if is_small else set()
-        double = _counted_twice(column, values, found, apart, used)
+        cells, found = _measured(column), sums[column]
+        least = {at: cells.fillna(0).drop(at).max() if at in by_chance else -np.inf for at in doubts}
+        double = [at for at in sorted({*found, *doubts}) if used[at] and (at in found or cells[at] >= least[at])]
         if double and any(one.sign == "is not missing" for one in question.conditions):
-            apart |= {at: Apart("with the sum of others") for at in double if at not in apart}
+            doubts = dict.fromkeys(double, "with the sum of others") | doubts
         elif double:
-            _refuse_lines_of_totals(column, double, found, table, apart)
-    return apart
+            _refuse_lines_of_totals(table, column, double, next((doubts[at] for at in double if at not in found), ""))
+    doubts |= dict.fromkeys(table.remarks, "with one cell alone")
+    return {at: why for at, why in doubts.items() if used[at]}
 
 
-def _figures_of_others(table: Table, numbers: dict[Column, Any], sums: dict[Column, set[int]]) -> dict[int, Apart]:
-    """The first or the last row, if it holds the sum of all others in some column, or their means in all of several."""
-    found = dict[int, Apart]()
-    for at in (0, table.rows - 1):
-        if summed := [one for one in table.columns if at in sums.get(one, ())]:
-            by_chance = all(_is_by_chance(one, numbers[one][[at]]) for one in summed)
-            found[at] = Apart(f"with the sum of all others in {summed[0]}", by_chance=by_chance)
-        elif len(numbers) > 1 and all(
-            all_[at] and _is_near(all_[at], np.delete(all_, at).mean(), one, at, 0) for one, all_ in numbers.items()
-        ):
-            found[at] = Apart("with the means of all others")
-    return found
-
-
-def _is_by_chance(column: Column, amounts: Any, tries: int = 1) -> bool:
-    """Whether amounts of so few digits may well each be one of so many sums without being meant to."""
-    units = np.unique(np.abs(amounts[amounts != 0])) / column.grain  # what is repeated says no more
-    return bool(np.prod(np.minimum(1, tries / units)) > _CHANCE)
-
-
-def _is_near(value: float, wanted: float, column: Column, at: int, whole: float = 0.5) -> bool:
-    """Whether a cell may be a number, rounded as it is written; by how much if it is a whole one."""
-    decimals = re.search(r"[.,](\d+)\D*$", str(column.cells[at]))
-    return bool(abs(value - wanted) <= (0.5 * 10.0 ** -len(decimals[1]) if decimals else whole) + 1e-9 * abs(wanted))
-
-
-def _counted_twice(column: Column, values: Any, found: set[int], apart: dict[int, Apart], used: pd.Series) -> list[int]:
-    """The used rows that hold sums of others, or may hold sums, means or anything else of them.
-
-    Such is what lacks what all others have, or is called a figure, and what holds the sum of all others in another column; if that
-    may be so by chance, only if it is the largest in this one.
-    """
-    held = {at: why for at, why in apart.items() if not pd.isna(_measured(column)[at])}
-    may_be = {at for at, why in held.items() if not why.by_chance or values[at] >= np.delete(values, at).max()}
-    return [at for at in sorted(found | may_be) if used.iloc[at]]
-
-
-def _refuse_lines_of_totals(column: Column, double: list[int], found: set[int], table: Table, apart: dict[int, Apart]) -> None:
-    lacking = [one for one in table.columns if set(np.flatnonzero(one.is_missing)) >= {*double} and not one.is_missing.all()]
+def _refuse_lines_of_totals(table: Table, column: Column, rows: list[int], doubt: str) -> None:
+    lacking = [one for one in table.columns if one.is_missing[rows].all() and not one.is_missing.all()]
     other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
-    doubts = [apart[at] for at in double if at in apart and at not in found]
-    what = f"{doubts[0].what}, that may hold totals or means" if doubts else "that hold sums of others"
-    fill = ", or fill in what others lack" * (bool(doubts) and doubts[0].lacks)
-    labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[double].any()]
-    rows = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
-    hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{rows}."
-    named = "; ".join(_row(table, at) for at in double[:3]) + f" and {len(double) - 3} more" * (len(double) > 3)
+    fill = ", or fill in what others lack" * doubt.startswith("without")
+    labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[rows].any()]
+    known = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
+    hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{known}."
+    what = f"{doubt}, that may hold totals or means" if doubt else "that hold sums of others"
+    named = "; ".join(_row(table, at) for at in rows[:3]) + f" and {len(rows) - 3} more" * (len(rows) > 3)
     raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 
 
@@ -231,83 +197,89 @@ def _row(table: Table, at: int) -> str:
     return repr(", ".join(str(cell) for one in table.columns if not pd.isna(cell := one.cells[at]))[:80])
 
 
-def _sums_of_all(values: Any, column: Column) -> set[int]:
-    """Rows that hold the sum of all others, rounded as they are written, of all above, or of the block that they begin or end."""
-    found, above, total = set[int](), np.cumsum(values) - values, values.sum()
-    halves = np.flatnonzero((np.abs(2 * values - total) <= 1 + 1e-9 * abs(total)) & (values != 0))
-    for at in halves.tolist() if np.count_nonzero(values) > 3 else ():
-        is_edge = at in (0, len(values) - 1)
-        if _is_near(values[at], total - values[at], column, at) and (is_edge or not _is_by_chance(column, values[[at]])):
-            found.add(at)
-    blocks = [_sums_of_blocks(values, least) for least in (2, 1)]
-    blocks += [{len(values) - 1 - at for at in _sums_of_blocks(values[::-1], least)} for least in (2, 1)]
-    found = found.union(*(rows for rows in blocks if not _is_by_chance(column, values[[*rows]])))
-    if (values >= 0).all():
-        sums = np.flatnonzero((np.cumsum(values != 0) > 3) & np.isclose(values, above, rtol=1e-9) & (values != 0)).tolist()
-        found |= {at for at in sums if not _is_by_chance(column, values[[at]])}
-    return found
+def _sums_of_others(column: Column, table: Table) -> set[int]:
+    """Rows that hold the sum of others in one of the ways below, and not by chance."""
+    values, found = _measured(column).fillna(0).to_numpy(), np.zeros(table.rows, bool)
+    ways = [_sums_by_gaps(values, found, table) for _ in range(3)]  # what sums of sums are of is known then
+    ways += [_sums_of_all(values, column), _sums_of_blocks(values), _sums_by_label(values, column, table)]
+    for rows, tries in chain(*ways):
+        found[rows] |= not _is_by_chance(column, rows, tries)
+    return {*np.flatnonzero(found).tolist()}
 
 
-def _sums_by_label(values: Any, table: Table, column: Column) -> set[int]:
+def _is_by_chance(column: Column, rows: Any, tries: int = 1) -> bool:
+    """Whether numbers of so few digits may well each be one of so many sums without being meant to."""
+    units = _measured(column).iloc[rows].abs().unique() / column.grain  # what is repeated says no more
+    return bool(np.prod(np.minimum(1, tries / units[units > 0])) > _CHANCE)
+
+
+def _is_near(column: Column, rows: Any, wanted: Any, whole: float = 0.5) -> Any:
+    """Which rows may hold a number, rounded as it is written there; by how much if it is a whole one."""
+    decimals = column.cells.iloc[rows].str.extract(r"[.,](\d+)\D*$")[0].str.len()
+    reach = (0.5 / 10.0**decimals).fillna(whole) + 1e-9 * np.abs(wanted)
+    numbers = _measured(column).iloc[rows]
+    return (((numbers - wanted).abs() <= reach) & (numbers != 0)).to_numpy()
+
+
+def _sums_by_gaps(values: Any, found: Any, table: Table) -> Iterator[Found]:
+    """Rows that lack the same cells and hold sums of others: of all, above, below, since the last such row, or until the next.
+
+    All of them do, or most and hardly by chance. What was found before is no other.
+    """
+    known = found.copy()
+    for alike in table.gaps:
+        rows, others = alike[~known[alike]], np.where(known, 0, values)
+        others[rows] = 0
+        above = np.cumsum([others, others != 0], axis=1)
+        whole, above = above[:, -1:], above[:, rows]
+        ways = np.stack([whole + 0 * above, above, whole - above, np.diff(above, prepend=0), np.diff(above, append=whole)])
+        sizes = np.where(np.isclose(ways[:, 0], values[rows], rtol=1e-9) & (values[rows] != 0), ways[:, 1], 0).max(axis=0)
+        hits, number = rows[sizes > 0], known[alike].sum() + np.count_nonzero(sizes)
+        enough = 1 if len(hits) > 1 else 3  # one row that is the sum of two others may be so by chance
+        if sizes.max(initial=0) > enough and 2 * number >= len(alike):
+            yield hits, len(ways) * int(number < len(alike))
+
+
+def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
+    """The row that holds the sum of all others, of three at least, or of all above it, if none is negative."""
+    number, total, above = np.cumsum(values != 0), values.sum(), np.cumsum(values) - values
+    halves = np.flatnonzero((np.abs(2 * values - total) <= 1 + 1e-9 * abs(total)) & (values != 0) & (number[-1] > 3))
+    sums = np.flatnonzero(np.isclose(values, above, rtol=1e-9) & (number > 3) & (values.min() >= 0))
+    for at in [*halves[_is_near(column, halves, total - values[halves])].tolist(), *sums.tolist()]:
+        yield [at], int(0 < at < len(values) - 1)  # the first and the last row are where totals stand: that is no chance
+
+
+def _sums_of_blocks(values: Any) -> Iterator[Found]:
+    """Rows of which each is the sum of those since the one before, or until the next, if every other row is in such a block.
+
+    One at the end may be the sum of them all. Two of them sum several.
+    """
+    for step, least in product((1, -1), (1, 2)):
+        ends, size, total = list[int](), 0, 0.0
+        for at, value in enumerate(values[::step]):
+            if size > _BLOCK:  # of a million rows few are looked at
+                break
+            if size >= least and total and isclose(value, total, rel_tol=1e-9):
+                ends.append(at)
+                size, total = 0, 0.0
+            else:
+                size, total = size + 1, total + value
+        if size == 1 and isclose(total, values[::step][ends].sum(), rel_tol=1e-9):
+            ends, size = [*ends, len(values) - 1], 0
+        if not size and np.count_nonzero(np.diff(ends, prepend=-1) > 2) > 1:
+            yield np.arange(len(values))[::step][ends], 1
+
+
+def _sums_by_label(values: Any, column: Column, table: Table) -> Iterator[Found]:
     """Rows with one label, one beside some others, that each hold the sum of these, such as `World` of each year."""
-    found, total = set[int](), values.sum()
-    for one in table.columns if total else ():
-        alike = np.flatnonzero(np.isclose(2 * np.bincount(one.codes, values), total, rtol=1e-9) & (not one.is_numeric))
-        keys = [other.codes for other in table.columns if other not in (one, column) and not other.is_amount]
-        if len(alike) != 1 or not keys:
-            continue
-        rows, groups = one.codes == alike[0], pd.DataFrame(keys).T.groupby([*range(len(keys))]).ngroup()
-        parts, wholes, number = (np.bincount(groups, of) for of in (values * rows, values, rows))
-        is_of_each = len(number) > 1 and (number == 1).all() and np.allclose(2 * parts, wholes, rtol=1e-9)
-        if is_of_each and not _is_by_chance(column, parts, len(table.columns)):
-            found |= set(np.flatnonzero(rows).tolist())
-    return found
-
-
-def _sums_of_blocks(values: Any, least: int) -> set[int]:
-    """Rows of which each is the sum of those since the one before, if every row but a sum of all of them is in such a block.
-
-    Each sums `least` rows, and two of them sum several.
-    """
-    found, size, total, of_several = list[int](), 0, 0.0, 0
-    for at, value in enumerate(values):  # of a million rows few are looked at
-        if size > _BLOCK:
-            return set()
-        if size >= least and total and isclose(value, total, rel_tol=1e-9):
-            found, of_several, size, total = [*found, at], of_several + (size > 1), 0, 0.0
-        else:
-            size, total = size + 1, total + value
-    if size == 1 and isclose(values[-1], values[found].sum(), rel_tol=1e-9):
-        found, size = [*found, len(values) - 1], 0
-    return set(found) if of_several > 1 and not size else set()
-
-
-def _sums_of_others(values: Any, gaps: Any, column: Column) -> set[int]:
-    """Rows that hold the sum of others, if all that lack the same cells do: of all, of all above or below, or of those between.
-
-    If most of them do, and hardly so by chance, it is enough.
-    """
-    kinds: list[Any] = [rows for kind, rows in pd.Series(gaps).groupby(gaps).indices.items() if kind != 0]
-    found = np.zeros(len(values), bool)
-    for _ in range(3):  # what sums of sums are of is known then
-        told, amounts = found.copy(), np.where(found, 0, values)
-        for alike in kinds:
-            rows = alike[~told[alike]]
-            stretches = [_stretches(cells, rows) for cells in (amounts, amounts != 0)]
-            sizes = [size * np.isclose(sums, values[rows], rtol=1e-9) for sums, size in zip(*stretches, strict=True)]
-            hits = rows[np.any(sizes, axis=0) & (values[rows] != 0)]  # those of one row, too, if there are others
-            enough = 1 if len(hits) > 1 else 3  # one row that is the sum of two others may be so by chance
-            number = told[alike].sum() + len(hits)
-            most = 2 * number >= len(alike) and not _is_by_chance(column, values[hits], len(stretches[0]))
-            found[hits] |= np.max(sizes, initial=0) > enough and (most or number == len(alike))
-    return set(np.flatnonzero(found).tolist())
-
-
-def _stretches(cells: Any, rows: Any) -> list[Any]:
-    """What cells of other rows come to for each of these: of all, above, below, since the last of these, and until the next."""
-    above = np.append(0, np.cumsum(cells))[rows] - np.append(0, np.cumsum(cells[rows]))[:-1]
-    whole = cells.sum() - cells[rows].sum()
-    return [np.full(len(rows), whole), above, whole - above, np.diff(above, prepend=0), np.diff(above, append=whole)]
+    for one in table.columns if table.rows <= CHECKED and values.sum() else ():
+        halves = np.flatnonzero(np.isclose(2 * np.bincount(one.coded[0] + 1, values), values.sum(), rtol=1e-9))
+        if len(halves) == 1 and not one.is_numeric:
+            rows = one.coded[0] == halves[0] - 1
+            keys = [other.coded[0] for other in table.columns if other not in (one, column) and not other.is_amount]
+            beside = pd.DataFrame({"number": rows, "sum": values * rows, "all": values}).groupby([0 * rows, *keys]).sum()
+            if len(beside) > 1 and (beside["number"] == 1).all() and np.allclose(2 * beside["sum"], beside["all"], rtol=1e-9):
+                yield np.flatnonzero(rows), len(table.columns)
 
 
 def _alike(cells: pd.Series) -> str:
@@ -332,57 +304,38 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
     if condition.values:
         return cells.isin(list(condition.values)).eq(condition.sign == "=")
     if condition.sign in ("=", "!="):
-        fits = [cells.between(span.first, span.last) for span in condition.spans]
-        return reduce(or_, fits).eq(condition.sign == "=")
+        return reduce(or_, (cells.between(one.first, one.last) for one in condition.spans)).eq(condition.sign == "=")
     first, last = condition.spans[0].first, condition.spans[-1].last
-    limits = {">": ("gt", last), ">=": ("ge", first), "<": ("lt", first), "<=": ("le", last)}
-    if condition.sign in limits:
-        method, limit = limits[condition.sign]
-        passing: pd.Series = getattr(cells, method)(limit)
-        return passing
-    return cells.between(first, last)
-
-
-def _told_apart(column: Column) -> pd.Series:
-    """What the different cells of a column are counted by: of a million numbers no names are made."""
-    if column.is_numeric and _written_once(column) is not None:
-        return _measured(column)
-    return _labels(Key(column))
+    fits: dict[str, pd.Series] = {">": cells > last, ">=": cells >= first, "<": cells < first, "<=": cells <= last}
+    return fits.get(condition.sign, cells.between(first, last))
 
 
 def _labels(key: Key) -> pd.Series:
+    """What rows are told apart by: times and numbers in their order."""
     cells, dates = key.column.cells, key.column.dates
     if dates is None:
         return _names(key.column)
     different = pd.Series(key.column.different)
     if not key.grain and different.str.match(r"\d{4}-\d\d").all() and len(different) == dates.nunique():
         return cells  # they are in order as they stand
-    if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
-        return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
+    grain = key.grain or ("second" if (dates != dates.dt.normalize())[dates.notna()].any() else "day")
     codes, unique = pd.factorize(dates)
-    written = pd.DatetimeIndex(unique).to_period(GRAINS[key.grain or "day"]).strftime(_WRITTEN[key.grain or "day"])
+    written = pd.DatetimeIndex(unique).to_period(GRAINS.get(grain, "s")).strftime(_WRITTEN[grain])
     spans, labels = pd.factorize(written, sort=True)
     return pd.Series(pd.Categorical.from_codes(np.append(spans, -1)[codes], labels))
 
 
 def _names(column: Column) -> pd.Series:
-    """Its cells as what rows are told apart by: numbers in their order."""
-    numbers = _written_once(column)
-    if numbers is None or numbers.isna().any():
+    """Its cells as what rows are told apart by: numbers in their order, of which none must be written in two ways."""
+    if not column.holds("numbers"):
         return column.cells
-    return pd.Series(pd.Categorical(column.cells, column.cells[numbers.sort_values().index]))
-
-
-def _written_once(column: Column) -> pd.Series | None:
-    """Its different cells as numbers, of which none must be written in two ways; None if it holds none."""
-    if not column.holds("numbers") or column.numbers is None:
-        return None
     cells = column.cells.drop_duplicates().dropna()
-    numbers = column.numbers[cells.index]
+    numbers = _measured(column)[cells.index]
     if len(twice := cells[numbers.duplicated(keep=False) & numbers.notna()]):
         both = " and ".join(map(repr, twice[:2]))
         raise InvalidInputError(f"{column} has {both}, which are one number, or two names.", hint="Write it in one way.")
-    return numbers
+    in_order = cells[numbers.sort_values().index]
+    return column.cells if numbers.isna().any() else pd.Series(pd.Categorical(column.cells, in_order))
 
 
 def show(value: object) -> str:

@@ -9,13 +9,12 @@ import json
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property, partial, reduce
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from ioa.files import read_text
 from request import RECORDS, fold
 
 CHECKED, _SAMPLE_ROWS, _LAST, _GROUPS = 50_000, 1_000, 3, 25
-_ALWAYS: Any = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
 NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _FIGURES = r"[-+−]?(?:[1-9]\d{0,2}(?: \d{3})+(?!\d)[\d.,]*|[\d.,'’]+)"
@@ -37,17 +35,15 @@ _DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
-_LIKE_A_DATE_OR_YEAR = rf"{_LIKE_A_DATE}|[12]\d{{3}}$"
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
 _CALLED_A_FIGURE = (
     r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
 )
-_RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
+_RATES, _CODES = "percent percentage pct rate ratio share margin price per average avg mean median", "id year rank zip"
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
-_STATE_WORDS = frozenset(f"{_STATES} latitude longitude altitude elevation".split())
-_CODE_WORDS = frozenset("id year rank zip".split())
+_NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
 
 
 @dataclass(eq=False)
@@ -56,8 +52,8 @@ class Column:
 
     name: str
     cells: pd.Series
-    read_missing: Callable[[], pd.Series]
-    """Its cells again, in which only those that are empty are missing."""
+    as_written: Callable[[], pd.DataFrame]
+    """Reads its cells again: only those that are empty are missing then."""
     has_decimal_commas: bool = False
 
     def __str__(self) -> str:
@@ -79,7 +75,7 @@ class Column:
     @property
     def has_commas(self) -> bool:
         """Whether some cells have a comma that may be of decimals."""
-        return self.has_decimal_commas and bool(self._different[1].str.contains(",").any())
+        return self.has_decimal_commas and bool(self.coded[1].str.contains(",").any())
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -104,7 +100,7 @@ class Column:
             if read.abs().sum() >= (2**53 if (read.dropna() % 1 == 0).all() else 2**53 / 10_000):  # four decimals are shown
                 raise InvalidInputError(f"{self} holds numbers that are too large to be added up exactly here.")
             return read, ""
-        codes, texts = self._different
+        codes, texts = self.coded
         if any(map(re.compile(CODE).fullmatch, texts)):
             return None, ""
         parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
@@ -143,14 +139,14 @@ class Column:
 
     def missing(self, rows: pd.Series | bool = True) -> str:
         """How cells of some rows are written that are missing and not empty: as `n/a`, and among numbers and dates as `-`."""
-        return ", ".join(map(repr, self.read_missing()[self.is_missing & rows].dropna().unique()[:3]))
+        return ", ".join(map(repr, self.as_written().iloc[:, 0][self.is_missing & rows].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
         """Its cells as dates, missing where they are none; None if most are none. Refuses what may begin with day or month."""
         if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
-        codes, texts = self._different
+        codes, texts = self.coded
         forms, has_times = _DATE_FORMATS, texts.str.contains(":").any()
         timed = [f"{form} {at}" for form in forms[1:] for at in ("%H:%M", "%H:%M:%S") if has_times]
         zones = texts.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0]
@@ -178,19 +174,14 @@ class Column:
         return float(max(whole, 1) / decimals)
 
     @property
-    def codes(self) -> Any:
-        """Which of its different cells each row holds, from 1 on; 0 for none."""
-        return self._different[0] + 1
-
-    @property
     def holds_months(self) -> bool:
         """Whether its cells are months such as 2024-03."""
-        return self.dates is not None and bool(self._different[1].str.fullmatch(r"\d{4}-\d\d").all())
+        return self.dates is not None and bool(self.coded[1].str.fullmatch(r"\d{4}-\d\d").all())
 
     @property
     def different(self) -> list[str]:
         """Its different cells, in order."""
-        return self._different[1].to_list()
+        return self.coded[1].to_list()
 
     @property
     def unread(self) -> list[str]:
@@ -217,7 +208,7 @@ class Column:
         """Why its figures must not be added up; empty when they may."""
         of_year = "" if self._sample.str.fullmatch(r"[12]\d{3}").any() else "year"  # such as visits of last year
         words = [word for word in name_words(self.name) if word != of_year]
-        says_so = (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
+        says_so = _NOT_ADDED & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
         if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
@@ -235,7 +226,7 @@ class Column:
     @property
     def is_of_time(self) -> bool:
         """Whether some of its cells are like a date or a year."""
-        return bool(self._sample.str.match(_LIKE_A_DATE_OR_YEAR).any())
+        return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}$").any())
 
     @property
     def doubt(self) -> pd.Series:
@@ -260,7 +251,7 @@ class Column:
         return self._given.head(_SAMPLE_ROWS)
 
     @cached_property
-    def _different(self) -> tuple[Any, pd.Series]:
+    def coded(self) -> tuple[Any, pd.Series]:
         """Which of its different cells each row holds (-1: none), and those. A million rows hold few."""
         codes, unique = pd.factorize(self.cells)
         return codes, pd.Series(np.asarray(unique, dtype=object), dtype=object)
@@ -269,14 +260,14 @@ class Column:
     def _figures(self) -> pd.Series | None:
         """Its cells as numbers, if each is written in figures alone, with a point for decimals if that is sure."""
         is_repetitive = self._sample.duplicated().mean() > 0.5  # each different one is read once then
-        given = self._different[1] if is_repetitive else self._given.astype(object)
+        given = self.coded[1] if is_repetitive else self._given.astype(object)
         lines = "\n".join(["", *given.to_list()])
         if re.search(r"[^\d\n-]" if self.has_decimal_commas else r"[^\d.\n-]", lines) or re.search(r"\n0\d|\d{16}", lines):
             return None  # what has 16 digits, or begins with 0, may be a code
         read = pd.to_numeric(given, errors="coerce").astype(float)
         if read.isna().any():
             return None
-        return pd.Series(read.array.take(self._different[0], allow_fill=True)) if is_repetitive else read.reindex(self.cells.index)
+        return pd.Series(read.array.take(self.coded[0], allow_fill=True)) if is_repetitive else read.reindex(self.cells.index)
 
 
 def name_words(name: str) -> list[str]:
@@ -304,70 +295,56 @@ def _floats(lines: str) -> pd.Series:
     return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
 
 
-class Apart(NamedTuple):
-    """What of a row makes it doubtful: it may hold figures of others, and be no row of its own."""
-
-    what: str
-    lacks: bool = False
-    """It lacks a cell that all others have."""
-    by: Column | None = None
-    """The column that calls it so: who asks for rows, or groups, by that one knows."""
-    by_chance: bool = False
-    """It holds the sum of all others in some column, which may be so by chance."""
-
-
 @dataclass(frozen=True)
 class Table:
-    """A file's rows. Two columns may have one name; `remarks` are rows of a first cell alone, by their places."""
+    """A file's rows. Two columns may have one name."""
 
     name: str
     columns: tuple[Column, ...]
     rows: int
-    remarks: tuple[int, ...] = ()
 
-    @cached_property
-    def apart(self) -> dict[int, Apart]:
-        """Rows that a cell calls a figure, and the first, or up to three last ones, without a cell that all others have: why each.
+    @property
+    def remarks(self) -> list[int]:
+        """Rows of a first cell alone, of three or more: they may be no rows, which nobody can tell but who wrote them."""
+        given = [~one.is_missing for one in self.columns]
+        return np.flatnonzero((np.sum(given, axis=0) == 1) & given[0]).tolist() if len(given) > 2 else []
 
-        Who lacks it and has words in two others is a row like them: an order that has not come.
+    def doubts(self, known: Collection[Column]) -> dict[int, str]:
+        """Rows that may hold figures of others, and why: a cell calls them so, unless of a known column, or they lack one.
+
+        That is the first, or up to three last ones, without a cell that all others have. Who lacks it and has words in two others
+        is a row like them: an order that has not come.
         """
-        found, edges = dict[int, Apart](), [0, *range(max(1, self.rows - _LAST), self.rows)]
+        found, last = dict[int, str](), [*range(max(1, self.rows - _LAST), self.rows)]
         for column in self.columns:
             gaps = np.flatnonzero(column.is_missing).tolist()
-            at_edge = gaps in ([0], [*range(self.rows - len(gaps), self.rows)])
-            if at_edge and len(gaps) <= _LAST <= self.rows - len(gaps):
-                why = Apart(f"without {column}, which all others have", lacks=True)
-                found |= {at: why for at in gaps if len(self._words(at)) < 2}
-        looked_at = [*range(self.rows)] if self.rows <= CHECKED else edges
+            if gaps in ([0], last[-len(gaps) :]) and len(gaps) + _LAST <= self.rows:
+                cells = {at: [one.cells[at] for one in self.columns if not one.is_missing[at]] for at in gaps}
+                few = [at for at in gaps if sum(not re.fullmatch(_AMOUNT, cell) for cell in cells[at]) < 2]
+                found |= dict.fromkeys(few, f"without {column}, which all others have")
+        looked_at = [*range(self.rows)] if self.rows <= CHECKED else [0, *last]
         for column in self.columns:
             called = column.cells.iloc[looked_at].str.fullmatch(_CALLED_A_FIGURE, na=False)
-            found |= {at: Apart(f"called {column.cells[at]!r}", by=column) for at in called.index[called] if at not in found}
+            found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
 
-    def _words(self, at: int) -> list[str]:
-        cells = [column.cells[at] for column in self.columns]
-        return [cell for cell in cells if not pd.isna(cell) and not re.fullmatch(_AMOUNT, cell)]
-
     @cached_property
-    def gaps(self) -> Any:
-        """By a number for each row, which cells it lacks; 0 for none.
+    def gaps(self) -> list[Any]:
+        """Rows that lack the same cells, for each such set of them.
 
         Of a column that lacks more than levels of totals can leave empty, each of which has a row at least, it does not count.
         """
-        lacking = [one for one in self.columns if one.is_missing.any()]
-        most = len(lacking) / (len(lacking) + 1)
-        empty = pd.DataFrame({at: one.is_missing for at, one in enumerate(lacking) if one.is_missing.mean() <= most})
-        if not empty.any(axis=None):
-            return np.zeros(self.rows, int)
-        return (empty.groupby(list(empty)).ngroup() + 1).where(empty.any(axis=1), 0).to_numpy()
+        lacking = [one.is_missing for one in self.columns if one.is_missing.any()]
+        empty = pd.DataFrame({at: one for at, one in enumerate(lacking) if one.mean() <= len(lacking) / (len(lacking) + 1)})
+        alike: dict[Any, Any] = dict(empty.groupby([*empty]).indices) if len(empty) else {}
+        return [rows for cells, rows in alike.items() if np.any(cells)]
 
-    @cached_property
-    def summed(self) -> tuple[Column, ...]:
-        """The columns with an amount in a row that lacks cells: it may hold sums of others."""
-        rows, edges = np.flatnonzero(self.gaps), [0, self.rows - 1]
-        edges = [at for at in edges if any(one.is_missing[at] for one in self.columns)]
-        some = np.unique([*rows[:_SAMPLE_ROWS], *rows[-_SAMPLE_ROWS:], *edges]).astype(int)
-        return tuple(one for one in self.columns if one.cells[some].dropna().str.fullmatch(_AMOUNT).any())
+    @property
+    def summed(self) -> list[Column]:
+        """The columns with an amount in a row that lacks a cell: it may hold sums of others. Of many rows some are looked at."""
+        rows = np.flatnonzero(np.any([one.is_missing for one in self.columns], axis=0))
+        some = np.unique([*rows[:_SAMPLE_ROWS], *rows[-_SAMPLE_ROWS:]]).astype(int)
+        return [one for one in self.columns if one.cells[some].dropna().str.fullmatch(_AMOUNT).any()]
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
@@ -389,32 +366,21 @@ def read_table(path: Path) -> Table:
         raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
     if (first := read(nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    if bare := [
-        title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and first[at].str.fullmatch(_NO_NAME).any()
-    ]:
+    unnamed = [at for at in places if re.fullmatch(_NO_NAME, titles[at]) and first[at].str.fullmatch(_NO_NAME).any()]
+    for title in (titles[at] for at in unnamed):
         hint = "Write the names of the columns above it."
-        raise InvalidInputError(f"The first line of {name} is taken for the names of columns, and {bare[0]!r} is none.", hint=hint)
+        raise InvalidInputError(f"The first line of {name} is taken for the names of columns, and {title!r} is none.", hint=hint)
     measured = [at for at in places if first[at][~first[at].isin(NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
     frame = read(na_values=dict.fromkeys(measured, NOTHING))
     _refuse_short_lines(name, text, delimiter, len(frame), titles)
 
-    def missing(at: int) -> pd.Series:
-        return read(usecols=[at], keep_default_na=False, na_values=[""])[at]
-
+    as_written = partial(read, keep_default_na=False, na_values=[""])
     columns = tuple(
-        Column(title or f"column {at + 1}", frame[at], partial(missing, at), delimiter != ",")
+        Column(title or f"column {at + 1}", frame[at], partial(as_written, usecols=[at]), delimiter != ",")
         for at, title in enumerate(titles)
         if title or frame[at].notna().any()
     )
-    return Table(name, columns, len(frame), _remarks(text, delimiter, len(titles)))
-
-
-def _remarks(text: str, delimiter: str, width: int) -> tuple[int, ...]:
-    """Rows that have but their first cell, of three or more: they may be no rows, which nobody can tell but who wrote them."""
-    if width < 3 or f"{delimiter * (width - 1)}\n" not in f"{text}\n":  # of a million rows each is not looked at
-        return ()
-    rows = filter(None, csv.reader(io.StringIO(text), delimiter=delimiter))
-    return tuple(at for at, cells in enumerate(rows, -1) if at >= 0 and cells[0] and not any(cells[1:]))
+    return Table(name, columns, len(frame))
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:
@@ -442,7 +408,7 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame: pd.DataFrame = pd.read_csv(io.BytesIO(data), **_ALWAYS, **options)
+            frame: pd.DataFrame = pd.read_csv(io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, dtype=str, **options)
             return frame
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()
@@ -452,37 +418,31 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
         ) from None
 
 
-def _record(name: str, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise InvalidInputError(f"A line of {name} is no record: {line.strip()[:80]!r}.", hint=f"{error}") from None
-
-
 def _records(name: str, text: str) -> tuple[str, str]:
     """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    lines, records = list(filter(str.strip, text.splitlines())), None
-    with suppress(ValueError):
-        records = json.loads(text)
-    if records is None and len(lines) > 1 and lines[0].lstrip().startswith("{") and lines[0].rstrip().endswith("}"):
-        records = list(map(partial(_record, name), lines))
-    rows = records if isinstance(records, list) and all(isinstance(row, dict) for row in records) else []
-    if not any(rows) or any(isinstance(cell, list | dict) for row in rows for cell in row.values()):
+    lines, records = list(filter(str.strip, text.splitlines())), list[Any]()
+    in_lines = len(lines) > 1 and re.fullmatch(r"\s*\{.*\}\s*", lines[0])
+    for line in lines if in_lines else [text]:
+        try:
+            records.append(json.loads(line))
+        except ValueError as error:
+            if in_lines:
+                raise InvalidInputError(f"A line of {name} is no record: {line.strip()[:80]!r}.", hint=f"{error}") from None
+    rows = records if in_lines else next((one for one in records if isinstance(one, list)), [])
+    are_flat = all(isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in rows)
+    if not (are_flat and any(rows)):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","
 
 
 def _delimiter(name: str, head: str) -> str:
     lines = [line for line in head.splitlines() if line.strip()][:20]
-    best, most, is_cut = ",", 1, False
-    for candidate in (",", ";", "\t", "|"):
-        counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
-        # A real delimiter cuts the header and the rows alike; a decimal comma cuts only the rows.
-        if counts[0] > most and counts.count(counts[0]) * 2 >= len(counts):
-            best, most = candidate, counts[0]
-        usual = max(counts, key=counts.count, default=1)
-        is_cut |= usual > (2 if candidate == "," else 1) and counts.count(usual) * 2 >= len(counts)  # a comma may be a decimal one
-    if most == 1 and is_cut:
-        said = f"The first line of {name}, {lines[0][:80]!r}, does not name the columns of those below."
-        raise InvalidInputError(said, hint="Take away what stands above the line with the names of the columns.")
-    return best
+    widths = {sign: [len(row) for row in csv.reader(lines, delimiter=sign)] for sign in ",;\t|"}
+    # A real delimiter cuts the header and the rows alike; a decimal comma cuts only the rows.
+    alike = {sign: width[0] for sign, width in widths.items() if width[0] > 1 and width.count(width[0]) * 2 >= len(width)}
+    for sign, width in widths.items() if not alike else ():
+        usual = max(width, key=width.count)
+        if usual > (2 if sign == "," else 1) and width.count(usual) * 2 >= len(width):  # a comma may be a decimal one
+            said = f"The first line of {name}, {lines[0][:80]!r}, does not name the columns of those below."
+            raise InvalidInputError(said, hint="Take away what stands above the line with the names of the columns.")
+    return max(alike, key=alike.__getitem__, default=",")

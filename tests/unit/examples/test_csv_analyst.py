@@ -1178,11 +1178,11 @@ def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("table", "question", "said"),
     [
-        ("who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n", "total sum", "with the sum of all others in n"),
+        ("who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n", "total sum", "with the sum of others in n"),
         (
             "who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n",
             "how many rows",
-            "1 of them with the sum of all others in n",
+            "1 of them with the sum of others in n",
         ),
         ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the means of all others"),
         ("skier,jump,n\nA,1,12\nA,2,11\nB,1,15\nB,2,12\nC,1,12\n", "highest n per skier", "- C: 12"),
@@ -1434,8 +1434,8 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
         ("n\n5\n6\n7\nabout 8\n", "total n", "n holds numbers, and 'about 8', which is not read as one."),
         ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
-        (TOTALS, "how many rows", "called 'TOTAL', that may hold totals or means of n: 'TOTAL, 9'."),
-        (TOTALS, "list who where spot is missing", "called 'TOTAL', that may hold totals or means of n: 'TOTAL, 9'."),
+        (TOTALS, "how many rows", "hold sums of others of n: 'TOTAL, 9'."),
+        (TOTALS, "list who where spot is missing", "hold sums of others of n: 'TOTAL, 9'."),
         (
             TOTALS,
             "number of distinct who",
