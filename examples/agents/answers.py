@@ -1,6 +1,6 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -17,9 +17,9 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
-from tables import CHECKED, NOTHING, Column, Table, read_table
+from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
 
-SHOWN, _BLOCK, _CHANCE = 25, 1_000, 0.05
+SHOWN, _BLOCK, _BESIDE, _CHANCE = 25, 1_000, 12, 0.05
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
 """Rows that hold sums, and of how many tries."""
@@ -145,8 +145,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
-    for why, rows in doubts.groupby(doubts, sort=False).groups.items():
-        told.append(f"{len(rows)} of them {why}, such as {_row(table, rows[0])}")
+    alike = doubts.groupby(doubts, sort=False).groups.items()
+    told += [f"{len(rows)} of them {why}, such as {_row(table, rows[0])}" for why, rows in alike]
     parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)
@@ -156,8 +156,19 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(cells)[used], f"{reading}; left out: {left_out}" if notes else reading
 
 
+def _refuse_several_units(question: Question, asked: Iterable[Column], table: Table, used: pd.Series) -> None:
+    """Refuse figures of rows whose units differ, as another column tells, unless each unit has a figure of its own."""
+    known = {*(key.column for key in question.keys), *(one.column for one in question.conditions if one.sign == "is not missing")}
+    for one in table.columns if any(column.holds("numbers") for column in asked) else ():
+        if one not in known and not one.holds("numbers", in_doubt=True) and UNIT_WORDS.intersection(name_words(one.name)):
+            if len(units := one.cells[used].dropna().unique()) > 1:
+                hint = f"Say 'where {one} is {units[0]}' or 'per {one}'. If these are no units, say 'where {one} is not missing'."
+                raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
+
+
 def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:
     """Refuse to count lines of totals; return the used rows that may be such, or no rows, for who only counts rows."""
+    _refuse_several_units(question, asked, table, used)
     checked = [one for one in dict.fromkeys([*asked, *table.summed]) if one.holds("numbers")]
     others = table.holding("numbers") if 3 < table.rows <= CHECKED else []
     sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*checked, *others])}
@@ -182,10 +193,12 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
 
 
 def _refuse_lines_of_totals(table: Table, column: Column, rows: list[int], doubt: str) -> None:
-    lacking = [one for one in table.columns if one.is_missing[rows].all() and not one.is_missing.all()]
-    other = "".join(f", such as 'where {one} is not missing'" for one in lacking[:1])
-    fill = ", or fill in what others lack" * doubt.startswith("without")
     labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[rows].any()]
+    ways = [f"{one} is not missing" for one in table.columns if np.flatnonzero(one.is_missing).tolist() == rows]
+    alike = [(one, one.cells[rows[0]]) for one in labels]  # what leaves out other rows, too, would give another figure
+    ways += [f'{one} is not "{cell}"' for one, cell in alike if np.flatnonzero(one.cells == cell).tolist() == rows]
+    other = "".join(f", such as 'where {way}'" for way in ways[:1])
+    fill = ", or fill in what others lack" * doubt.startswith("without")
     known = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
     hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{known}."
     what = f"{doubt}, that may hold totals or means" if doubt else "that hold sums of others"
@@ -202,6 +215,7 @@ def _sums_of_others(column: Column, table: Table) -> set[int]:
     values, found = _measured(column).fillna(0).to_numpy(), np.zeros(table.rows, bool)
     ways = [_sums_by_gaps(values, found, table) for _ in range(3)]  # what sums of sums are of is known then
     ways += [_sums_of_all(values, column), _sums_of_blocks(values), _sums_by_label(values, column, table)]
+    ways += [_sums_beside(values, table), _sums_so_far(values)] if table.rows <= CHECKED else []
     for rows, tries in chain(*ways):
         found[rows] |= not _is_by_chance(column, rows, tries)
     return {*np.flatnonzero(found).tolist()}
@@ -215,9 +229,10 @@ def _is_by_chance(column: Column, rows: Any, tries: int = 1) -> bool:
 
 def _is_near(column: Column, rows: Any, wanted: Any, whole: float = 0.5) -> Any:
     """Which rows may hold a number, rounded as it is written there; by how much if it is a whole one."""
-    decimals = column.cells.iloc[rows].str.extract(r"[.,](\d+)\D*$")[0].str.len()
-    reach = (0.5 / 10.0**decimals).fillna(whole) + 1e-9 * np.abs(wanted)
-    numbers = _measured(column).iloc[rows]
+    cells, numbers = column.cells.iloc[rows], _measured(column).iloc[rows]
+    decimals = cells.str.extract(r"[.,](\d+)\D*$")[0].str.len()
+    is_whole = cells.str.replace(r"\D", "", regex=True) == numbers.abs().map("{:.0f}".format)  # its sign is one for thousands
+    reach = (0.5 / 10.0 ** decimals.mask(is_whole)).fillna(whole) + 1e-9 * np.abs(wanted)
     return (((numbers - wanted).abs() <= reach) & (numbers != 0)).to_numpy()
 
 
@@ -252,11 +267,11 @@ def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
 def _sums_of_blocks(values: Any) -> Iterator[Found]:
     """Rows of which each is the sum of those since the one before, or until the next, if every other row is in such a block.
 
-    One at the end may be the sum of them all. Two of them sum several.
+    One before or behind all may be the sum of them all. Two of them sum several.
     """
-    for step, least in product((1, -1), (1, 2)):
+    for step, least, skipped in product((1, -1), (1, 2), (0, 1)):
         ends, size, total = list[int](), 0, 0.0
-        for at, value in enumerate(values[::step]):
+        for at, value in enumerate(values[::step][skipped:], skipped):
             if size > _BLOCK:  # of a million rows few are looked at
                 break
             if size >= least and total and isclose(value, total, rel_tol=1e-9):
@@ -266,8 +281,38 @@ def _sums_of_blocks(values: Any) -> Iterator[Found]:
                 size, total = size + 1, total + value
         if size == 1 and isclose(total, values[::step][ends].sum(), rel_tol=1e-9):
             ends, size = [*ends, len(values) - 1], 0
-        if not size and np.count_nonzero(np.diff(ends, prepend=-1) > 2) > 1:
+        of_several = np.count_nonzero(np.diff(ends, prepend=skipped - 1) > 2) > 1
+        if skipped and ends and isclose(values[::step][0], values[::step][ends].sum(), rel_tol=1e-9):
+            ends = [0, *ends]
+        elif skipped:
+            continue
+        if not size and of_several:
             yield np.arange(len(values))[::step][ends], 1
+
+
+def _sums_beside(values: Any, table: Table) -> Iterator[Found]:
+    """Rows with one label that each hold the sum of as many rows above, or below, them: `Hot drinks` behind two of each year."""
+    labels = [one.coded[0] + 1 for one in table.columns if not one.is_numeric]
+    for size, step in product(range(2, min(_BESIDE, len(values) - 1) + 1), (1, -1)):
+        above = np.convolve(values[::step], np.ones(size))[: len(values)]  # up to each row, and with it
+        hits = np.isclose(np.append(np.nan, above[:-1])[::step], values, rtol=1e-9) & (values != 0)
+        hits[[*range(size)] if step == 1 else [*range(-size, 0)]] = False
+        for codes in labels if hits.sum() > 1 else ():
+            number, found = np.bincount(codes), np.bincount(codes, hits)
+            for label in np.flatnonzero((found == number) & (number > 1)):
+                yield np.flatnonzero(codes == label), 2 * _BESIDE * len(labels)
+
+
+def _sums_so_far(values: Any) -> Iterator[Found]:
+    """Rows of which each, two at least, holds what all others above it come to, such as a gross and a net result."""
+    ends, total, size = list[int](), 0.0, 0
+    for at, value in enumerate(values):
+        if size > (0 if ends else 1) and value and isclose(value, total, rel_tol=1e-9):
+            ends, size = [*ends, at], 0
+        else:
+            total, size = total + value, size + 1
+    if len(ends) > 1:
+        yield ends, 1
 
 
 def _sums_by_label(values: Any, column: Column, table: Table) -> Iterator[Found]:

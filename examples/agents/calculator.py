@@ -82,6 +82,8 @@ def run(task: str, ctx: TaskContext) -> str:
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
     if re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
         raise InvalidInputError(f"{text!r} has a comma that parts no thousands.", hint="Decimals have a point: 2.75.")
+    if amount := re.fullmatch(rf"(-?{_NUMBER}) (?:in|to|into) [^\W\d]+", text):
+        raise InvalidInputError(f"It is not said of which unit {amount[1]} is.", hint=f"Say both, as in '{amount[1]} km in miles'.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 

@@ -87,6 +87,8 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
         frame, title, reading = found.frame, found.title, found.reading
     title = title[:1].upper() + title[1:]
     kind = kind or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
+    if kind == "line" and not frame.iloc[:, 0].astype(str).str.match(r"[-−]?\d").all():
+        raise InvalidInputError(f"A line follows dates or numbers, and {frame.columns[0]} is neither.", hint="Say 'bar chart of'.")
     return draw(frame, kind, title), title, f"a {kind} chart titled '{title}', {len(frame)} values ({reading})."
 
 

@@ -6,7 +6,7 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, named_in, pick
+from ioa.files import came, missing, named_in, pick
 from ioa.local.idle_child import IdleChild
 from request import TABLES, of_length, slug
 
@@ -44,6 +44,8 @@ def the_table(task: str, ctx: TaskContext) -> Path:
     if not (files := pick(task, ctx, TABLES)):
         unread = "".join(f": {file.name} is none of {', '.join(TABLES)}" for file in ctx.inputs[:1])
         raise DeclinedError(f"Questions about a table are answered here, and no table came{unread}.", hint=came(ctx))
+    if lost := missing(task, TABLES, [file.name for file in files]):
+        raise InvalidInputError(lost, hint=came(ctx))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
         said = f"A question is about one file, and {f'{names} are' if named_in(task, files) else f'none of {names} is'} named."

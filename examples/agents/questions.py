@@ -126,7 +126,8 @@ class Reader:
         self.said, self.table, self.advises = " ".join(unicodedata.normalize("NFC", text).split()), table, advises
         self.text, self.told, self.at, self.far = fold(self.said), dict[int, str](), 0, 0
         name = re.escape(fold(table.name))
-        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?(?:[\w.~-]*/)*{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
+        name = rf"[\"“”'‘’`]*(?:[\w.~-]*/)*{name}(?!\.?\w)[\"“”'‘’`]*"
+        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:
         """Read the whole text as one question; refuse what cannot be read, or in two ways, and say what can."""
@@ -438,14 +439,17 @@ class Reader:
             raise InvalidInputError(lost, hint=f"The file that is asked about here is {self.table.name}.")
         after = f" after {understood!r}" if understood else ""
         said = f"{rest!r} is not understood{after}." if rest else f"Something is missing at the end of {understood!r}."
-        hints = [hint, self.told.get(at, ""), *self._advice(rest)] if self.advises else []
+        before = understood * bool(re.match(r"[.,;?!]", self.text[at:]))  # else a part of it would be another question
+        hints = [hint, self.told.get(at, ""), *self._advice(before, rest)] if self.advises else []
         raise InvalidInputError(said, hint=" ".join(filter(None, hints)))
 
-    def _advice(self, rest: str) -> Iterator[str]:
-        """Say what can be read: the end of what was not, conditions on values in it, and questions of this table."""
+    def _advice(self, before: str, rest: str) -> Iterator[str]:
+        """Say what can be read: a part of the text, conditions on values in what was not, and questions of this table."""
         words = rest.split()[-_ADVISED_WORDS:]
-        if alone := next(filter(self.reads, (" ".join(words[at:]) for at in range(len(words)))), ""):
-            yield f"{alone!r} alone is read; several questions are the items of a list."
+        if alone := next(filter(self.reads, (*(" ".join(words[at:]) for at in range(len(words))), before)), ""):
+            yield f"{alone!r} alone is read; several requests are the items of a list, and speak of 'the result' of one before."
+        if re.match(r"or\b", rest) or self.text[: self.far].endswith(" or"):
+            yield "'or' stands between values of one column; conditions of several are joined by 'and'."
         chosen = filter(lambda one: self.reads(f"how many rows {one}"), dict.fromkeys(self._values_in(words)))
         asked = islice(filter(self.reads, self._examples()), _ADVISED)
         for what, found in (("Rows are chosen, or left out by 'is not', as in", chosen), ("Questions are such as", asked)):

@@ -43,6 +43,10 @@ _CALLED_A_FIGURE = (
 )
 _RATES, _CODES = "percent percentage pct rate ratio share margin price per average avg mean median", "id year rank zip"
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
+_CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"
+"""What one line alone is called that is a total of something: `Total EUR`. A name, such as a customer's, stands in several."""
+UNIT_WORDS = frozenset("currency currencies unit units uom".split())
+"""What a column is called that tells in which unit the numbers beside it are."""
 _NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
 
 
@@ -147,6 +151,7 @@ class Column:
         if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
         codes, texts = self.coded
+        texts = texts.mask(texts.str.fullmatch(r"\d{4}"), "")  # a year beside days or months is no day of it
         forms, has_times = _DATE_FORMATS, texts.str.contains(":").any()
         timed = [f"{form} {at}" for form in forms[1:] for at in ("%H:%M", "%H:%M:%S") if has_times]
         zones = texts.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0]
@@ -283,7 +288,7 @@ def joined(text: str) -> str:
 def _in_any_number(word: str) -> str:
     """A pattern of a word in the singular or the plural, whichever of them it is."""
     one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
-    return re.sub("(?:y|ie)$", "(?:y|ie)", re.sub("(x|[cs]h|ss)e$", r"\1", one)) + r"(?:e?s)?(?![^\W_])"
+    return re.sub("(?:y|ie)$", "(?:y|ie)", re.sub("(x|[cs]h|ss)e$", r"\1e?", one)) + r"(?:e?s)?(?![^\W_])"
 
 
 def _lines_of(pattern: str, texts: Iterable[str]) -> list[Any]:
@@ -324,7 +329,9 @@ class Table:
                 found |= dict.fromkeys(few, f"without {column}, which all others have")
         looked_at = [*range(self.rows)] if self.rows <= CHECKED else [0, *last]
         for column in self.columns:
-            called = column.cells.iloc[looked_at].str.fullmatch(_CALLED_A_FIGURE, na=False)
+            cells = column.cells.iloc[looked_at]
+            once = cells.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~cells.duplicated(keep=False)
+            called = once | cells.str.fullmatch(_CALLED_A_FIGURE, na=False)
             found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
 
@@ -355,6 +362,8 @@ def read_table(path: Path) -> Table:
     """Read a delimited file with a header, or JSON records: its cells as they are written."""
     name, text = path.name, read_text(path)
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
+    if named := re.match(r"sep=(.)\r?\n", text):  # a line for spreadsheets
+        text, delimiter = text[named.end() :], named[1]
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     if len(titles) > 2 and not any(titles[1:]):
@@ -408,7 +417,9 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame: pd.DataFrame = pd.read_csv(io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, dtype=str, **options)
+            frame: pd.DataFrame = pd.read_csv(
+                io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, dtype=str, **options
+            )
             return frame
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()

@@ -208,6 +208,16 @@ def test_agrees_with_python(expression: str) -> None:
     assert compute(expression) == Fraction(value(ast.parse(expression, mode="eval").body))
 
 
+def test_a_result_without_its_unit_is_not_converted(run: Run) -> None:
+    """What unit a figure is of is not in it."""
+    with pytest.raises(InvalidInputError, match=r"It is not said of which unit 151\.5 is\. Say both, as in '151\.5 km in miles'\."):
+        run(
+            agent,
+            "convert the result to pounds",
+            results=[upstream("total weight", "t.csv: sum of weight: 151.5 (33 of 45 rows).")],
+        )
+
+
 @given(st.text(max_size=60))
 def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
     """No text makes the parser fail in any way but its own."""

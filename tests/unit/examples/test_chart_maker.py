@@ -194,3 +194,12 @@ def test_what_is_left_out(run: Run, tmp_path: Path) -> None:
     of_table = run(agent, "bar chart of it", results=[upstream("x", "y", table)]).text
     assert of_question.endswith(f"3 values {reading}")
     assert of_table.endswith("1 values (1 of 2 rows; left out: 1 without n of u.csv).")
+
+
+def test_a_line_follows_what_has_an_order(run: Run, tmp_path: Path) -> None:
+    """Names stand in that of their letters, such as April before January: a curve over them would be a false one."""
+    path = tmp_path / "t.csv"
+    path.write_text("month,week,n\nJan,1,3\nFeb,2,5\nApr,3,4\n")
+    with pytest.raises(InvalidInputError, match=r"A line follows dates or numbers, and month is neither\. Say 'bar chart of'\."):
+        run(agent, "line chart of total n per month", [path])
+    assert len(run(agent, "line chart of total n by week", [path]).files) == 1

@@ -154,7 +154,10 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("revenue against units", "'revenue against units' is not understood. It is not said"),
         ("revenue per region", "or total, average, median, minimum, maximum or standard deviation of COLUMN."),
         ("how many units", "'units' is not understood after 'how many'. It is not said which figure is meant"),
-        ("total revenue, average units", "'average units' alone is read; several questions are the items of a list."),
+        (
+            "total revenue, average units",
+            "'average units' alone is read; several requests are the items of a list, and speak of 'the result' of one before.",
+        ),
         ("total unit price", "Say 'average unit_price'"),
         (
             "share of revenue per region",
@@ -320,7 +323,7 @@ Greta Vogel,2024-02-07,5,paid,30,
         ("What is the net sum?", "'the net sum' is not understood after 'What is'. It is not said which figure"),
         (
             "total items per who and total net sum per who",
-            "'total net sum per who' alone is read; several questions are the items of a list.",
+            "'total net sum per who' alone is read; several requests are the items of a list, ",
         ),
         (
             "average items and net sum per who",
@@ -421,7 +424,7 @@ def test_lines_without_a_cell_are_no_rows(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("who,spot,n\na,x,1\nb,,2\n,,\nc,y,3\nTotal,,6\n,,\n")
     with pytest.raises(
-        InvalidInputError, match=r"of n: 'Total, 6'\..* that they do not meet, such as 'where spot is not missing'\."
+        InvalidInputError, match=r"of n: 'Total, 6'\..* that they do not meet, such as 'where who is not \"Total\"'\."
     ):
         run(agent, "total n", [path])
     assert run(agent, "total n where who is not Total", [path]).text.endswith(": 6 (3 of 4 rows).")
@@ -1439,7 +1442,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             TOTALS,
             "number of distinct who",
-            "choose rows by a condition that they do not meet, such as 'where spot is not missing'.",
+            "choose rows by a condition that they do not meet, such as 'where who is not \"TOTAL\"'.",
         ),
         (DATED, "What did we sell in 2024", "'did we sell in 2024' is not understood after 'What'."),
         (DATED, "how many rows in 2024", "3 columns that the date may be of: sent, paid, promo."),
@@ -1666,3 +1669,97 @@ def test_groups_of_a_size_that_others_add_up_to_are_no_sums(run: Run, tmp_path: 
     path.write_text("\n".join(["plant,species,week,height", *rows]))
     assert "- 2: 24\n" in run(agent, "average height per week", [path]).text
     assert "(8 of 24 rows)" in run(agent, "how many rows where week is 2", [path]).text
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "named"),
+    [
+        ("at;n\nNord;1.204,5\nSüd;2.310,4\nWest;988,9\nOst;455,1\nAlles;4.959\n", "total n", "'Alles, 4.959'"),
+        ('at,n\na,"1,204.25"\nb,"2,310.50"\nc,988.75\nAll,"4,504"\n', "average n", "'All, 4,504'"),
+        (
+            "y,at,n\n1,a,1034\n1,b,2077\n1,ab,3111\n1,c,588\n2,a,1201\n2,b,2533\n2,ab,3734\n2,c,641\n",
+            "total n per y",
+            "'2, ab, 3734'",
+        ),
+        ("y,at,n\n1,ab,3111\n1,a,1034\n1,b,2077\n1,c,588\n2,ab,3734\n2,a,1201\n2,b,2533\n2,c,641\n", "total n", "'1, ab, 3111'"),
+        ("at,n\nhard,510\nlaptops,300\nscreens,210\ntravel,160\ntrain,95\nhotel,65\nfirm,670\n", "total n", "'firm, 670'"),
+        ("at,n\nfirm,670\nlaptops,300\nscreens,210\nhard,510\ntrain,95\nhotel,65\ntravel,160\n", "total n", "'firm, 670'"),
+        ("at,n\nsales,1000\ncosts,-400\ngross,600\nwages,-250\nebit,350\ntax,-100\nnet,250\n", "total n", "'ebit, 350'"),
+        ("at,n\na,120\nb,180\nc,150\nTotal EUR,455\n", "total n", "'Total EUR, 455'"),
+    ],
+)
+def test_sums_stand_anywhere(content: str, question: str, named: str, run: Run, tmp_path: Path) -> None:
+    """Rounded beside signs for thousands, of a part of each group, before and behind all, and one after the other."""
+    path = tmp_path / ("t.csv")
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"t\.csv has rows .* of n: ") as error:
+        run(agent, question, [path])
+    assert named in str(error.value)
+
+
+def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
+    """A customer may be called Total Energies; who has one line alone is asked about."""
+    path = tmp_path / "t.csv"
+    path.write_text("who,n\nTotal Energies,120\nB,180\nTotal Energies,155\nC,150\n")
+    assert run(agent, "total n", [path]).text == "t.csv: sum of n: 605 (4 of 4 rows)."
+
+
+def test_figures_of_several_units_are_not_mixed(run: Run, tmp_path: Path) -> None:
+    """Where another column tells the unit, each unit has a figure of its own, unless it is said that it is none."""
+    path = tmp_path / "t.csv"
+    path.write_text("n,Currency,Unit price\n10,EUR,€1.5\n12,USD,€2.5\n7,EUR,€3.5\n")
+    for question in ("total n", "how many rows where n above 8", "maximum n where currency is EUR or USD"):
+        with pytest.raises(
+            InvalidInputError, match=r"Currency tells of EUR and USD .* Say 'where Currency is EUR' or 'per Currency'"
+        ):
+            run(agent, question, [path])
+    assert run(agent, "total n per currency", [path]).text.endswith("- EUR: 17\n- USD: 12")
+    assert run(agent, "total n where currency is EUR", [path]).text.endswith(": 17 (2 of 3 rows).")
+    assert run(agent, "total n where currency is not missing", [path]).text.endswith(": 29 (3 of 3 rows).")
+    assert run(agent, "how many rows", [path]).text.endswith(": 3 (3 of 3 rows).")
+
+
+@pytest.mark.parametrize("name", ["Straße", "Größe", "Adresse", "Klasse", "Classe", "Box", "Batch", "Axe", "Plane"])
+def test_columns_are_named_whatever_their_last_letters(name: str, run: Run, tmp_path: Path) -> None:
+    """In the singular and the plural of English, and as they are written."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{name},n\na,1\nb,2\n", encoding="utf-8")
+    for said in (name, f"{name}s", name.replace("ß", "ss")):
+        assert run(agent, f"total n per {said}", [path]).text.endswith("- a: 1\n- b: 2")
+
+
+def test_a_year_beside_months_is_no_month(run: Run, tmp_path: Path) -> None:
+    """It may sum them up, and is told as what cannot be read as a month."""
+    path = tmp_path / "t.csv"
+    path.write_text("at,n\n2023-01,110\n2023-02,130\n2023,9\n2024-01,100\n2024-02,120\n")
+    assert run(agent, "how many rows in 2023", [path]).text.endswith(
+        ": 2 (2 of 5 rows; left out: 1 that cannot be read, such as '2023')."
+    )
+
+
+def test_a_line_for_spreadsheets_and_quotes_around_the_file_are_read(run: Run, tmp_path: Path) -> None:
+    """`sep=;` says what parts the cells."""
+    path = tmp_path / "my data.csv"
+    path.write_text("sep=;\nwho;n\nA;1,5\nB;2\n")
+    assert run(agent, "total n in 'my data.csv'", [path]).text == "my data.csv: sum of n: 3.5 (2 of 2 rows)."
+
+
+def test_a_file_that_did_not_come_is_said_to_be_missing_beside_others(run: Run, tmp_path: Path) -> None:
+    """Which of the others is meant instead is not asked."""
+    paths = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for path in paths:
+        path.write_text("n\n1\n2\n")
+    with pytest.raises(InvalidInputError, match=r"c\.csv' did not come"):
+        run(agent, "total n in c.csv", paths)
+
+
+def test_where_a_question_is_followed_by_another_request_it_is_told_how_both_are_asked(run: Run, tmp_path: Path) -> None:
+    """As the items of a list; what would be a part of a question is no such thing."""
+    path = tmp_path / "t.csv"
+    path.write_text("who,n,m\nA,1,2\nB,2,3\n")
+    with pytest.raises(
+        InvalidInputError, match="'total n' alone is read; several requests are the items of a list, and speak of 'the res"
+    ):
+        run(agent, "total n. Weigh it by 4", [path])
+    with pytest.raises(InvalidInputError, match="'or' stands between values of one column"):
+        run(agent, "how many rows where who is A or m is 3", [path])
