@@ -145,8 +145,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
-    alike = doubts.groupby(doubts, sort=False).groups.items()
-    told += [f"{len(rows)} of them {why}, such as {_row(table, rows[0])}" for why, rows in alike]
+    by_why = doubts.groupby(doubts, sort=False).groups.items()
+    told += [f"{len(rows)} of them {why}, such as {_row(table, rows[0])}" for why, rows in by_why]
     parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
     told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
     left_out = ", ".join(notes)

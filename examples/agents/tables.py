@@ -329,9 +329,9 @@ class Table:
                 found |= dict.fromkeys(few, f"without {column}, which all others have")
         looked_at = [*range(self.rows)] if self.rows <= CHECKED else [0, *last]
         for column in self.columns:
-            cells = column.cells.iloc[looked_at]
-            once = cells.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~cells.duplicated(keep=False)
-            called = once | cells.str.fullmatch(_CALLED_A_FIGURE, na=False)
+            names = column.cells.iloc[looked_at]
+            once = names.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~names.duplicated(keep=False)
+            called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
             found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
 
