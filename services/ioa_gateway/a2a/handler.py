@@ -221,7 +221,8 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
         call.limits.check_launch(call.caller.key_id)
         if wanted:
             await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
-        order = call.labelled(await order_of_message(params.message, asked.pool, call))
+        order = call.labelled(await order_of_message(params.message, asked))
+        asked.files.drop()
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
     if wanted:
@@ -251,7 +252,7 @@ async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message
     if not waiting:
         raise UnsupportedOperationError("The task waits for no message of yours.")
     seat = await call.seat(person_of(waiting[0].me))
-    await seat.answer(waiting[0].item, reply_of(message, waiting[0]), key=key)
+    await seat.answer(waiting[0].item, reply_of(message, waiting[0], asked.files), key=key)
 
 
 async def _end(asked: AdmittedRequest, goal: Goal) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -262,6 +265,42 @@ async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door:
     monkeypatch.setattr("ioa_gateway.limits.BODIES", 0)
     sizes = [(await http.post(url, content=b" " * size)).status_code for size in (300_000, 3)]
     assert (told, sizes) == ([403, 403], [429, 200])
+    monkeypatch.undo()
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    large = [(await http.post(url, content=b" " * 300_000, headers=bearer("reader"))).status_code]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b" " * 60_000
+
+    large.append((await http.post(url, content=pieces(), headers=bearer("reader"))).status_code)
+    assert large == [403, 413]  # only what begins a task has files
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+async def test_a_message_that_was_refused_is_gone(http: httpx.AsyncClient, has_file: bool) -> None:
+    """What is wrong with a message holds it in a cycle, in the library: two connections had the gateway hold 2 GB of them."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/message:send"
+    text, raw = {"text": "a" * 900_000}, {"raw": base64.b64encode(b"x" * 3_000_000).decode(), "filename": "x" if has_file else ""}
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [text, *([raw] if has_file else [])]}
+    body = json.dumps({"message": message}).encode()
+
+    async def refuse() -> None:
+        told = await http.post(url, content=body, headers={"A2A-Version": "1.0"})
+        assert (told.status_code, "32000 characters" in told.text) == (400, True)
+
+    await refuse()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            await refuse()
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert grown < len(body)
 
 
 def answering(message_id: str, text: str, waits: bool = False, **given: object) -> SendMessageRequest:
