@@ -30,6 +30,7 @@ from a2a.types import (
 )
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
+    InternalError,
     InvalidParamsError,
     InvalidRequestError,
     TaskNotCancelableError,
@@ -43,11 +44,13 @@ from structlog.testing import capture_logs
 from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
 from ioa.group.events import Said
+from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
+from ioa_gateway.reading import reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -170,6 +173,64 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     await members.conclude(ADA, "Ten.", (await members.launch(GoalId(row["goal_id"]))).state.comm_id)
     answer = await http.post(url, json=said, headers={"A2A-Version": "1.0"})
     assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+async def test_a_list_reads_what_it_shows(
+    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a turn at lists, has the time of a route, and of a log that it does not show it reads the last entry at most."""
+    async with speaking(http, streams=False) as client:
+        task, room = await _open(http, members, client)
+        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+        ended, other = await _open(http, members, client, "m2")
+        await members.conclude(ADA, "Ten.", other)
+        listing = ListTasksRequest(history_length=0)
+        whole = {one.id: one for one in (await client.list_tasks(ListTasksRequest(include_artifacts=True))).tasks}
+        with monkeypatch.context() as patched:
+            patched.setattr("ioa_gateway.a2a.handler.last_page", None)
+            short = {one.id: one for one in (await client.list_tasks(listing)).tasks}
+        assert [(one.status.state, one.status.timestamp) for one in short.values()] == [
+            (whole[name].status.state, whole[name].status.timestamp) for name in short
+        ]
+        assert (set(short), short[task.id].metadata["ioa.seq"]) == ({task.id, ended.id}, whole[task.id].metadata["ioa.seq"])
+        assert ("ioa.seq" in short[ended.id].metadata, [len(one.history) for one in short.values()]) == (False, [0, 0])
+        monkeypatch.setattr("ioa_gateway.a2a.handler.WITHIN", timedelta(seconds=0.1))
+        async with door.limits.lists.turn(LOCAL), door.limits.lists.turn(LOCAL):
+            with pytest.raises(InvalidRequestError, match="Too much of this kind"):
+                await client.list_tasks(listing)
+
+        async def never(**_named: object) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(plane.client, "goals", never)
+        with pytest.raises(InternalError, match="in time"):
+            await client.list_tasks(listing)
+
+
+async def test_what_is_read_is_read_for_who_asks(
+    plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whichever entrance: of one user no more is on its way at a time than leaves room for others."""
+    seen = set[str]()
+    find = plane.client.goal
+
+    async def noted(name: GoalName) -> GoalStatus:
+        seen.add(reads_for.get())
+        return await find(name)
+
+    async with speaking(http, streams=False) as client:
+        task, _ = await _open(http, members, client)
+        monkeypatch.setattr(plane.client, "goal", noted)
+        await client.get_task(GetTaskRequest(id=task.id))
+        assert seen == {LOCAL}
+    seen.clear()
+    assert (await http.get(f"/goals/{task.id}")).status_code == 200
+    assert seen == {LOCAL}
+    seen.clear()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_status", "arguments": {"goal_id": task.id}}}
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    told = await http.post(url, json=call, headers={"Accept": "application/json, text/event-stream"})
+    assert (told.status_code, seen) == (200, {LOCAL})
 
 
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
