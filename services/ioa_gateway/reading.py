@@ -1,8 +1,8 @@
 """What is read of the system's streams and asked of its services, in turns.
 
-Of one user no more is on its way at a time than leaves room for others. nats-server keeps a few MB for the gateway, whose connection
-all users share, and cuts off who has more unread. How large an answer is nobody knows before it is there, so that each counts as
-large as it may be. This holds for whatever is read and asked over that connection, so that no route has to think of it.
+Of one user no more is on its way at a time than leaves room for others. nats-server keeps a few MB for the gateway, over whose
+connection all users come, and cuts off who has more unread. How large an answer is nobody knows before it is there, so that each
+counts as large as it may be. This holds for whatever is read and asked over that connection, so that no route has to think of it.
 """
 
 from __future__ import annotations
