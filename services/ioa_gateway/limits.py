@@ -30,8 +30,6 @@ PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 _A_MINUTE = 60
 _COLLECTED_BYTES = 1_000_000
 """After how many bytes of bodies that were answered it is looked what of them is garbage."""
-_YOUNG = 1
-"""The older one of the two generations of objects that are looked through then, which takes 1 to 3 ms."""
 
 
 class CallerLimits:
@@ -144,11 +142,11 @@ class CallerLimits:
     def _collect(self) -> None:
         """Let go of what bodies that were answered have left.
 
-        Libraries leave them in a cycle with what was wrong with them, and the collector comes by itself after so many objects, of
-        which a body of 20 MB is one.
+        Libraries leave them in cycles, and the collector comes by itself after so many objects, of which a body of 20 MB is one. It
+        looks through all that is not frozen: what others' requests hold meanwhile is not young any more when they end.
         """
         self._left = 0
-        gc.collect(_YOUNG)
+        gc.collect()
 
     @contextmanager
     def coming_body(self, user: UserId) -> Iterator[None]:
