@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, TypeVar
 
@@ -80,7 +81,7 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
     if row.scopes:
         caller = await reach.keyring.let_in(request)
         caller.check(*row.scopes)
-    with reach.limits.request(caller.user):
+    with reach.limits.request(caller.user), ExitStack() as held:
         query = _query(row.query, request)
         body = None
         if row.body is Nothing:
@@ -89,7 +90,9 @@ async def _answered(row: ApiRow[Any, Any], reach: Reach, request: Request) -> Re
             if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _JSON:
                 return tell(problem(415, "invalid_input", f"The body is to be {_JSON}.", "Say so in Content-Type."))
             with reach.limits.coming_body(caller.user):
-                body = row.read(b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)]))
+                sent = b"".join([part async for part in reach.sent(caller, request, MAX_BODY_BYTES)])
+            held.enter_context(reach.limits.held(caller.user, len(sent)))
+            body = row.read(sent)
         call = reach.admitted(caller, request)
         try:
             async with asyncio.timeout(row.within.total_seconds()):

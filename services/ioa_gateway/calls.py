@@ -305,16 +305,21 @@ async def sent(request: Request, most: int, check: Callable[[], None]) -> AsyncI
         yield part
 
 
-async def replayed(request: Request, parts: AsyncIterator[bytes], check: Callable[[bytes], None]) -> Receive:
+def announced(request: Request, most: int) -> int:
+    """Return how many bytes a body is to have: `most` if its head does not say."""
+    unsized = most if "transfer-encoding" in request.headers else 0
+    return int(request.headers.get("content-length", unsized))
+
+
+async def replayed(request: Request, parts: AsyncIterator[bytes], read: Callable[[bytes], bytes]) -> Receive:
     """Read a whole body, and return what hands it on once more to who reads without bounds.
 
     Args:
         request: What is read.
         parts: Its body.
-        check: Looks at the body before it is handed on, and raises.
+        read: Looks at the body, and returns what of it is handed on.
     """
-    body = [b"".join([part async for part in parts])]
-    check(body[0])
+    body = [read(b"".join([part async for part in parts]))]
 
     async def receive() -> Message:
         if body:

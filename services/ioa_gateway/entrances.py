@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from importlib import import_module
 
 from starlette.exceptions import HTTPException
@@ -62,6 +63,8 @@ class Entrance:
                 except ModuleNotFoundError as error:
                     raise MissingExtraError.of(f"The entrance by {self._name}", self._extra) from error
                 _leave_streams_alone()
+                gc.collect()
+                gc.freeze()  # what was imported stays, and is not looked through again and again (see `run_process`)
         return self._app
 
     def _make(self) -> ASGIApp:

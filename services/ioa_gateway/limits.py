@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,11 +20,16 @@ STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
 the rest."""
 BODIES, ALL_BODIES = 2, 8
 """How many large messages of one user, and of all, are held at a time, each of 20 MB at the most."""
+HELD_BYTES, ALL_HELD_BYTES = 10_000_000, 40_000_000
+"""How many bytes of bodies of one user, and of all, are held while they are answered: what is read of one takes several times as
+much, and some calls wait for minutes."""
 COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
 _A_MINUTE = 60
+_COLLECTED_BYTES = 1_000_000
+"""After how many bytes of bodies that were answered it is looked what of them is garbage."""
 
 
 class CallerLimits:
@@ -48,6 +54,8 @@ class CallerLimits:
         self._requests: Counter[str] = Counter()
         self._bodies: Counter[str] = Counter()
         self._coming: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+        self._left = 0
 
     def check_launch(self, key_id: str) -> None:
         """Count a launch.
@@ -100,7 +108,8 @@ class CallerLimits:
     def large_body(self, user: UserId) -> Iterator[None]:
         """Count a body of a user that is held in memory as a whole, for as long as the block, if there is room for it.
 
-        A user makes as many keys as he likes, so that by key one user would take all places.
+        A user makes as many keys as he likes, so that by key one user would take all places. A place is given back when the memory
+        is, see `_collect`.
 
         Raises:
             RateLimitedError: There is none.
@@ -108,7 +117,36 @@ class CallerLimits:
         if self._bodies[user] >= BODIES or self._bodies.total() >= ALL_BODIES:
             raise RateLimitedError("This gateway holds as many large messages as it may.", retry_after=timedelta(seconds=1))
         with _counted(self._bodies, user):
-            yield
+            try:
+                yield
+            finally:
+                self._collect()
+
+    @contextmanager
+    def held(self, user: UserId, size: int) -> Iterator[None]:
+        """Count the bytes of a body of a user that is kept while it is answered, for as long as the block, if there is room.
+
+        Raises:
+            RateLimitedError: There is none.
+        """
+        if self._held[user] + size > HELD_BYTES or self._held.total() + size > ALL_HELD_BYTES:
+            raise RateLimitedError("This gateway answers as many bytes of messages as it may.", retry_after=timedelta(seconds=1))
+        with _counted(self._held, user, size):
+            try:
+                yield
+            finally:
+                self._left += size
+                if self._left >= _COLLECTED_BYTES:
+                    self._collect()
+
+    def _collect(self) -> None:
+        """Let go of what bodies that were answered have left.
+
+        Libraries leave them in cycles, and the collector comes by itself after so many objects, of which a body of 20 MB is one. It
+        looks through all that is not frozen: what others' requests hold meanwhile is not young any more when they end.
+        """
+        self._left = 0
+        gc.collect()
 
     @contextmanager
     def coming_body(self, user: UserId) -> Iterator[None]:
@@ -130,11 +168,11 @@ def _a_minute(most: int) -> Buckets:
 
 
 @contextmanager
-def _counted(counts: Counter[str], key_id: str) -> Iterator[None]:
-    counts[key_id] += 1
+def _counted(counts: Counter[str], key_id: str, many: int = 1) -> Iterator[None]:
+    counts[key_id] += many
     try:
         yield
     finally:
-        counts[key_id] -= 1
+        counts[key_id] -= many
         if not counts[key_id]:
             del counts[key_id]

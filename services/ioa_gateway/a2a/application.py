@@ -22,11 +22,12 @@ from ioa.errors import InvalidInputError, NotFoundError, PayloadTooLargeError
 from ioa.protocol.api_keys import Scope as KeyScope
 from ioa.protocol.ids import PoolId, parse_agent_id
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest, is_old
+from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.a2a.cards import card_of_network, card_of_pool, served
 from ioa_gateway.a2a.handler import Tasks
 from ioa_gateway.a2a.old_params import WrongParamsError, check_params
 from ioa_gateway.bodies import check_body
-from ioa_gateway.calls import MAX_BODY_BYTES, replayed
+from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 20_000_000
@@ -79,15 +80,25 @@ def create_application(reach: Reach) -> ASGIApp:
             await served(await card_of_pool(pool, url, call), request, url)(scope, receive, send)
             return
         call.caller.check(KeyScope.GOALS_READ)  # whatever is asked; nothing of a body is read before that
-        with ExitStack() as places:
-            places.enter_context(call.limits.request(call.caller.user))
-            unsized = _MAX_BYTES if "transfer-encoding" in request.headers else 0
-            if int(request.headers.get("content-length", unsized)) > MAX_BODY_BYTES:
-                places.enter_context(call.limits.large_body(call.caller.user))
+        user, files = call.caller.user, Attached()
+        with ExitStack() as held, ExitStack() as places:
+            places.enter_context(call.limits.request(user))
+            most = _MAX_BYTES if KeyScope.GOALS_WRITE in call.caller.scopes else MAX_BODY_BYTES
+            if announced(request, most) > MAX_BODY_BYTES:
+                call.caller.check(KeyScope.GOALS_WRITE)  # only a message that begins a task has files
+                places.enter_context(call.limits.large_body(user))
+                places.callback(files.drop)
+            check = _check_old if path == "/" and is_old(request.headers) else check_body
+
+            def read(body: bytes) -> bytes:
+                left = files.take_out(body)
+                check(left)
+                held.enter_context(call.limits.held(user, len(left)))  # the library keeps it to the end of a stream
+                return left
+
             try:
-                check = _check_old if path == "/" and is_old(request.headers) else check_body
-                with call.limits.coming_body(call.caller.user):
-                    again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check)
+                with call.limits.coming_body(user):
+                    again = await replayed(request, reach.sent(call.caller, request, most), read)
             except WrongParamsError as error:
                 await JSONResponse(error.answer)(scope, receive, send)
                 return
@@ -98,9 +109,9 @@ def create_application(reach: Reach) -> ASGIApp:
                 await told(scope, receive, send)
                 return
 
-            answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored
+            answered = _closing(places, send)  # by then what was sent is a goal, and its files are stored, or it is refused
             await router(
-                {**scope, "path": path, "root_path": "", ASKED: AdmittedRequest(call, pool, base_url, call.left)},
+                {**scope, "path": path, "root_path": "", ASKED: AdmittedRequest(call, pool, base_url, call.left, files)},
                 again,
                 answered,
             )

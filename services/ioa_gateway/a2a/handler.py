@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
@@ -37,18 +38,27 @@ from a2a.utils.proto_utils import validate_proto_required_fields
 from a2a.utils.task import apply_history_length, validate_history_length, validate_page_size
 
 from ioa.client.seat import people_in
-from ioa.errors import Fault, ForbiddenError, IoaError, NotFoundError, RateLimitedError, UnauthenticatedError, row_of
+from ioa.errors import (
+    Fault,
+    ForbiddenError,
+    IoaError,
+    NotFoundError,
+    RateLimitedError,
+    UnauthenticatedError,
+    UnavailableError,
+    row_of,
+)
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import Scope
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import GoalId
 from ioa.protocol.team import person_of
 from ioa_gateway.a2a.asking import ASKED, AdmittedRequest
 from ioa_gateway.a2a.configs import check_push, config_of, push_of, pushed, pushes_of
 from ioa_gateway.a2a.orders import CONTEXT, check_media_types, goal_id_of, order_of_message, reply_of, text_of_message
-from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, entries_of, state_of
+from ioa_gateway.a2a.tasks import TERMINAL, Telling, context_of, last_page, state_of
 from ioa_gateway.asked import asked_of, questions_to, settled
-from ioa_gateway.entry_pages import MOST_BYTES
+from ioa_gateway.calls import WITHIN
+from ioa_gateway.entry_pages import MOST_BYTES, EntryPage, page_of
 
 _PAGE = 50
 _LOOKED_AT, _PAGES_LOOKED_AT = 200, 5
@@ -95,7 +105,7 @@ class Tasks(RequestHandler):
         asked = _asked(context, Scope.GOALS_READ)
         validate_proto_required_fields(params)
         validate_history_length(params)
-        with _told():
+        async with _soon():
             return apply_history_length(await _task(asked, (await _status(asked, params.id)).record.goal), params)
 
     async def on_list_tasks(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
@@ -104,14 +114,12 @@ class Tasks(RequestHandler):
         validate_history_length(params)
         if params.HasField("page_size"):
             validate_page_size(params.page_size)
-        with _told():
+        async with _soon(), asked.call.limits.lists.turn(asked.call.caller.user, WITHIN / 2):
             found, total, token = await _listed(asked, params)
             tasks, size = list[Task](), 0
             for one in found:
-                task = apply_history_length(await _task(asked, one.record.goal), params)
-                if not params.include_artifacts:
-                    task.ClearField("artifacts")
-                size += task.ByteSize()
+                task, read = await _row(asked, one, params)
+                size += max(task.ByteSize(), read)
                 if tasks and size > MOST_BYTES:
                     token = tasks[-1].id
                     break
@@ -148,7 +156,7 @@ class Tasks(RequestHandler):
     ) -> TaskPushNotificationConfig:
         """Show where a task is pushed to."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
-        with _told():
+        async with _soon():
             goal = (await _status(asked, params.task_id)).record.goal
             if (found := await push_of(asked, goal, params.id)) is None:
                 raise NotFoundError(f"The task has no push configuration {params.id}.")
@@ -159,7 +167,7 @@ class Tasks(RequestHandler):
     ) -> ListTaskPushNotificationConfigsResponse:
         """List where a task is pushed to; there are so few that they are one page."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
-        with _told():
+        async with _soon():
             found = await pushes_of(asked, (await _status(asked, params.task_id)).record.goal)
             return ListTaskPushNotificationConfigsResponse(configs=[config_of(asked, one) for one in found])
 
@@ -168,7 +176,7 @@ class Tasks(RequestHandler):
     ) -> None:
         """Push a task to a URL no more; where it was not, nothing happens."""
         asked = _asked(context, Scope.GOALS_READ, Scope.WEBHOOKS_WRITE)
-        with _told():
+        async with _soon():
             found = await push_of(asked, (await _status(asked, params.task_id)).record.goal, params.id)
             if found is not None:
                 await asked.call.hooks.store.remove(found.webhook_id)
@@ -200,6 +208,17 @@ def _told() -> Iterator[None]:
         raise kind(str(error)) from error
 
 
+@asynccontextmanager
+async def _soon() -> AsyncIterator[None]:
+    """Tell errors as well, and that the system did not answer in the time in which routes are answered."""
+    with _told():
+        try:
+            async with asyncio.timeout(WITHIN.total_seconds()):
+                yield
+        except TimeoutError:
+            raise UnavailableError("The system did not answer in time.") from None
+
+
 async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
     """Launch the goal of a message, or answer in the one that it names, once however often it is sent."""
     validate_proto_required_fields(params)
@@ -221,7 +240,8 @@ async def _begun(params: SendMessageRequest, asked: AdmittedRequest) -> Goal:
         call.limits.check_launch(call.caller.key_id)
         if wanted:
             await check_push(asked, goal_id_of(params.message, asked.pool, call), push)
-        order = call.labelled(await order_of_message(params.message, asked.pool, call))
+        order = call.labelled(await order_of_message(params.message, asked))
+        asked.files.drop()
         launched = await call.client.launch(order)
         goal = launched.record.goal if launched.record is not None else order.accepted(launched.name, ())
     if wanted:
@@ -251,7 +271,7 @@ async def _answered(asked: AdmittedRequest, status: GoalStatus, message: Message
     if not waiting:
         raise UnsupportedOperationError("The task waits for no message of yours.")
     seat = await call.seat(person_of(waiting[0].me))
-    await seat.answer(waiting[0].item, reply_of(message, waiting[0]), key=key)
+    await seat.answer(waiting[0].item, reply_of(message, waiting[0], asked.files), key=key)
 
 
 async def _end(asked: AdmittedRequest, goal: Goal) -> None:
@@ -278,8 +298,30 @@ async def _standing(asked: AdmittedRequest, telling: Telling) -> tuple[Task, int
     except NotFoundError:
         return telling.submitted(), 0  # others of its user have to end first
     async with asked.call.limits.pages.turn(asked.call.caller.user):
-        entries = await entries_of(asked.call.client, telling.goal.name)
+        entries = (await last_page(asked.call.client, telling.goal.name)).documents
     return telling.task(status, entries), int(entries[-1]["seq"]) if entries else 0
+
+
+async def _row(asked: AdmittedRequest, one: GoalStatus, params: ListTasksRequest) -> tuple[Task, int]:
+    """Tell of a task in a list, and how many bytes of its log were read: of entries that are not shown the last one at most."""
+    call, name = asked.call, one.record.goal.name
+    status = await call.client.goal(name) if one.result is None else one
+    shows_entries = params.include_artifacts or not params.HasField("history_length") or params.history_length > 0
+    if not shows_entries and status.standing is None:
+        page = EntryPage([], [], None)
+    else:
+        async with call.limits.pages.turn(call.caller.user):
+            page = await (
+                last_page(call.client, name)
+                if shows_entries
+                else page_of(call.client, name, after=status.standing.seq - 1 if status.standing else 0, limit=1)
+            )
+    task = apply_history_length(Telling(one.record.goal, asked.base_url, call.caller).task(status, page.documents), params)
+    if not params.include_artifacts:
+        task.ClearField("artifacts")
+    if not shows_entries and not page.documents:
+        del task.metadata["ioa.seq"]
+    return task, sum(stored.size_bytes for stored in page.entries)
 
 
 async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None) -> AsyncGenerator[Event, None]:
@@ -305,19 +347,23 @@ async def _followed(asked: AdmittedRequest, goal: Goal, after: int | None = None
 async def _listed(asked: AdmittedRequest, params: ListTasksRequest) -> tuple[list[GoalStatus], int, str]:
     """Return a page of goals, how many there are, and what asks for the next page: the last task of this one."""
     labels = {**({CONTEXT: params.context_id} if params.context_id else {}), **asked.call.caller.labels}
-    found, before = list[GoalStatus](), None
+    told, first, total, before = list[GoalStatus](), None if params.page_token else 0, 0, None
     for _ in range(_PAGES_LOOKED_AT):
         page = await asked.call.client.goals(limit=_LOOKED_AT, before=before, labels=labels)
-        found += [one for one in page.goals if _is_wanted(one, asked, params)]
+        for one in page.goals:
+            if not _is_wanted(one, asked, params):
+                continue
+            total += 1
+            if first is None:
+                first = total if one.record.goal.goal_id == params.page_token else None
+            elif len(told) < (params.page_size or _PAGE):
+                told.append(one)  # of all others nothing is kept
         before = page.before
         if before is None:
             break
-    ids = [one.record.goal.goal_id for one in found]
-    if params.page_token and params.page_token not in ids:
+    if first is None:
         raise InvalidParamsError("The page token is none of this list.")
-    first = ids.index(GoalId(params.page_token)) + 1 if params.page_token else 0
-    told = found[first : first + (params.page_size or _PAGE)]
-    return told, len(found), told[-1].record.goal.goal_id if first + len(told) < len(found) else ""
+    return told, total, told[-1].record.goal.goal_id if first + len(told) < total else ""
 
 
 def _is_wanted(one: GoalStatus, asked: AdmittedRequest, params: ListTasksRequest) -> bool:

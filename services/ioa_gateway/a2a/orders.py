@@ -16,6 +16,8 @@ from ioa.protocol.codec import validate
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, GoalId, PoolId
+from ioa_gateway.a2a.asking import AdmittedRequest
+from ioa_gateway.a2a.attached import Attached
 from ioa_gateway.calls import ApiCall
 from ioa_gateway.routes.seats import ReplyOrder
 
@@ -40,23 +42,24 @@ def check_media_types(message: Message) -> None:
             raise ContentTypeNotSupportedError(f"{part.media_type[:100]!r} is no media type that is known here.")
 
 
-async def order_of_message(message: Message, pool: PoolId | None, call: ApiCall) -> GoalOrder:
+async def order_of_message(message: Message, asked: AdmittedRequest) -> GoalOrder:
     """Make the goal of a message: its texts say what is wanted, and everything else is an input.
 
     A URL is an input that holds it: whether it is fetched, and from where, is for an agent to decide and not for an entrance.
 
     Raises:
         InvalidParamsError: There is no text.
-        InvalidInputError: The goal cannot be one.
+        InvalidInputError: The goal cannot be one, or a file is not in base64.
         PayloadTooLargeError: A file is too large for the goal's message.
     """
+    pool, call = asked.pool, asked.call
     goal_id = goal_id_of(message, pool, call)
     texts, inputs = list[str](), list[Artifact | InlineInput | str]()
     for number, part in enumerate(message.parts, 1):
         if part.WhichOneof("content") == "text" and not part.filename:
             texts.append(part.text)
         else:
-            inputs.append(await _input(part, number, goal_id, call))
+            inputs.append(await _input(part, number, goal_id, asked))
     if not "".join(texts).strip():
         raise InvalidParamsError("The message has no text that says what is wanted.")
     return GoalOrder(
@@ -69,7 +72,7 @@ async def order_of_message(message: Message, pool: PoolId | None, call: ApiCall)
     )
 
 
-def reply_of(message: Message, waits: Awaited) -> PersonReply:
+def reply_of(message: Message, waits: Awaited, files: Attached) -> PersonReply:
     """Read what a person answers: its texts as its words, and what it chooses and fills in as data, as `POST …/messages` takes it.
 
     Words that are one of the options, and nothing else, choose it: many clients send nothing but text.
@@ -81,7 +84,7 @@ def reply_of(message: Message, waits: Awaited) -> PersonReply:
     given: dict[str, object] = {}
     for part in message.parts:
         if part.WhichOneof("content") == "data":
-            given |= _data_of(part) if part.data.HasField("struct_value") else {}
+            given |= _data_of(part, files) if part.data.HasField("struct_value") else {}
     fields = given.get("fields")
     if isinstance(fields, dict):
         given["fields"] = {name: _as_written(value) for name, value in fields.items()}
@@ -96,9 +99,9 @@ def text_of_message(message: Message) -> str:
     return "\n\n".join(part.text for part in message.parts if part.WhichOneof("content") == "text")
 
 
-def _data_of(part: Part) -> Any:
+def _data_of(part: Part, files: Attached) -> Any:
     try:
-        return MessageToDict(part.data)
+        return files.put_back(MessageToDict(part.data))
     except ValueError as error:  # a number beyond those that there are
         raise InvalidInputError(f"A part of data cannot be read: {error}") from None
 
@@ -110,16 +113,19 @@ def _as_written(value: object) -> object:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else value
 
 
-async def _input(part: Part, number: int, goal_id: GoalId, call: ApiCall) -> Artifact | InlineInput:
+async def _input(part: Part, number: int, goal_id: GoalId, asked: AdmittedRequest) -> Artifact | InlineInput:
     named = plain_file_name(part.filename) if part.filename else ""
     match part.WhichOneof("content"):
         case "raw":
             name = named or f"part-{number}{mimetypes.guess_extension(part.media_type) or '.bin'}"
-            return await call.client.upload(name, part.raw, media_type=part.media_type or None, goal_id=goal_id)
+            data = asked.files.take(part.raw)
+            return await asked.call.client.upload(name, data, media_type=part.media_type or None, goal_id=goal_id)
         case "url":
             return InlineInput(name=f"{named or f'part-{number}'}.url", text=part.url)
         case "data":
-            return InlineInput(name=named or f"part-{number}.json", text=json.dumps(_data_of(part), ensure_ascii=False))
+            return InlineInput(
+                name=named or f"part-{number}.json", text=json.dumps(_data_of(part, asked.files), ensure_ascii=False)
+            )
         case "text":
             return InlineInput(name=named, text=part.text)
         case _:

@@ -33,7 +33,7 @@ from ioa.protocol.ids import CommId, GoalName
 from ioa_gateway.a2a.orders import CONTEXT
 from ioa_gateway.asked import asked_of, may_ask, questions_to
 from ioa_gateway.callers import Caller
-from ioa_gateway.entry_pages import page_of
+from ioa_gateway.entry_pages import EntryPage, page_of
 from ioa_gateway.words import text_of
 
 _HISTORY = 500
@@ -58,9 +58,9 @@ def context_of(goal: Goal) -> str:
     return goal.labels.get(CONTEXT, goal.goal_id)
 
 
-async def entries_of(client: Client, name: GoalName) -> Sequence[Document]:
+async def last_page(client: Client, name: GoalName) -> EntryPage:
     """Read the last entries of a goal, as many as a task tells of."""
-    return (await page_of(client, name, before=END, limit=_HISTORY)).documents
+    return await page_of(client, name, before=END, limit=_HISTORY)
 
 
 def state_of(status: GoalStatus, caller: Caller | None = None) -> TaskState:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ioa_gateway.bodies import check_body
-from ioa_gateway.calls import replayed
+from ioa_gateway.calls import MAX_BODY_BYTES, announced, replayed
 from ioa_gateway.mcp.tools import CALL, create_server
 from ioa_gateway.reach import Reach
 
@@ -22,9 +24,18 @@ def create_application(reach: Reach) -> ASGIApp:
         request = Request(scope, receive)
         call = reach.admitted(await reach.keyring.let_in(request), request)
         # Any tool may wait, and which one is called is seen behind the head of an answer: each call takes a place.
-        with call.limits.request(call.caller.user), call.limits.new_stream(call.caller):
-            with call.limits.coming_body(call.caller.user):
-                again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), check_body)
+        user = call.caller.user
+        with call.limits.request(user), call.limits.new_stream(call.caller), ExitStack() as held:
+            if announced(request, _MAX_BYTES) > MAX_BODY_BYTES:
+                held.enter_context(call.limits.large_body(user))
+
+            def read(body: bytes) -> bytes:
+                check_body(body)
+                held.enter_context(call.limits.held(user, len(body)))
+                return body
+
+            with call.limits.coming_body(user):
+                again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), read)
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
                 await manager.handle_request({**scope, CALL: call}, again, send)

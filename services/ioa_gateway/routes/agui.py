@@ -62,7 +62,8 @@ async def run(call: ApiCall, _query: Nothing, asked: RunInput) -> Response:
     call.limits.check_launch(call.caller.key_id)
     after = last_event_id(call)
     launched = await call.client.launch(call.labelled(_order(call, asked)))
-    return StreamedAnswer(call, _told(call, asked, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+    named = {"threadId": asked.threadId, "runId": asked.runId}
+    return StreamedAnswer(call, _told(call, named, launched, after or 0), 200, {"X-Accel-Buffering": "no"}, EVENTS)
 
 
 def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
@@ -71,8 +72,8 @@ def _order(call: ApiCall, asked: RunInput) -> GoalOrder:
     return goal_of(call, asked.messages, pool).model_copy(update={"goal_id": goal_id, "labels": {THREAD: asked.threadId}})
 
 
-async def _told(call: ApiCall, asked: RunInput, launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
-    named = {"threadId": asked.threadId, "runId": asked.runId}
+async def _told(call: ApiCall, named: Mapping[str, str], launched: Launched, after: int) -> AsyncGenerator[bytes, None]:
+    """Tell of a run. What was said is not kept meanwhile."""
     telling, is_behind = RunTelling(), after > 0
     yield encode_event({"type": "RUN_STARTED", **named})
     snapshot = {"goal_id": launched.goal_id, "comm_id": launched.comm_id}

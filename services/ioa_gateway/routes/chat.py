@@ -142,13 +142,13 @@ async def complete(call: ApiCall, _query: Nothing, order: ChatOrder) -> Response
     call.limits.check_launch(call.caller.key_id)
     launched = await call.client.launch(call.labelled(await _order(call, order)))
     if order.stream:
-        return StreamedAnswer(call, _streamed(call, order, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
+        return StreamedAnswer(call, _streamed(call, order.model, launched), 200, {"X-Accel-Buffering": "no"}, EVENTS)
     with call.limits.new_stream(call.caller):
         result = await call.while_asked(call.client.result(launched.name, wait=True))
     if not result.succeeded:
         return _failure(result)
     choice = ChoiceDocument(message=ReplyDocument(content=result.content))
-    head = _head("chat.completion", order, launched, result)
+    head = _head("chat.completion", order.model, launched, result)
     return document(told(CompletionDocument(**head, choices=(choice,), usage=_tokens(result))))
 
 
@@ -169,8 +169,8 @@ async def _order(call: ApiCall, order: ChatOrder) -> GoalOrder:
     return goal.model_copy(update={"goal_id": goal_id})
 
 
-async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> AsyncGenerator[bytes, None]:
-    """Yield comments until there is a conclusion, and then that."""
+async def _streamed(call: ApiCall, model: str, launched: Launched) -> AsyncGenerator[bytes, None]:
+    """Yield comments until there is a conclusion, and then that. What was said is not kept meanwhile."""
     yield HEARTBEAT
     result: GoalResult | None = None
     try:
@@ -182,7 +182,7 @@ async def _streamed(call: ApiCall, order: ChatOrder, launched: Launched) -> Asyn
         yield encode_event({"error": told(as_chat(problem_of(error)).error)})
         return
     assert result is not None, "it is waited for"
-    head = _head("chat.completion.chunk", order, launched, result)
+    head = _head("chat.completion.chunk", model, launched, result)
     if not result.succeeded:
         yield encode_event({"error": told(_failed(result))})
         return
@@ -219,9 +219,9 @@ def _told(result: GoalResult) -> str:
     return f"The goal {result.goal_id} was not reached ({result.reason}): {result.content}"
 
 
-def _head(kind: str, order: ChatOrder, launched: Launched, result: GoalResult) -> Mapping[str, Any]:
+def _head(kind: str, model: str, launched: Launched, result: GoalResult) -> Mapping[str, Any]:
     created = int(result.finished_at.timestamp())
-    return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": order.model}
+    return {"id": f"chatcmpl-{launched.goal_id}", "object": kind, "created": created, "model": model}
 
 
 def _tokens(result: GoalResult) -> TokensDocument:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import gc
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -27,6 +30,7 @@ from a2a.types import (
 )
 from a2a.utils.errors import (
     ContentTypeNotSupportedError,
+    InternalError,
     InvalidParamsError,
     InvalidRequestError,
     TaskNotCancelableError,
@@ -40,11 +44,13 @@ from structlog.testing import capture_logs
 from ioa.client.history import conversation
 from ioa.errors import RateLimitedError
 from ioa.group.events import Said
+from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import LOCAL, CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion
 from ioa_gateway.callers import Caller
 from ioa_gateway.reach import requests
+from ioa_gateway.reading import reads_for
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, Members
 from tests.integration.gateway.desk import QUESTION, open_desk
@@ -169,6 +175,64 @@ async def test_who_gives_up_waiting_takes_up_nothing(
     assert answer.json()["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
+async def test_a_list_reads_what_it_shows(
+    plane: Plane, http: httpx.AsyncClient, door: Door, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It takes a turn at lists, has the time of a route, and of a log that it does not show it reads the last entry at most."""
+    async with speaking(http, streams=False) as client:
+        task, room = await _open(http, members, client)
+        await members.say(ADA, Discussion(content="One?", next_speaker=BOB), room)
+        ended, other = await _open(http, members, client, "m2")
+        await members.conclude(ADA, "Ten.", other)
+        listing = ListTasksRequest(history_length=0)
+        whole = {one.id: one for one in (await client.list_tasks(ListTasksRequest(include_artifacts=True))).tasks}
+        with monkeypatch.context() as patched:
+            patched.setattr("ioa_gateway.a2a.handler.last_page", None)
+            short = {one.id: one for one in (await client.list_tasks(listing)).tasks}
+        assert [(one.status.state, one.status.timestamp) for one in short.values()] == [
+            (whole[name].status.state, whole[name].status.timestamp) for name in short
+        ]
+        assert (set(short), short[task.id].metadata["ioa.seq"]) == ({task.id, ended.id}, whole[task.id].metadata["ioa.seq"])
+        assert ("ioa.seq" in short[ended.id].metadata, [len(one.history) for one in short.values()]) == (False, [0, 0])
+        monkeypatch.setattr("ioa_gateway.a2a.handler.WITHIN", timedelta(seconds=0.1))
+        async with door.limits.lists.turn(LOCAL), door.limits.lists.turn(LOCAL):
+            with pytest.raises(InvalidRequestError, match="Too much of this kind"):
+                await client.list_tasks(listing)
+
+        async def never(**_named: object) -> None:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(plane.client, "goals", never)
+        with pytest.raises(InternalError, match="in time"):
+            await client.list_tasks(listing)
+
+
+async def test_what_is_read_is_read_for_who_asks(
+    plane: Plane, http: httpx.AsyncClient, members: Members, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whichever entrance: of one user no more is on its way at a time than leaves room for others."""
+    seen = set[str]()
+    find = plane.client.goal
+
+    async def noted(name: GoalName) -> GoalStatus:
+        seen.add(reads_for.get())
+        return await find(name)
+
+    async with speaking(http, streams=False) as client:
+        task, _ = await _open(http, members, client)
+        monkeypatch.setattr(plane.client, "goal", noted)
+        await client.get_task(GetTaskRequest(id=task.id))
+        assert seen == {LOCAL}
+    seen.clear()
+    assert (await http.get(f"/goals/{task.id}")).status_code == 200
+    assert seen == {LOCAL}
+    seen.clear()
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "get_status", "arguments": {"goal_id": task.id}}}
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+    told = await http.post(url, json=call, headers={"Accept": "application/json, text/event-stream"})
+    assert (told.status_code, seen) == (200, {LOCAL})
+
+
 async def test_a_torn_stream_goes_on_where_it_was(http: httpx.AsyncClient, members: Members) -> None:
     """Who subscribes again is told where the task stands, and then nothing twice and nothing not at all."""
     async with speaking(http) as client:
@@ -262,6 +326,42 @@ async def test_nothing_is_read_of_who_may_not_ask(http: httpx.AsyncClient, door:
     monkeypatch.setattr("ioa_gateway.limits.BODIES", 0)
     sizes = [(await http.post(url, content=b" " * size)).status_code for size in (300_000, 3)]
     assert (told, sizes) == ([403, 403], [429, 200])
+    monkeypatch.undo()
+    await door.keys.put(key("reader", Scope.GOALS_READ))
+    large = [(await http.post(url, content=b" " * 300_000, headers=bearer("reader"))).status_code]
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(5):
+            yield b" " * 60_000
+
+    large.append((await http.post(url, content=pieces(), headers=bearer("reader"))).status_code)
+    assert large == [403, 413]  # only what begins a task has files
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+async def test_a_message_that_was_refused_is_gone(http: httpx.AsyncClient, has_file: bool) -> None:
+    """What is wrong with a message holds it in a cycle, in the library: two connections had the gateway hold 2 GB of them."""
+    url = str(http.base_url).removesuffix("/v1/") + f"/a2a/{POOL}/message:send"
+    text, raw = {"text": "a" * 900_000}, {"raw": base64.b64encode(b"x" * 3_000_000).decode(), "filename": "x" if has_file else ""}
+    message = {"messageId": "m1", "role": "ROLE_USER", "parts": [text, *([raw] if has_file else [])]}
+    body = json.dumps({"message": message}).encode()
+
+    async def refuse() -> None:
+        told = await http.post(url, content=body, headers={"A2A-Version": "1.0"})
+        assert (told.status_code, "32000 characters" in told.text) == (400, True)
+
+    await refuse()
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(4):
+            await refuse()
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert grown < len(body)
 
 
 def answering(message_id: str, text: str, waits: bool = False, **given: object) -> SendMessageRequest:

@@ -19,7 +19,7 @@ from ioa.errors import RateLimitedError
 from ioa.protocol.ids import LOCAL, UserId
 from ioa_gateway.arrivals import Arrivals
 from ioa_gateway.callers import Caller
-from ioa_gateway.limits import BODIES, COMING, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
+from ioa_gateway.limits import BODIES, COMING, HELD_BYTES, REQUESTS_OF_USER, STREAMS, STREAMS_OF_USER, CallerLimits
 from ioa_gateway.rounds import AT_ONCE, Lane, Rounds
 from ioa_gateway.server import bound, open_server
 from tests.integration.gateway.serving import BEARER
@@ -357,16 +357,29 @@ def test_one_user_leaves_places_to_others() -> None:
     with ExitStack() as held:
         for _ in range(BODIES):
             held.enter_context(limits.large_body(eve))
+        held.enter_context(limits.held(eve, HELD_BYTES))
         for _ in range(COMING):
             held.enter_context(limits.coming_body(nobody))
         for number in range(STREAMS_OF_USER):
             held.enter_context(limits.new_stream(Caller(f"k{number // STREAMS}", eve, frozenset())))
         for _ in range(REQUESTS_OF_USER):
             held.enter_context(limits.request(eve))
-        for refused in (limits.large_body(eve), limits.coming_body(nobody), limits.new_stream(new), limits.request(eve)):
+        for refused in (
+            limits.large_body(eve),
+            limits.held(eve, 1),
+            limits.coming_body(nobody),
+            limits.new_stream(new),
+            limits.request(eve),
+        ):
             with pytest.raises(RateLimitedError):
                 held.enter_context(refused)
-        for taken in (limits.large_body(LOCAL), limits.coming_body(eve), limits.new_stream(other), limits.request(LOCAL)):
+        for taken in (
+            limits.large_body(LOCAL),
+            limits.held(LOCAL, HELD_BYTES),
+            limits.coming_body(eve),
+            limits.new_stream(other),
+            limits.request(LOCAL),
+        ):
             held.enter_context(taken)
 
 

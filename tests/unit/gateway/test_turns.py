@@ -60,3 +60,25 @@ async def test_who_gives_up_leaves_no_turn_taken() -> None:
     assert [one.cancelled() for one in waiting] == [True, True, False]
     async with asyncio.timeout(20), turns.turn(ANNA):
         pass
+
+
+async def test_what_takes_several_places_is_not_overtaken() -> None:
+    """What is large waits until there is room for it; what is small and comes later, of whomever, does not take it away."""
+    turns, at_once = UserTurns(3, 3), timedelta(0)
+    with_all = asyncio.Event()
+
+    async def ask() -> None:
+        async with turns.turn(EVE, places=3):
+            with_all.set()
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with turns.turn(ANNA):
+            group.create_task(ask())
+            await asyncio.sleep(0)
+            with pytest.raises(RateLimitedError):
+                async with turns.turn(ANNA, at_once):
+                    pass
+            assert not with_all.is_set()
+        await with_all.wait()
+    async with asyncio.timeout(20), turns.turn(ANNA), turns.turn(EVE, places=2):
+        pass

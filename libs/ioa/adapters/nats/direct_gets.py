@@ -21,6 +21,7 @@ from nats.js.errors import NotFoundError as NoSuchMessage
 from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish
+from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.request_reply import HeadedAnswer, HeadedHandler, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -31,6 +32,8 @@ from ioa.protocol.codec import MAX_ANSWER_BYTES, MAX_PAYLOAD_BYTES, decode, deco
 from ioa.protocol.stream_reads import ReadRow, ReadStream, StreamRead
 
 _TIMEOUT = timedelta(seconds=10)
+_SEVERAL_BYTES = 2_000_000
+"""How much is read at once of several messages where nobody says: the server would send as much as it keeps for a connection."""
 _END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"
 _STREAM, _SUBJECT, _SEQUENCE = "Nats-Stream", "Nats-Subject", "Nats-Sequence"
 _TIME, _PENDING = "Nats-Time-Stamp", "Nats-Num-Pending"
@@ -85,10 +88,13 @@ async def read_stream(client: Client, stream: str, request: ReadStream, timeout:
         RateLimitedError: Too much is read by who asks, again and again for as long as an answer is waited for.
         ForbiddenError: Who asks may not read the stream.
     """
-    if asks_to_read(client):
-        return await _ask_group_setup(client, stream, request, timeout)
-    with unavailable_unless_answered(f"The stream {stream}"):
-        return await asking_until_heard(partial(_direct_get, client, stream, request, timeout))
+    if request.is_of_several and request.max_bytes is None:
+        request = request.model_copy(update={"max_bytes": _SEVERAL_BYTES})
+    async with reading(client, (request.max_bytes or 0) + MAX_PAYLOAD_BYTES):
+        if asks_to_read(client):
+            return await _ask_group_setup(client, stream, request, timeout)
+        with unavailable_unless_answered(f"The stream {stream}"):
+            return await asking_until_heard(partial(_direct_get, client, stream, request, timeout))
 
 
 async def _ask_group_setup(client: Client, stream: str, request: ReadStream, timeout: timedelta) -> StreamPage:

@@ -6,12 +6,16 @@ A plain subscription tells that something comes; it is read from the stream, who
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import at_renewal
@@ -35,12 +39,7 @@ class FollowedMessage:
 async def follow_subject(client: Client, stream: str, subject: str, *, after: int = 0) -> AsyncGenerator[FollowedMessage, None]:
     """Yield the stored messages of a subject behind a sequence and then each new one, once each and in order, for ever."""
     attention = Attention()
-
-    async def hear(_message: Msg) -> None:
-        attention.hint()
-
-    subscription = await client.subscribe(subject, cb=hear)
-    try:
+    async with _hearing(client, subject, attention.hint):
         with at_renewal(client, attention.look), looking_now_and_then(client, attention.look):
             last = after
             while True:
@@ -51,9 +50,39 @@ async def follow_subject(client: Client, stream: str, subject: str, *, after: in
                     yield found
                 else:
                     await attention.wait()
+
+
+class _Ear:
+    def __init__(self) -> None:
+        self.hints = list[Callable[[], None]]()
+        self.subscribing = asyncio.Lock()
+        self.subscription: Subscription | None = None
+
+    async def hear(self, _message: Msg) -> None:
+        for hint in self.hints:
+            hint()
+
+
+_ears: WeakKeyDictionary[Client, dict[str, _Ear]] = WeakKeyDictionary()
+
+
+@asynccontextmanager
+async def _hearing(client: Client, subject: str, hint: Callable[[], None]) -> AsyncIterator[None]:
+    """Be told that something has come on a subject. However many are, the server sends it once: it may be large."""
+    ears = _ears.setdefault(client, {})
+    ear = ears.setdefault(subject, _Ear())
+    ear.hints.append(hint)
+    try:
+        async with ear.subscribing:
+            if ear.subscription is None:
+                ear.subscription = await client.subscribe(subject, cb=ear.hear)
+        yield
     finally:
-        if not client.is_closed:
-            await subscription.unsubscribe()
+        ear.hints.remove(hint)
+        if not ear.hints:
+            del ears[subject]
+            if ear.subscription is not None and not client.is_closed:
+                await ear.subscription.unsubscribe()
 
 
 async def _next(client: Client, stream: str, subject: str, after: int) -> FollowedMessage | None:

@@ -26,7 +26,7 @@ _TIMEOUT = timedelta(seconds=5)
 _AT_ONCE = 64
 _ALL = "*.>"
 """Every subject that streams hold, as a pattern."""
-_WIDEST, _WIDEST_BYTES = 512, 4_000_000
+_WIDEST, _WIDEST_BYTES = 512, 2_000_000
 """How much one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
 
 

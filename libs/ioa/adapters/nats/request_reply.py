@@ -31,6 +31,7 @@ from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.in_turns import asking
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -698,7 +699,8 @@ class NatsRequester:
         until = time.monotonic() + timeout.total_seconds()
         while True:
             try:
-                return await self._ask_for_answer(subject, data, timeout, is_repeatable)
+                async with asking(self._client):
+                    return await self._ask_for_answer(subject, data, timeout, is_repeatable)
             except RateLimitedError as error:
                 pause = (error.retry_after or _USUAL_PAUSE).total_seconds()
                 if time.monotonic() + pause > until:

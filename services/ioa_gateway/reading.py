@@ -1,0 +1,47 @@
+"""What is read of the system's streams and asked of its services, in turns.
+
+Of one user no more is on its way at a time than leaves room for others. nats-server keeps a few MB for the gateway, over whose
+connection all users come, and cuts off who has more unread. How large an answer is nobody knows before it is there, so that each
+counts as large as it may be. This holds for whatever is read and asked over that connection, so that no route has to think of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.ids import UserId
+from ioa_gateway.turns import UserTurns
+
+AT_ONCE, OF_USER = 6, 3
+"""How many megabytes may be on their way, of all and of one user: of 8 MB the rest is for what comes unasked."""
+ASKED_AT_ONCE, ASKED_OF_USER = 64, 4
+"""How many requests to services: these answer one user in turns themselves, and none may hold up what is asked of others."""
+
+_ITSELF = UserId("")
+reads_for: ContextVar[UserId] = ContextVar("reads_for", default=_ITSELF)
+"""For which user a task reads; the gateway reads for itself where nobody says."""
+
+
+class Reads:
+    """The turns of one connection."""
+
+    def __init__(self) -> None:
+        self._read = UserTurns(AT_ONCE, OF_USER)
+        self._asked = UserTurns(ASKED_AT_ONCE, ASKED_OF_USER)
+
+    @asynccontextmanager
+    async def reading(self, most_bytes: int) -> AsyncIterator[None]:
+        """Wait until something may be read that has so many bytes at the most, and read it in the block."""
+        places = min(OF_USER, math.ceil(most_bytes / MAX_PAYLOAD_BYTES))
+        async with self._read.turn(reads_for.get(), places=places):
+            yield
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """Wait until a service may be asked, and ask it in the block."""
+        async with self._asked.turn(reads_for.get()):
+            yield

@@ -1,0 +1,54 @@
+"""Files in a message of A2A: what is taken out of its body comes back where it stood, and nothing else is touched."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa_gateway.a2a.attached import MOST_FILES, Attached
+
+_NAMES = st.sampled_from(["raw", "bytes", '"raw', "raw\\", '\\"raw', "text", ""])
+_TEXTS = st.sampled_from(["", "QUE=", "QUE", "+/-_", 'raw": "QUE=', "raw\\", '"', "\\", "é", "a\n"]) | st.text(max_size=9)
+_BODIES = st.recursive(
+    _TEXTS | st.integers(), lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES, inner, max_size=3), max_leaves=20
+)
+
+
+def test_a_file_is_named_in_its_place_and_comes_once() -> None:
+    """Version 1 and 0.3, with whatever alphabet of base64, escaped as PHP does or not: what is left is small."""
+    files, data = Attached(), bytes(range(256)) * 4_000
+    plain, safe = base64.b64encode(data).decode(), base64.urlsafe_b64encode(data + b"\xff").decode().rstrip("=")
+    body = json.dumps({"parts": [{"raw": plain}, {"file": {"bytes": safe}}, {"raw": "="}, {"text": "x"}]}).replace("/", "\\/")
+    left = files.take_out(body.encode())
+    assert len(left) < 200
+    first, second, third, fourth = json.loads(left)["parts"]
+    names = [base64.b64decode(one) for one in (first["raw"], second["file"]["bytes"], third["raw"])]
+    assert [files.take(one) for one in names[:2]] == [data, data + b"\xff"]
+    assert (fourth, files.take(names[0]), files.take(b"small")) == ({"text": "x"}, names[0], b"small")
+    with pytest.raises(InvalidInputError, match="base64"):
+        files.take(names[2])
+    files.take_out(body.encode())
+    files.drop()
+    assert files.take(names[1]) == names[1]
+
+
+@given(_BODIES)
+def test_what_has_the_name_of_a_file_and_is_none_comes_back(value: Any) -> None:
+    """Data may have fields that are called so, and texts may look like one: whatever JSON it is, it is read as it came."""
+    for body in (json.dumps(value), json.dumps(value, ensure_ascii=False, separators=(",", ":"))):
+        files = Attached()
+        assert files.put_back(json.loads(files.take_out(body.encode()))) == value
+
+
+def test_what_is_no_file_is_bounded() -> None:
+    """Long texts, blanks, escapes and very many small files are refused before anything reads them."""
+    many = b'{"raw":"QUE="},' * (MOST_FILES * 100)
+    for body in (b'{"text":"' + b"a" * 2_000_000 + b'"}', b" " * 2_000_000, b'{"raw":"' + b"\\\\" * 1_000_000 + b'"}', many):
+        with pytest.raises(PayloadTooLargeError):
+            Attached().take_out(body)
