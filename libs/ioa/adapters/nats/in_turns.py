@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from nats.aio.client import Client
 
 
-class Turns(Protocol):
+class AskingTurns(Protocol):
     """Says when something may be asked over a connection. Both wait for that, and go on for as long as the block."""
 
     def reading(self, most_bytes: int) -> AbstractAsyncContextManager[None]:
@@ -21,10 +21,10 @@ class Turns(Protocol):
         ...
 
 
-_turns: WeakKeyDictionary[Client, Turns] = WeakKeyDictionary()
+_turns: WeakKeyDictionary[Client, AskingTurns] = WeakKeyDictionary()
 
 
-def ask_in_turns(client: Client, turns: Turns) -> None:
+def ask_in_turns(client: Client, turns: AskingTurns) -> None:
     """Have all that is read and asked over a connection take turns."""
     _turns[client] = turns
 
