@@ -325,10 +325,14 @@ async def test_nobody_pulls_in_the_name_of_another(secured: Secured) -> None:
             await connections.count()
             await registry.flush()
             told = json.dumps({"acc": "IOA_AGENTS", "user": "UVICTIM"})
-            for header in ("Nats-Request-Info", "nats-request-info"):
-                await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", pull, headers={header: told})
             own = public_key_of(read_key(str(secured.folder / "ada" / "ada")).seed)
-            await eventually(lambda: list(heard.pulls), lambda pulls: pulls == [(own, 9)] * 2)
+
+            async def pulled() -> set[tuple[str, int]]:
+                for header in ("Nats-Request-Info", "nats-request-info"):
+                    await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", pull, headers={header: told})
+                return set(heard.pulls)
+
+            assert await eventually(pulled, lambda _: len(heard.pulls) > 1) == {(own, 9)}
 
 
 class _Pullers:
