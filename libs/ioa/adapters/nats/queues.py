@@ -109,7 +109,8 @@ async def consume(
             group.create_task(worker.do(group, message))
 
     async with asyncio.TaskGroup() as group:
-        await asyncio.gather(*(pull(group) for _ in range(pulls)))
+        for _ in range(pulls):
+            group.create_task(pull(group))
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
