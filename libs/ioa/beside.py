@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -40,3 +42,17 @@ async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None
         if len(errors.exceptions) == 1:
             raise errors.exceptions[0] from None
         raise
+
+
+async def together(*coroutines: Coroutine[Any, Any, T]) -> list[T]:
+    """Run coroutines side by side and return what each of them returns, in order; all have ended when this does.
+
+    If one fails, the others are cancelled, and the first error is raised as it is, which a bare task group would wrap. Those of
+    `asyncio.gather` go on, and nobody hears of their errors.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -20,6 +20,7 @@ from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.topology import GOALS, INTAKE
+from ioa.beside import together
 from ioa.cli.probe import PATIENCE, Probed, send_probe
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
@@ -320,7 +321,7 @@ def model_finding(standing: ModelStanding | None) -> Finding:
 
 async def _services(inspection: Inspection) -> Finding:
     names = [spec.name for spec in service_specs()]
-    answers = await asyncio.gather(*(inspection.answers(name) for name in names))
+    answers = await together(*map(inspection.answers, names))
     silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
     if silent:
         modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.adapters.nats.tail import NatsTail, TailHeld, TailRecord
-from ioa.beside import beside
+from ioa.beside import beside, together
 from ioa.errors import IoaError, UnavailableError
 from ioa.group.state import GroupState
 from ioa.ports.group_client import GroupClient
@@ -225,7 +225,7 @@ class Tail:
     async def _queue(self, notices: Sequence[Notice]) -> None:
         """Queue what there is room for, many at a time: one thing may be told to all webhooks of a user."""
         for start in range(0, len(notices), _QUEUED_AT_ONCE):
-            await asyncio.gather(*map(self._queue_one, notices[start : start + _QUEUED_AT_ONCE]))
+            await together(*map(self._queue_one, notices[start : start + _QUEUED_AT_ONCE]))
 
     async def _queue_one(self, notice: Notice) -> None:
         if not (self._room.take(notice) and await self._store.queue(notice)):

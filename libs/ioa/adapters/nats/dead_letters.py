@@ -5,8 +5,6 @@ Each letter is read by its sequence, which whoever may see dead letters at all i
 
 from __future__ import annotations
 
-import asyncio
-
 from nats.aio.client import Client
 from nats.js.api import Header, PubAck, RawStreamMsg
 from nats.js.errors import NotFoundError as NoSuchMessage
@@ -14,6 +12,7 @@ from nats.js.errors import NotFoundError as NoSuchMessage
 from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.topology import DEAD
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.beside import together
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.ports.dead_letter_box import DeadLetter, DeadLetterPage
 
@@ -38,7 +37,7 @@ class NatsDeadLetterBox:
         found: list[DeadLetter] = []
         while len(found) < limit and end > first_seq:
             start = max(first_seq, end - _AT_ONCE)
-            window = await asyncio.gather(*(self._find(seq) for seq in range(end - 1, start - 1, -1)))
+            window = await together(*map(self._find, range(end - 1, start - 1, -1)))
             found += [letter for letter in window if letter is not None]
             end = start
         is_last = len(found) <= limit and end <= first_seq

@@ -20,6 +20,7 @@ from nats.js.errors import NotFoundError
 from ioa.adapters.nats.direct_gets import StreamMessage, read_stream
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.beside import together
 from ioa.protocol.stream_reads import ReadStream
 
 _TIMEOUT = timedelta(seconds=5)
@@ -191,8 +192,5 @@ async def _each(client: Client, stream: str, requests: Mapping[str, ReadStream])
         async with slots:
             return (await read_stream(client, stream, request, _TIMEOUT)).messages
 
-    answers = await asyncio.gather(*(one(request) for request in requests.values()), return_exceptions=True)
-    for answer in answers:
-        if isinstance(answer, BaseException):
-            raise answer
-    return {subject: answer[0] for subject, answer in zip(requests, answers, strict=True) if isinstance(answer, tuple) and answer}
+    answers = await together(*map(one, requests.values()))
+    return {subject: answer[0] for subject, answer in zip(requests, answers, strict=True) if answer}
