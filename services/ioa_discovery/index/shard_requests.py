@@ -45,8 +45,8 @@ class PointRecord(NamedTuple):
 class PointQuery(NamedTuple):
     """One need: the best agents by each named vector among those that carry all of `must` and are not among `exclude`.
 
-    Without `dense`, by its terms alone; without terms, by the others alone. By a vector that has pools in `without` none of these is
-    found.
+    Without `dense`, by its terms alone; without terms, by the others alone. None of the pools that `without` names for a vector is
+    found by it.
     """
 
     dense: bytes | None
