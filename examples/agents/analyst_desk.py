@@ -1,10 +1,14 @@
 """Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
 
 The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
-agents that compute, draw and write. Their results arrive as `ctx.results`.
+agents that compute, draw and write. Their results arrive as `ctx.results`. A request is a briefing, on what and of what parts, in
+words of `_WORDS` and of the results: any other word may be a wish that is not fulfilled, and is refused by name.
 """
 
+import re
+
 from ioa import Agent, DeclinedError, TaskContext
+from request import account_for, words_of
 
 agent = Agent(
     "analyst-desk",
@@ -13,21 +17,31 @@ agent = Agent(
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
         "a briefing on orders.csv with total amount per month and a line chart of it",
-        "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
-        "have a team prepare a complete data briefing", "organise a briefing package for the management",
-        "prepare a briefing on data.csv with the average per group, a chart of it and a report",
-        "lead the preparation of a briefing on the data file",
+        "prepare a full briefing on sales.csv: total units per region, a bar chart of it and a report of both",
+        "prepare a briefing on data.csv with average price per shop, a chart of it and a report",
+        "a complete briefing on team.json: number of rows per city and median pay per city",
+        "write a full briefing on costs.csv: total cost per month, total cost per shop and a report",
+        "give me a briefing on orders.json: top 3 customers by total amount, a bar chart of it and a report",
     ],
     tags=["briefing", "coordination"], declines=True, may_team_up=True,
 )  # fmt: skip
+_HEAD = re.compile(
+    r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?(?:(?:an?|the|full|complete|data) )*"
+    r"(?:briefing|report|document|summary)\b"
+)
+_WORDS = frozenset(
+    "and then with including containing covering comprising on of about for from in a an the it them this that these those both "
+    "all everything result results finding findings file data".split()
+)
+_HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Merge what the team found into one briefing and pass its files on; decline where no team worked on the task."""
-    if not ctx.results:
-        hint = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
-        raise DeclinedError("The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=hint)
+    if not (head := _HEAD.match(task)) or not ctx.results:
+        raise DeclinedError("The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=_HINT)
+    account_for(task[head.end() :], _WORDS | words_of(ctx), _HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):
         parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")

@@ -127,7 +127,8 @@ class Reader:
         self.text, self.told, self.at, self.far = fold(self.said), dict[int, str](), 0, 0
         name = re.escape(fold(table.name))
         name = rf"[\"“”'‘’`]*(?:[\w.~-]*/)*{name}(?!\.?\w)[\"“”'‘’`]*"
-        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?: (?:have|has)(?=\W*$))?"
+        name = rf"(?:the )?(?:file )?{name}|(?:the|this) (?:csv |tsv |json )?(?:file|table)"
+        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:{name})(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:
         """Read the whole text as one question; refuse what cannot be read, or in two ways, and say what can."""

@@ -1,7 +1,7 @@
 """Write a report of what earlier tasks found: one self-contained HTML page.
 
-A request says nothing but the words of `_WORDS` and those of the tasks that it reports on; any other word is refused by name,
-since it may be a wish that is not fulfilled here. Each result becomes a section with its words, its tables (from CSV files) and its
+A request is for a report of results (`_REQUEST`), and says nothing but the words of `_WORDS` and those of the tasks that it reports
+on; any other word is refused by name, since it may be a wish that is not fulfilled here. Each result becomes a section with its words, its tables (from CSV files) and its
 charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it bears no date of its own.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
 from ioa.files import with_suffix
-from request import account_for, format_number
+from request import account_for, format_number, words_of
 
 agent = Agent(
     "report-writer",
@@ -34,17 +34,30 @@ _WORDS = frozenset(
     "please write make create produce prepare give me put compile combine merge collect up out into in to as of "
     "about on for from with using and the a an one all final complete html report document page web it this that "
     "these those them both everything result results finding findings figure figures number numbers table tables chart charts "
-    "total totals together each above two three four five".split()
+    "totals together each above two three four five".split()
 )
+_REQUEST = re.compile(
+    r"(?:please )?(?:(?:write|make|create|produce|prepare|give me|put|compile|combine|merge|collect)(?: up| out)? "
+    r"(?:(?:it|them|this|that|these|those|both|all|each|everything|the|results|findings)\b.* (?:as|in|into|to) )?)?"
+    r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)\b"
+    r"(?: (?:of|on|about|for|from|with|using|together)\b.*)?[ .!]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
+_BRINGS = (("chart", ".png"), ("table", ".csv"))
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Write the page and name what is in it; decline what wishes for something else, or where there is no result."""
-    told = [result.task_desc for result in ctx.results] or [file.name for file in ctx.inputs]
-    account_for(task, _WORDS.union(*(re.findall(r"\w+", one.lower()) for one in told)))
+    account_for(task, _WORDS | words_of(ctx))
+    if not _REQUEST.fullmatch(task.strip()):
+        raise DeclinedError(f"{task[:200]!r} is no request for a report.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
+    for noun, suffix in _BRINGS:
+        if re.search(rf"(?i)\b{noun}s?\b", task) and not any(with_suffix(one.artifacts, (suffix,)) for one in ctx.results):
+            raise DeclinedError(f"No earlier result brings a {noun}.", hint=f"Ask for it before the report, or leave the {noun} out.")
     headings = [_heading(result) for result in ctx.results]
     title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))

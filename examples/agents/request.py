@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Collection
 from functools import cache
 
-from ioa import DeclinedError
+from ioa import DeclinedError, TaskContext
 
 DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 RECORDS = (".json", ".jsonl", ".ndjson")
@@ -46,6 +46,12 @@ def of_length(text: str, most_chars: int = 2_000, hint: str = "") -> str:
     if len(text) > most_chars:
         raise DeclinedError(f"The request has {len(text):,} characters; up to {most_chars:,} are read here.", hint=hint)
     return text
+
+
+def words_of(ctx: TaskContext) -> set[str]:
+    """The words of the tasks whose results came, or of the files that came, in lower case."""
+    told = [result.task_desc for result in ctx.results] or [file.name for file in ctx.inputs]
+    return {word for one in told for word in re.findall(r"\w+", one.lower())}
 
 
 def account_for(text: str, known: Collection[str], hint: str = "") -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import analyst_desk
 from ioa import Agent
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from ioa.local.pool import read_pool
 from ioa.protocol.ids import AgentId
 from ioa.sandbox import level_here
@@ -99,6 +99,31 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
     done = run(analyst_desk.agent, "prepare a full briefing.", results=results)
     assert done.text == "Briefing: prepare a full briefing\n\n1. compute a (csv-analyst)\na: 1\n\n2. draw it (chart-maker)\ndrawn"
     assert done.files == {"t.csv": b"a,b\n1,2\n"}
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Email both results", "Send both to Bob", "Make a chart of both", "Compare both", "Visualise both", "Write a briefing in German",
+        "Put both into an email", "Write an article about both", "Make a bar chart of it, without East", "Double both", "draw it",
+        "prepare a full briefing and send it to Bob", "write a briefing with recommendations", "a presentation of both",
+    ],
+)  # fmt: skip
+def test_desk_refuses_what_is_no_briefing(task: str, run: Run) -> None:
+    """What is not done is not answered with what was done before."""
+    results = [upstream("compute a", "a: 1"), upstream("draw it", "drawn")]
+    with pytest.raises(DeclinedError):
+        run(analyst_desk.agent, task, results=results)
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["a briefing on sales.csv: compute a, draw it and a report of both", "a briefing of both", "A full briefing on the file with a"],
+)
+def test_desk_edits_what_it_listed(task: str, run: Run) -> None:
+    """The words of a briefing are its own, and those of its parts."""
+    results = [upstream("compute a in sales.csv", "a: 1"), upstream("draw it", "drawn"), upstream("a report of both", "done")]
+    assert run(analyst_desk.agent, task, results=results).text.startswith("Briefing: ")
 
 
 def test_desk_without_team(run: Run) -> None:

@@ -61,6 +61,28 @@ def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
         run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Add both results", "Total the results", "Find the difference of both", "Make a chart of the results", "Chart it", "Both in kg?",
+        "Make a pie chart of both results", "Write a report of both in German", "Write a PDF report of both", "Write a report without it",
+        "Find the best month and put it into a report", "Write code with both results", "Divide both", "Get both results from the web",
+    ],
+)  # fmt: skip
+def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -> None:
+    """Nothing else that can be said of results is taken for it, whatever the tasks before were called."""
+    results = [upstream("divide 3 by 4, and add 2", "2.75"), upstream("find the best month", "May")]
+    with pytest.raises(DeclinedError):
+        run(agent, task, results=results)
+
+
+@pytest.mark.parametrize("task", ["write a report of both with a chart", "a report with the table"])
+def test_what_no_result_brings_stands_in_no_report(task: str, run: Run) -> None:
+    """Who asks for a chart in a report gets no report without one."""
+    with pytest.raises(DeclinedError, match="No earlier result brings a"):
+        run(agent, task, results=[upstream("find the best month", "May")])
+
+
 def test_needs_nothing_else(run: Run) -> None:
     """The page loads nothing: no script, no link, no image but embedded ones."""
     done = run(agent, "a report", results=[upstream("say hello", "hello")], goal="say hello")
