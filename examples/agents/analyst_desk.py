@@ -40,7 +40,9 @@ _HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a ba
 def run(task: str, ctx: TaskContext) -> str:
     """Merge what the team found into one briefing and pass its files on; decline where no team worked on the task."""
     if not (head := _HEAD.match(task)) or not ctx.results:
-        raise DeclinedError("The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=_HINT)
+        raise DeclinedError(
+            "The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=_HINT
+        )
     account_for(task[head.end() :], _WORDS | words_of(ctx), _HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):

@@ -8,7 +8,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -51,6 +51,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "({a}) - ({b})"),
     (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "({a}) * ({b})"),
     (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
+    (rf"double (?P<a>{_OPERAND})", "({a}) * 2"),
     (rf"square root of (?P<a>{_OPERAND})", "sqrt({a})"),
 ]
 _KNOWN = {word for form, _ in _FORMS for word in re.findall("[a-z]{2,}", re.sub(r"\(\?P<\w+>", "(", form))}
@@ -66,7 +67,7 @@ _HINT = (
     "Write one calculation, with brackets around what comes first: '(15 % of 240) + 5', 'sqrt(144) + 2^3' (a % is of something), "
     "or convert one amount: '12 miles in km'."
 )
-_RESULT = "result|total|sum|average|number|value|answer|amount|figure|count"
+_RESULT = "result|output|total|sum|average|number|value|answer|amount|figure|count"
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
 
@@ -83,7 +84,8 @@ def run(task: str, ctx: TaskContext) -> str:
     if re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
         raise InvalidInputError(f"{text!r} has a comma that parts no thousands.", hint="Decimals have a point: 2.75.")
     if amount := re.fullmatch(rf"(-?{_NUMBER}) (?:in|to|into) [^\W\d]+", text):
-        raise InvalidInputError(f"It is not said of which unit {amount[1]} is.", hint=f"Say both, as in '{amount[1]} km in miles'.")
+        hint = f"Say it, as in '{amount[1]} km in miles' or 'the result km in miles'."
+        raise InvalidInputError(f"It is not said of which unit {amount[1]} is.", hint=hint)
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
@@ -98,7 +100,9 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     """Put the only figure of an earlier result in the place of `it`."""
     if not ctx.results or not _REFERENCE.search(task):
         return task
-    figures = {figure for result in ctx.results for line in result.content.splitlines() for figure in _figure(line)}
+    is_converted = re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE) is not None
+    lines = [line for result in ctx.results for line in result.content.splitlines()]
+    figures = {figure for line in lines for figure in _figure(line, with_unit=is_converted)}
     if len(figures) != 1:
         found = f"several figures: {', '.join(sorted(figures)[:10])}" if figures else "no figure"
         raise InvalidInputError(f"The earlier result holds {found}.", hint="Say which number to calculate with.")
@@ -106,12 +110,13 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     return _REFERENCE.sub(f"({figure})" if figure.startswith("-") else figure, task)
 
 
-def _figure(line: str) -> list[str]:
+def _figure(line: str, *, with_unit: bool) -> list[str]:
     """The figure that a line reports: what follows its last colon or equals sign, else its only number. A long line is prose."""
     if len(line) > _MAX_CHARS:
         return []
-    if tail := re.search(rf"[:=]\s*(-?{_NUMBER})(?=[^\d:=]*(?:\(.*)?$)", line):
-        return [tail[1]]
+    if tail := re.search(rf"[:=]\s*(-?{_NUMBER})(?:e([-+]\d+))?(?: ([^\W\d]\S*))?(?=[^\d:=]*(?:\(.*)?$)", line):
+        figure = f"({tail[1]} * 10^{int(tail[2])})" if tail[2] else tail[1]
+        return [f"{figure} {tail[3]}" if with_unit and tail[3] and _is_known(_name_of(tail[3])) else figure]
     numbers = re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)
     return numbers if len(numbers) == 1 and not line.rstrip().endswith(":") else []
 
@@ -130,8 +135,13 @@ def compute(text: str) -> Fraction:
         return _value(ast.parse(source, mode="eval").body, source)
     except ZeroDivisionError:
         raise InvalidInputError(f"{text[:60]} divides by zero.") from None
-    except (SyntaxError, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError):
-        raise InvalidInputError(f"{text[:60]!r} cannot be computed, or is too large.", hint=_HINT) from None
+    except (SyntaxError, TypeError):
+        said = "between two numbers stands one sign, a per cent sign stands before 'of', and no number has blanks or begins with 00"
+        raise InvalidInputError(f"{text[:60]!r} is not read as one calculation: {said}.", hint=_HINT) from None
+    except (ValueError, InvalidOperation):
+        raise InvalidInputError(f"{text[:60]!r} has no value, such as a root of a negative number.", hint=_HINT) from None
+    except (ArithmeticError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{text[:60]!r} is too large to be computed here.", hint=_HINT) from None
 
 
 def _value(node: ast.expr, source: str) -> Fraction:
@@ -142,33 +152,45 @@ def _value(node: ast.expr, source: str) -> Fraction:
             return -_value(operand, source)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, exponent = _value(left, source), _value(right, source)
-            if exponent.denominator != 1:
-                return Fraction(repr(float(base) ** float(exponent)))  # 0.1 stays one tenth
             if abs(exponent) * math.log10(max(abs(base.numerator), base.denominator, 2)) > _MAX_DIGITS:
                 raise OverflowError
-            return Fraction(base) ** int(exponent)
+            return base ** int(exponent) if exponent.denominator == 1 else _root(base, exponent)
         case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
             return _SIGNS[type(sign)](_value(left, source), _value(right, source))
         case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
-            return Fraction(repr(math.sqrt(_value(argument, source))))
+            return _root(_value(argument, source), Fraction(1, 2))
     raise TypeError
 
 
+def _root(base: Fraction, exponent: Fraction) -> Fraction:
+    """A power that is no whole one, to 35 digits: of a square it is exact."""
+    with localcontext(prec=35):
+        decimal, power = (Decimal(one.numerator) / Decimal(one.denominator) for one in (base, exponent))
+        return Fraction(decimal.sqrt() if exponent == Fraction(1, 2) else decimal**power)
+
+
 def show(number: Fraction) -> str:
-    """Write a number: exactly when its decimals end within fifteen digits, else with fifteen significant digits."""
+    """Write a number: exactly when its decimals end within fifteen digits, else with so many digits in all, or four decimals."""
     if number.denominator == 1:
         return str(number.numerator) if abs(number) < 10**40 else f"{Decimal(number.numerator):.12e}"
-    text = f"{Decimal(number.numerator) / Decimal(number.denominator):.15g}"
-    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+    decimal = Decimal(number.numerator) / Decimal(number.denominator)
+    text = f"{decimal:.15g}"
+    if "e" in text or "." not in text:
+        return text
+    text = text.rstrip("0").rstrip(".")
+    looks_whole = "." not in text and abs(number - Fraction(text)) > Fraction(1, 10**20)
+    return f"{decimal:.4f}" if looks_whole else text
 
 
 def convert(amount: str, unit: str, wanted: str) -> str:
     """Convert an amount of a unit to another one of the same dimension, and write it."""
     from pint import DimensionalityError
 
-    names = [re.sub("^(?:degrees? |°)", "", one.lower()) for one in (unit, wanted)]
-    names = [{"c": "celsius", "f": "fahrenheit"}.get(name, name) for name in names]
-    known = [bool({name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys()) for name in names]
+    names = [*map(_name_of, (unit, wanted))]
+    known = [*map(_is_known, names)]
+    for said, name in zip((unit, wanted), names, strict=True):
+        if said.lower() == name and _is_another(said):
+            raise InvalidInputError(f"{said!r} is another unit than {name!r}, or may be meant for it.", hint=f"Say {name!r}.")
     if not all(known):
         refusal = InvalidInputError if any(known) else DeclinedError  # between two things of others nothing is converted here
         said = f"{(unit, wanted)[known.index(False)]!r} is no unit that is known, or has several sizes."
@@ -180,6 +202,25 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     except DimensionalityError:
         raise InvalidInputError(f"{unit} cannot be converted to {wanted}.") from None
     return f"{show(value.magnitude)} {wanted}"
+
+
+def _name_of(unit: str) -> str:
+    name = re.sub("^(?:degrees? |°)", "", unit.lower())
+    return {"c": "celsius", "f": "fahrenheit"}.get(name, name)
+
+
+def _is_known(name: str) -> bool:
+    return bool({name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys())
+
+
+def _is_another(said: str) -> bool:
+    """Whether a unit as it is written, such as Mg for mg, is one of another size."""
+    from pint import PintError
+
+    try:
+        return said != said.lower() and _registry().Unit(said) != _registry().Unit(said.lower())
+    except (PintError, ValueError):  # it is none, as KM
+        return False
 
 
 @lru_cache(maxsize=1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,7 +108,20 @@ def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
 
 def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     """Draw a table as a PNG image: the same for the same table."""
-    from matplotlib.figure import Figure  # it takes longer to load than an agent to start
+    from matplotlib import rc_context  # it takes longer to load than an agent to start
+
+    with rc_context({"text.parse_math": False}), warnings.catch_warnings():  # a `$` is one
+        warnings.filterwarnings("error", message="Glyph")
+        try:
+            return _drawn(frame, kind, title)
+        except UserWarning as error:
+            sign = re.search(r"\((.*?)\)", str(error))
+            said = f"A label has a sign that is not drawn here: {sign[1] if sign else error}."
+            raise InvalidInputError(said, hint="Ask for the figures instead of the chart.") from None
+
+
+def _drawn(frame: pd.DataFrame, kind: str, title: str) -> bytes:
+    from matplotlib.figure import Figure
     from matplotlib.ticker import StrMethodFormatter
 
     label, name = frame.columns

@@ -1,8 +1,9 @@
 """Write a report of what earlier tasks found: one self-contained HTML page.
 
-A request is for a report of results (`_REQUEST`), and says nothing but the words of `_WORDS` and those of the tasks that it reports
-on; any other word is refused by name, since it may be a wish that is not fulfilled here. Each result becomes a section with its words, its tables (from CSV files) and its
-charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it bears no date of its own.
+A request is for a report of results (`_REQUEST`), and says nothing but the words of `_WORDS` and those of the tasks that it
+reports on; any other word is refused by name, since it may be a wish that is not fulfilled here. Each result becomes a section with
+its words, its tables (from CSV files) and its charts (from PNG files, embedded in the page). The same results give the same report,
+byte for byte: it bears no date of its own.
 """
 
 import base64
@@ -57,7 +58,9 @@ def run(task: str, ctx: TaskContext) -> str:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
     for noun, suffix in _BRINGS:
         if re.search(rf"(?i)\b{noun}s?\b", task) and not any(with_suffix(one.artifacts, (suffix,)) for one in ctx.results):
-            raise DeclinedError(f"No earlier result brings a {noun}.", hint=f"Ask for it before the report, or leave the {noun} out.")
+            raise DeclinedError(
+                f"No earlier result brings a {noun}.", hint=f"Ask for it before the report, or leave the {noun} out."
+            )
     headings = [_heading(result) for result in ctx.results]
     title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, of_results, read_text, text_of_html, with_suffix
+from ioa.files import came, missing, named_in, of_results, read_page, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import occurrences
+from text_measures import occurrences, unspaced
 
 agent = Agent(
     "text-analyst",
@@ -37,6 +37,10 @@ _COUNT_FOR_NOTHING = frozenset(
     "a all also an are article by compute contain contains count do document does extract file files find for from get give has "
     "have how in into is it its list make many me measure much number of on page please result results search tell text texts "
     "that the them then there these this those to was what where which".split()
+)
+_COUNTED, _LISTS = (
+    re.compile(r"(?i)how many|numbers? of|\bcounts?\b|measure"),
+    re.compile(r"(?i)\b(?:list|show|number|extract|make)\b"),
 )
 _ANY = "“…”"  # stands for a quoted word
 _TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
@@ -67,11 +71,11 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
-        raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=came(ctx))
+        raise DeclinedError(f"{named[0].name} does not end as a text that is read here: {', '.join(suffixes)}.", hint=came(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
         pages = with_suffix(fitting, _PAGES)
-        texts = [(one.name, read_text(one.path), one in pages) for one in fitting]
+        texts = [(one.name, read_page(one.path) if one in pages else read_text(one.path), one in pages) for one in fitting]
         return [(f"{name} ({_OF_A_PAGE})", _readable(text)) if is_page else (name, text) for name, text, is_page in texts]
     if written := _WRITTEN.fullmatch(task):
         return [("The text", written[2])]
@@ -114,6 +118,8 @@ def _understood(part: str) -> Measure | None:
         return None
     for phrases, measure in _MEASURES:
         if " ".join(words).lower() in phrases:
+            if measure in _COUNTS and _LISTS.search(part) and not _COUNTED.search(part):
+                raise InvalidInputError(f"{' '.join(part.split())!r} is no request: it may mean a count or a list.", hint=_HINT)
             return measure
     if unknown := [word for word in words if word.lower() not in _KNOWN]:
         refusal = DeclinedError if len(unknown) == len(words) else InvalidInputError
@@ -123,10 +129,12 @@ def _understood(part: str) -> Measure | None:
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
-    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term))
-    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
+    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term) and not unspaced(term))
+    within = {at: many for at, line in enumerate(text.splitlines(), 1) if (many := occurrences(line, term))}
+    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if at in within]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
+    said += f", and {over} over the end of one" if (over := count - sum(within.values())) else ""
     return f"'{term}' occurs {said}{''.join(lines[:_LINES_SHOWN])}{more}"
 
 
@@ -138,6 +146,8 @@ def _whole(text: str, term: str, ctx: TaskContext) -> str:
 
 def _words(text: str, term: str, ctx: TaskContext) -> str:
     """Words as `wc -w` counts them, except that a word holds a letter or a digit."""
+    if letter := unspaced(text):
+        raise InvalidInputError(f"No rule tells the words of this text apart: it has letters such as {letter!r}, without blanks.")
     signs = [word for word in text.split() if not re.search(r"[^\W_]", word)]
     left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
     return f"words: {len(text.split()) - len(signs)}{left_out}"
@@ -158,4 +168,5 @@ _MEASURES: list[tuple[list[str], Measure]] = [
     (["show", "read", "open", "contents", "content"], _whole),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term),
 ]
+_COUNTS = [measure for phrases, measure in _MEASURES if phrases[-1] in ("word", "paragraph", "line", "character")]
 _KNOWN = {word for phrases, _ in _MEASURES for phrase in phrases for word in phrase.split()}

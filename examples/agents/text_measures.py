@@ -3,12 +3,22 @@
 import re
 import unicodedata
 
+_UNSPACED = ("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER", "THAI", "LAO", "KHMER", "MYANMAR")
+
 
 def occurrences(text: str, term: str) -> int:
     """How often a phrase occurs, in any case; a word at its edge is whole, a sign may touch anything. Accents are what one sees."""
-    edge, (text, term) = r"(?:(?<!\w)|(?!\w))", map(_as_seen, (text, term))
-    return len(re.compile(rf"{edge}{re.escape(term)}{edge}", re.IGNORECASE).findall(text))
+    edge, (text, term) = "" if unspaced(term) else r"(?:(?<!\w)|(?!\w))", map(_as_seen, (text, term))
+    if "_" not in term:  # `_bold_` is emphasis
+        text = re.sub(r"\b_+|_+\b", "", text)
+    first, last = (r"(?<!\d[.,])" * term[:1].isdigit(), r"(?![.,]\d)" * term[-1:].isdigit())  # 10 is no part of 10.5
+    return len(re.compile(rf"{first}{edge}{re.escape(term)}{edge}{last}", re.IGNORECASE).findall(text))
+
+
+def unspaced(text: str) -> str:
+    """A letter of a text whose script puts no blanks between words; nothing if there is none."""
+    return next((char for char in set(text) if unicodedata.name(char, "").startswith(_UNSPACED)), "")
 
 
 def _as_seen(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).replace("\u00ad", "").split())
+    return " ".join(unicodedata.normalize("NFC", text).replace("\u00ad", "").replace("’", "'").split())

@@ -71,16 +71,34 @@ def came(ctx: TaskContext) -> str:
 def read_text(path: Path) -> str:
     r"""Return a file's text, with `\n` at the ends of its lines.
 
-    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits all Western files.
+    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits most Western files.
 
     Raises:
-        InvalidInputError: It is empty, or no text.
+        InvalidInputError: It is empty, or no text in one of these.
     """
+    return _decoded(path, path.read_bytes(), "cp1252")
+
+
+def read_page(path: Path) -> str:
+    """Return the markup of a page, as `read_text` does, or in the encoding that it declares (HTML, section 4.2.5.4).
+
+    Raises:
+        InvalidInputError: It is empty, or no text in one of these.
+    """
+    from bs4.dammit import EncodingDetector
+
     data = path.read_bytes()
+    return _decoded(path, data, EncodingDetector.find_declared_encoding(data, is_html=True) or "cp1252")
+
+
+def _decoded(path: Path, data: bytes, otherwise: str) -> str:
     try:
         text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError:
-        text = data.decode("cp1252", errors="replace")
+        try:
+            text = data.decode(otherwise)
+        except (UnicodeDecodeError, LookupError) as error:
+            raise InvalidInputError(f"{path.name} cannot be read: {error}.", hint="Save it as UTF-8.") from None
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip("\x00 \n\t"):
         raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")

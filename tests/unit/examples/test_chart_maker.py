@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -203,3 +204,23 @@ def test_a_line_follows_what_has_an_order(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"A line follows dates or numbers, and month is neither\. Say 'bar chart of'\."):
         run(agent, "line chart of total n per month", [path])
     assert len(run(agent, "line chart of total n by week", [path]).files) == 1
+
+
+def test_a_sign_of_money_is_no_formula(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels and titles are drawn as they stand in the table; a sign that the font lacks is refused rather than drawn as a box."""
+    path = tmp_path / "t.csv"
+    path.write_text("band,n\n$0-$50,3\n$a_$,4\n$\\foo$,9\n")
+    drawn: list[str] = []
+    save = Figure.savefig
+
+    def saved(figure: Figure, *args: Any, **more: Any) -> None:
+        drawn.extend(label.get_text() for label in figure.axes[0].get_yticklabels() if not label.get_parse_math())
+        save(figure, *args, **more)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    chart_maker.draw(pd.DataFrame({"band": ["$0-$50", "$\\foo$"], "n": [3, 9]}), "bar", "Sum of n where band is $0-$50")
+    assert drawn == ["$0-$50", "$\\foo$"]
+    assert "3 values" in run(agent, "bar chart of total n per band", [path]).text
+    path.write_text("city,n\n日本,3\nRom,4\n")
+    with pytest.raises(InvalidInputError, match="A label has a sign that is not drawn here"):
+        run(agent, "bar chart of total n per city", [path])

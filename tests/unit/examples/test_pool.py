@@ -104,8 +104,10 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        "Email both results", "Send both to Bob", "Make a chart of both", "Compare both", "Visualise both", "Write a briefing in German",
-        "Put both into an email", "Write an article about both", "Make a bar chart of it, without East", "Double both", "draw it",
+        "Email both results", "Send both to Bob", "Make a chart of both", "Compare both", "Visualise both",
+        "Write a briefing in German",
+        "Put both into an email", "Write an article about both", "Make a bar chart of it, without East", "Double both",
+        "draw it",
         "prepare a full briefing and send it to Bob", "write a briefing with recommendations", "a presentation of both",
     ],
 )  # fmt: skip
@@ -118,7 +120,11 @@ def test_desk_refuses_what_is_no_briefing(task: str, run: Run) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    ["a briefing on sales.csv: compute a, draw it and a report of both", "a briefing of both", "A full briefing on the file with a"],
+    [
+        "a briefing on sales.csv: compute a, draw it and a report of both",
+        "a briefing of both",
+        "A full briefing on the file with a",
+    ],
 )
 def test_desk_edits_what_it_listed(task: str, run: Run) -> None:
     """The words of a briefing are its own, and those of its parts."""

@@ -64,9 +64,12 @@ def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
 @pytest.mark.parametrize(
     "task",
     [
-        "Add both results", "Total the results", "Find the difference of both", "Make a chart of the results", "Chart it", "Both in kg?",
-        "Make a pie chart of both results", "Write a report of both in German", "Write a PDF report of both", "Write a report without it",
-        "Find the best month and put it into a report", "Write code with both results", "Divide both", "Get both results from the web",
+        "Add both results", "Total the results", "Find the difference of both", "Make a chart of the results", "Chart it",
+        "Both in kg?",
+        "Make a pie chart of both results", "Write a report of both in German", "Write a PDF report of both",
+        "Write a report without it",
+        "Find the best month and put it into a report", "Write code with both results", "Divide both",
+        "Get both results from the web",
     ],
 )  # fmt: skip
 def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -> None:
