@@ -86,6 +86,10 @@ def run(task: str, ctx: TaskContext) -> str:
     if amount := re.fullmatch(rf"(-?{_NUMBER}) (?:in|to|into) [^\W\d]+", text):
         hint = f"Say it, as in '{amount[1]} km in miles' or 'the result km in miles'."
         raise InvalidInputError(f"It is not said of which unit {amount[1]} is.", hint=hint)
+    if re.match(r"(?i)(?:please )?convert\b", task):
+        raise InvalidInputError(
+            f"{text!r} is no amount of a unit and the unit that is wanted.", hint="Say 'convert 12 miles to km'."
+        )
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 

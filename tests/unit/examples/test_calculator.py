@@ -247,6 +247,12 @@ def test_what_is_rounded_does_not_look_whole(task: str, said: str, run: Run) -> 
     assert run(agent, task).text == f"{task} = {said}"
 
 
+def test_what_is_converted_into_nothing_is_refused(run: Run) -> None:
+    """A figure is no answer to that."""
+    with pytest.raises(InvalidInputError, match="'4000' is no amount of a unit and the unit that is wanted"):
+        run(agent, "Convert the result", results=[upstream("total", "t.csv: sum of n: 4000 (4 of 4 rows).")])
+
+
 @pytest.mark.parametrize("task", ["5 ML in litres", "5 Mg in kg", "1 km in Mm"])
 def test_a_unit_that_is_another_one_by_its_case_is_refused(task: str, run: Run) -> None:
     """A megalitre is a milliard millilitres."""
