@@ -71,7 +71,7 @@ def answer(question: Question, table: Table) -> Answer:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
         figures = ordered.head(question.limit)
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
-        if alike := _alike(cells["0"].drop_duplicates()):
+        if alike := _alike(cells["0"]):
             hint = "Write each of them in one way in the file, or ask for all by 'per'."
             raise InvalidInputError(f"A ranking would part what may belong together: {alike}.", hint=hint)
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
@@ -147,8 +147,9 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
     by_why = doubts.groupby(doubts, sort=False).groups.items()
     told += [f"{len(rows)} of them {why}, such as {_row(table, rows[0])}" for why, rows in by_why]
-    parted = [key.column for key in question.keys if not key.grain] + list(figure.columns) * (figure.operation == "nunique")
-    told += [f"told apart: {alike}" for column in parted if not column.is_numeric and (alike := _alike(column.cells[used]))]
+    parted = {str(at): key.column for at, key in enumerate(question.keys) if not key.grain}
+    parted |= dict.fromkeys(["figure"], figure.columns[0]) if figure.operation == "nunique" else {}
+    told += [f"told apart: {alike}" for at, one in parted.items() if not one.is_numeric and (alike := _alike(cells[at][used]))]
     left_out = ", ".join(notes)
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -329,7 +330,7 @@ def _sums_by_label(values: Any, column: Column, table: Table) -> Iterator[Found]
 
 def _alike(cells: pd.Series) -> str:
     """Values that differ by case or accents alone: a condition takes them for one."""
-    words = pd.Series(cells.dropna().unique(), dtype=object)
+    words = pd.Series(cells.dropna().unique().tolist(), dtype=object)
     alike = sorted(words[words.map(fold).duplicated(keep=False)], key=fold)
     return ", ".join(map(repr, alike[:6])) + ", …" * (len(alike) > 6)
 
@@ -356,31 +357,23 @@ def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
 
 
 def _labels(key: Key) -> pd.Series:
-    """What rows are told apart by: times and numbers in their order."""
-    cells, dates = key.column.cells, key.column.dates
-    if dates is None:
-        return _names(key.column)
-    different = pd.Series(key.column.different)
-    if not key.grain and different.str.match(r"\d{4}-\d\d").all() and len(different) == dates.nunique():
-        return cells  # they are in order as they stand
-    grain = key.grain or ("second" if (dates != dates.dt.normalize())[dates.notna()].any() else "day")
-    codes, unique = pd.factorize(dates)
-    written = pd.DatetimeIndex(unique).to_period(GRAINS.get(grain, "s")).strftime(_WRITTEN[grain])
-    spans, labels = pd.factorize(written, sort=True)
-    return pd.Series(pd.Categorical.from_codes(np.append(spans, -1)[codes], labels))
-
-
-def _names(column: Column) -> pd.Series:
-    """Its cells as what rows are told apart by: numbers in their order, of which none must be written in two ways."""
-    if not column.holds("numbers"):
-        return column.cells
-    cells = column.cells.drop_duplicates().dropna()
-    numbers = _measured(column)[cells.index]
-    if len(twice := cells[numbers.duplicated(keep=False) & numbers.notna()]):
-        both = " and ".join(map(repr, twice[:2]))
-        raise InvalidInputError(f"{column} has {both}, which are one number, or two names.", hint="Write it in one way.")
-    in_order = cells[numbers.sort_values().index]
-    return column.cells if numbers.isna().any() else pd.Series(pd.Categorical(column.cells, in_order))
+    """What rows are told apart by: times and numbers in their order, of which none must be written in two ways."""
+    codes, written = key.column.coded
+    rows = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))  # where each different cell stands first
+    order = written
+    if key.column.dates is not None:
+        dates = key.column.dates.take(rows).set_axis(written.index)
+        if key.grain or not written.str.match(r"\d{4}-\d\d").all() or len(written) > dates.nunique():  # else in order as they stand
+            grain = key.grain or ("second" if (dates != dates.dt.normalize())[dates.notna()].any() else "day")
+            order = written = dates.dt.to_period(GRAINS.get(grain, "s")).dt.strftime(_WRITTEN[grain])
+    elif key.column.holds("numbers"):
+        order = _measured(key.column).take(rows).set_axis(written.index)
+        if len(twice := written[order.duplicated(keep=False) & order.notna()]):
+            both = " and ".join(map(repr, twice[:2]))
+            raise InvalidInputError(f"{key.column} has {both}, which are one number, or two names.", hint="Write it in one way.")
+        order = written if order.isna().any() else order
+    labels = pd.Categorical(written, written[order.sort_values().index].dropna().unique())
+    return pd.Series(labels.take(codes, allow_fill=True))
 
 
 def show(value: object) -> str:

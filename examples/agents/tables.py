@@ -35,6 +35,7 @@ _DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
 _MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
@@ -266,11 +267,13 @@ class Column:
         """Its cells as numbers, if each is written in figures alone, with a point for decimals if that is sure."""
         is_repetitive = self._sample.duplicated().mean() > 0.5  # each different one is read once then
         given = self.coded[1] if is_repetitive else self._given.astype(object)
-        lines = "\n".join(["", *given.to_list()])
-        if re.search(r"[^\d\n-]" if self.has_decimal_commas else r"[^\d.\n-]", lines) or re.search(r"\n0\d|\d{16}", lines):
+        lines = "\n".join(["", *given.to_list()]).encode()
+        is_other = lines.translate(None, b"\n-0123456789" + b"." * (not self.has_decimal_commas))
+        if is_other or re.search(rb"\n0\d", lines) or b"0" * 16 in lines.translate(_ZEROS):
             return None  # what has 16 digits, or begins with 0, may be a code
-        read = pd.to_numeric(given, errors="coerce").astype(float)
-        if read.isna().any():
+        try:
+            read = given.astype(float)
+        except ValueError:
             return None
         return pd.Series(read.array.take(self.coded[0], allow_fill=True)) if is_repetitive else read.reindex(self.cells.index)
 
