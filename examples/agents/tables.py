@@ -128,7 +128,7 @@ class Column:
         if other := next(iter(texts[values.isna() & texts.str.contains(r"\d")]), ""):  # an amount too, in words or signs of its own
             raise InvalidInputError(f"{self} holds numbers, and {other!r}, which is not read as one.", hint=_ONE_WAY)
         given = (parts[at] for at in values.dropna().index)
-        units = {before or re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
+        units = {before + re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.", hint=_ONE_WAY)
@@ -166,7 +166,7 @@ class Column:
             if differs.any() and (one.notna() & other.isna()).any() == (other.notna() & one.isna()).any():
                 said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
                 raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
-        dates = reduce(pd.Series.fillna, readings, pd.Series(pd.NaT, index=texts.index, dtype="datetime64[ns]"))
+        dates = reduce(pd.Series.fillna, readings, pd.Series(pd.NaT, index=texts.index, dtype="datetime64[us]"))
         if dates.count() * 2 <= len(texts):
             return None
         return pd.Series(dates.array.take(codes, allow_fill=True))

@@ -1763,3 +1763,49 @@ def test_where_a_question_is_followed_by_another_request_it_is_told_how_both_are
         run(agent, "total n. Weigh it by 4", [path])
     with pytest.raises(InvalidInputError, match="'or' stands between values of one column"):
         run(agent, "how many rows where who is A or m is 3", [path])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ("£450K", "£1.2M", "£380K"),
+        ("$300K", "$5", "$7"),
+        ("₹2 Cr", "₹50 Lakh", "₹3 Cr"),
+        ("€5", "€6 million", "€7"),
+        ("$5", "$5 CAD", "$7"),
+        ("$5.00 CR", "$7.00 DR", "$2.00 CR"),
+    ],
+)
+@pytest.mark.parametrize(
+    "question", ["highest worth", "total worth", "how many rows have worth above 6", "list item where worth above 6"]
+)
+def test_what_stands_behind_an_amount_of_a_currency_counts(cells: tuple[str, ...], question: str, run: Run, tmp_path: Path) -> None:
+    """A thousand, a credit or another currency is not passed over since a sign stands before the number."""
+    path = tmp_path / "t.csv"
+    path.write_text("item,worth\n" + "".join(f"i{at},{cell}\n" for at, cell in enumerate(cells)))
+    with pytest.raises(InvalidInputError, match="worth mixes numbers with"):
+        run(agent, question, [path])
+
+
+def test_thousands_of_a_currency_are_told_as_such(run: Run, tmp_path: Path) -> None:
+    """Where all cells are."""
+    path = tmp_path / "t.csv"
+    path.write_text("item,worth\na,$450K\nb,$120K\n")
+    assert run(agent, "total worth", [path]).text == "t.csv: sum of worth: 570 (2 of 2 rows, in $K)."
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("total amt where from since 2024", "3 (2 of 3 rows)"),
+        ("list name where from is 9999-12-31", "- B, 9999-12-31"),
+        ("total amt per year", "- 9999: 2"),
+        ("latest from", "9999-12-31 (3 of 3 rows)"),
+        ("how many rows have from before 1600", "1 (1 of 3 rows)"),
+    ],
+)
+def test_dates_of_any_year_are_dates(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """9999-12-31 stands for an open end, and 1066 is a year, too."""
+    path = tmp_path / "t.csv"
+    path.write_text("name,from,amt\nA,2024-01-01,1\nB,9999-12-31,2\nC,1066-10-14,4\n")
+    assert said in run(agent, question, [path]).text
