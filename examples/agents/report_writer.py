@@ -45,6 +45,7 @@ _REQUEST = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
+_WORD = re.compile(r"\w+")
 _BRINGS = (("chart", ".png"), ("table", ".csv"))
 
 
@@ -57,7 +58,9 @@ def run(task: str, ctx: TaskContext) -> str:
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
     for noun, suffix in _BRINGS:
-        if re.search(rf"(?i)\b{noun}s?\b", task) and not any(with_suffix(one.artifacts, (suffix,)) for one in ctx.results):
+        if {noun, f"{noun}s"} & set(_WORD.findall(task.lower())) and not any(
+            with_suffix(one.artifacts, (suffix,)) for one in ctx.results
+        ):
             raise DeclinedError(
                 f"No earlier result brings a {noun}.", hint=f"Ask for it before the report, or leave the {noun} out."
             )
