@@ -19,7 +19,7 @@ from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
-from ioa.protocol.goals import GoalRecord
+from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
 from ioa.runtime.endings import Endings
@@ -92,7 +92,10 @@ class PushedInboxes:
 
 
 class OfferedWork(MemoryWorkQueue):
-    """A `WorkQueue` that agents take goals from. False in this: what is taken is never redelivered by itself."""
+    """A `WorkQueue` that agents take goals from. False in this: what is taken is never redelivered by itself.
+
+    What was taken can be looked at until it is acknowledged: a goal that is gone without a group is taken for a dropped one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,17 +107,25 @@ class OfferedWork(MemoryWorkQueue):
         self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1, ticket)))
         return seq
 
-    def offer_again(self, offer: GoalOffer, pool: PoolId | None) -> None:
+    def offer_again(self, seq: int, offer: GoalOffer, pool: PoolId | None) -> None:
         """Offer what was taken once more."""
-        self._offers[pool].put_nowait((0, offer))
+        self._offers[pool].put_nowait((seq, offer))
 
-    async def take(self, pool: PoolId | None) -> GoalOffer:
-        """Wait for a goal of a queue and take it."""
+    async def take(self, pool: PoolId | None) -> tuple[int, GoalOffer]:
+        """Wait for a goal of a queue that was not withdrawn, and take it; its number acknowledges it, or offers it again."""
         while True:
             seq, offer = await self._offers[pool].get()
-            if self._waiting[pool].pop(seq, None) or not seq:
+            if seq in self._waiting[pool]:
                 self.taken.add(seq)
-                return offer
+                return seq, offer
+
+    def acknowledge(self, seq: int, pool: PoolId | None) -> None:
+        """Take off the queue what was taken."""
+        self._waiting[pool].pop(seq, None)
+
+    def waiting(self, pool: PoolId | None = None) -> Sequence[Goal]:
+        """Return the goals that nobody has taken."""
+        return [goal for seq, goal in self._waiting[pool].items() if seq not in self.taken]
 
 
 class _RingingTimers(MemoryTimers):

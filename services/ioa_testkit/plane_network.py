@@ -144,22 +144,23 @@ class PlaneNetwork:
     async def _take_goals(self, pool: PoolId | None, leader: GoalLeader) -> None:
         work, failures = self.plane.work, Counter[GoalId]()
         while True:
-            offer = await work.take(pool)
+            seq, offer = await work.take(pool)
             again = replace(offer, attempt=offer.attempt + 1)
-            if offer.deadline is not None and offer.deadline <= self.plane.clock.now():
-                continue
             try:
-                await leader.lead(offer)
+                if offer.deadline is None or offer.deadline > self.plane.clock.now():
+                    await leader.lead(offer)
+                work.acknowledge(seq, pool)
             except asyncio.CancelledError:
-                work.offer_again(again, pool)
+                work.offer_again(seq, again, pool)
                 raise
             except Exception as error:  # noqa: BLE001 - as in a queue: whatever a leader raises, it is offered again
                 self.offered.append((offer.goal, error))
                 failures[offer.goal.goal_id] += not isinstance(error, UnavailableError)
                 if failures[offer.goal.goal_id] >= MAX_FAILURES:
                     await leader.give_up(offer, str(error))
+                    work.acknowledge(seq, pool)
                 else:
-                    work.offer_again(again, pool)
+                    work.offer_again(seq, again, pool)
                 pause = error.retry_after if isinstance(error, UnavailableError) else None
                 await asyncio.sleep(0 if pause is None else min(pause.total_seconds(), _LONGEST_PAUSE))
 
