@@ -87,9 +87,8 @@ def run(task: str, ctx: TaskContext) -> str:
         hint = f"Say it, as in '{amount[1]} km in miles' or 'the result km in miles'."
         raise InvalidInputError(f"It is not said of which unit {amount[1]} is.", hint=hint)
     if re.match(r"(?i)(?:please )?convert\b", task):
-        raise InvalidInputError(
-            f"{text!r} is no amount of a unit and the unit that is wanted.", hint="Say 'convert 12 miles to km'."
-        )
+        said = f"{text!r} is no amount of a unit and the unit that is wanted."
+        raise InvalidInputError(said, hint="Say 'convert 12 miles to km'.")
     signs = _in_signs(text)
     return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
 
@@ -192,13 +191,13 @@ def convert(amount: str, unit: str, wanted: str) -> str:
 
     names = [*map(_name_of, (unit, wanted))]
     known = [*map(_is_known, names)]
-    for said, name in zip((unit, wanted), names, strict=True):
-        if said.lower() == name and _is_another(said):
-            raise InvalidInputError(f"{said!r} is another unit than {name!r}, or may be meant for it.", hint=f"Say {name!r}.")
     if not all(known):
         refusal = InvalidInputError if any(known) else DeclinedError  # between two things of others nothing is converted here
         said = f"{(unit, wanted)[known.index(False)]!r} is no unit that is known, or has several sizes."
         raise refusal(said, hint=f"Units: {', '.join(_UNITS)}.")
+    for said, name in zip((unit, wanted), names, strict=True):
+        if said.lower() == name and _is_another(said):
+            raise InvalidInputError(f"{said!r} is another unit than {name!r}, or may be meant for it.", hint=f"Say {name!r}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
         if value.check("[temperature]") and value.to("kelvin").magnitude < 0:

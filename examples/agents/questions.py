@@ -127,7 +127,9 @@ class Reader:
         self.text, self.told, self.at, self.far = fold(self.said), dict[int, str](), 0, 0
         name = re.escape(fold(table.name))
         name = rf"[\"“”'‘’`]*(?:[\w.~-]*/)*{name}(?!\.?\w)[\"“”'‘’`]*"
-        name = rf"(?:the )?(?:file )?{name}|(?:the|this) (?:csv |tsv |json )?(?:file|table)"
+        name = rf"(?:the )?(?:file )?{name}"
+        if not {"file", "table"}.intersection(word for one in table.columns for word in name_words(one.name)):
+            name += r"|(?:the|this) (?:csv |tsv |json )?(?:file|table)"
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:{name})(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:

@@ -15,7 +15,7 @@ from pathlib import Path
 from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
 from ioa.files import with_suffix
-from request import account_for, format_number, words_of
+from request import account_for, format_number, words_in, words_of_results
 
 agent = Agent(
     "report-writer",
@@ -32,10 +32,9 @@ agent = Agent(
 _ROWS = 60
 _STYLE = Path(__file__).with_name("report.css")
 _WORDS = frozenset(
-    "please write make create produce prepare give me put compile combine merge collect up out into in to as of "
-    "about on for from with using and the a an one all final complete html report document page web it this that "
-    "these those them both everything result results finding findings figure figures number numbers table tables chart charts "
-    "totals together each above two three four five".split()
+    "please write make create produce prepare give me put compile combine merge collect up out into to as using one final complete "
+    "html report document page web figure figures number numbers table tables chart charts totals together each above two three "
+    "four five".split()
 )
 _REQUEST = re.compile(
     r"(?:please )?(?:(?:write|make|create|produce|prepare|give me|put|compile|combine|merge|collect)(?: up| out)? "
@@ -45,25 +44,22 @@ _REQUEST = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
-_WORD = re.compile(r"\w+")
 _BRINGS = (("chart", ".png"), ("table", ".csv"))
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Write the page and name what is in it; decline what wishes for something else, or where there is no result."""
-    account_for(task, _WORDS | words_of(ctx))
+    account_for(task, _WORDS | words_of_results(ctx))
     if not _REQUEST.fullmatch(task.strip()):
         raise DeclinedError(f"{task[:200]!r} is no request for a report.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
+    words = set(words_in(task))
     for noun, suffix in _BRINGS:
-        if {noun, f"{noun}s"} & set(_WORD.findall(task.lower())) and not any(
-            with_suffix(one.artifacts, (suffix,)) for one in ctx.results
-        ):
-            raise DeclinedError(
-                f"No earlier result brings a {noun}.", hint=f"Ask for it before the report, or leave the {noun} out."
-            )
+        if words & {noun, f"{noun}s"} and not any(with_suffix(one.artifacts, (suffix,)) for one in ctx.results):
+            hint = f"Ask for it before the report, or leave the {noun} out."
+            raise DeclinedError(f"No earlier result brings a {noun}.", hint=hint)
     headings = [_heading(result) for result in ctx.results]
     title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))

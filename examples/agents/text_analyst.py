@@ -38,10 +38,8 @@ _COUNT_FOR_NOTHING = frozenset(
     "have how in into is it its list make many me measure much number of on page please result results search tell text texts "
     "that the them then there these this those to was what where which".split()
 )
-_COUNTED, _LISTS = (
-    re.compile(r"(?i)how many|numbers? of|\bcounts?\b|measure"),
-    re.compile(r"(?i)\b(?:list|show|number|extract|make)\b"),
-)
+_COUNTED = re.compile(r"(?i)how many|numbers? of|\bcounts?\b|measure")
+_LISTS = re.compile(r"(?i)\b(?:list|show|number|extract|make)\b")
 _ANY = "“…”"  # stands for a quoted word
 _TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
 _SHOWN, _LINES_SHOWN = 3_000, 25
@@ -130,12 +128,12 @@ def _understood(part: str) -> Measure | None:
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
     count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term) and not unspaced(term))
-    within = {at: many for at, line in enumerate(text.splitlines(), 1) if (many := occurrences(line, term))}
-    lines = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if at in within]
+    lines = [(many, f"\n  {at}: {line}") for at, line in enumerate(text.splitlines(), 1) if (many := occurrences(line, term))]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
-    said += f", and {over} over the end of one" if (over := count - sum(within.values())) else ""
-    return f"'{term}' occurs {said}{''.join(lines[:_LINES_SHOWN])}{more}"
+    said += f", and {over} over the end of one" if (over := count - sum(many for many, _ in lines)) else ""
+    shown = "".join(line for _, line in lines[:_LINES_SHOWN])
+    return f"'{term}' occurs {said}{shown}{more}"
 
 
 def _whole(text: str, term: str, ctx: TaskContext) -> str:

@@ -248,7 +248,7 @@ def in_words_of(awaited: Awaited) -> str:
     lines += [f"    --choose {shown_in_line(' | '.join(waits.options))}"] if waits.options else []
     lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
     lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
-    default = f", then {waits.default}" if waits.default else ""
+    default = f", then {shown_in_line(waits.default)}" if waits.default else ""
     lines += [f"    until {waits.until:%Y-%m-%d %H:%M} UTC{default}"] if waits.until else []
     return "\n".join(lines)
 

@@ -260,6 +260,12 @@ def test_a_unit_that_is_another_one_by_its_case_is_refused(task: str, run: Run) 
         run(agent, task)
 
 
+def test_a_unit_that_is_not_known_in_any_case_is_said_to_be_so(run: Run) -> None:
+    """To say it in another case would not help."""
+    with pytest.raises(InvalidInputError, match="'T' is no unit that is known"):
+        run(agent, "5 T in kg")
+
+
 def test_a_unit_may_be_written_in_any_case(run: Run) -> None:
     """Where no other unit is written so."""
     assert run(agent, "2 KM in Metres").text == "2 KM in Metres = 2000 Metres"

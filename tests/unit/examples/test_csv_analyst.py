@@ -1809,3 +1809,14 @@ def test_dates_of_any_year_are_dates(question: str, said: str, run: Run, tmp_pat
     path = tmp_path / "t.csv"
     path.write_text("name,from,amt\nA,2024-01-01,1\nB,9999-12-31,2\nC,1066-10-14,4\n")
     assert said in run(agent, question, [path]).text
+
+
+@pytest.mark.parametrize("named", ["in this CSV file", "in the table", "of the file", "in this file"])
+def test_the_only_file_may_be_called_one(named: str, run: Run, tmp_path: Path) -> None:
+    """Unless a column is called so: what is said of that is not passed over."""
+    path = tmp_path / "t.csv"
+    path.write_text("who,size\nA,1\nB,2\n")
+    assert run(agent, f"average size {named}", [path]).text == "t.csv: average of size: 1.5 (2 of 2 rows)."
+    path.write_text("file,table,size\nA,x,1\nB,y,2\n")
+    with pytest.raises(InvalidInputError, match="is not understood"):
+        run(agent, f"average size {named}", [path])
