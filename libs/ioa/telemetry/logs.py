@@ -16,7 +16,7 @@ import sys
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Hashable, Iterator, MutableMapping
 from itertools import islice
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
@@ -112,7 +112,7 @@ class Repetitions:
         Raises:
             DropEvent: It was written a moment ago.
         """
-        key, now = hash(repr([(name, line[name]) for name in sorted(line) if name not in _WHEN])), self._now()
+        key, now = hash(_looked_at({name: line[name] for name in sorted(line) if name not in _WHEN})), self._now()
         at, dropped = self._written.get(key, (float("-inf"), 0))
         if now - at < _SAME_EVERY_SECONDS:
             self._written[key] = (at, dropped + 1)
@@ -139,6 +139,19 @@ def masked(text: str) -> str:
 def tell_traceback(error: BaseException) -> None:
     """Write the whole traceback of an error that nobody foresaw, its groups and causes with it, but no secrets."""
     sys.stderr.write(shown(masked("".join(traceback.format_exception(error)))))
+
+
+def _looked_at(value: Any) -> Hashable:
+    """Return what tells a value from others; no text is copied for it, and of many parts those are looked at that are shown."""
+    match value:
+        case dict():
+            return tuple((name, _looked_at(one)) for name, one in islice(value.items(), _LOOKED_AT_PARTS))
+        case list() | tuple():
+            return tuple(map(_looked_at, value[:_LOOKED_AT_PARTS]))
+        case str() | None | bool() | int() | float():
+            return type(value), value
+        case _:
+            return repr(value)
 
 
 def _masked(value: Any, *, whole: bool) -> Any:
