@@ -11,7 +11,7 @@ from collections.abc import Callable
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_page, read_text, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import occurrences, unspaced
+from text_measures import occurrences, unspaced, without_name
 
 agent = Agent(
     "text-analyst",
@@ -30,7 +30,6 @@ _PAGES, _OF_A_PAGE = (".html", ".htm"), "its main text, without menus and the ad
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
-_FOLDER = re.compile(r"(?<!\S)\S*/$")
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _COUNT_FOR_NOTHING = frozenset(
@@ -100,7 +99,7 @@ def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:
     if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
         raise InvalidInputError(said, hint=came(ctx))
     for name in names:
-        task = " ".join(_FOLDER.sub("", part) for part in task.split(name))
+        task = without_name(task, name)
     terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
     measures = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
     if not measures or measures.count(_term) != len(terms):

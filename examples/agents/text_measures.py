@@ -15,6 +15,11 @@ def occurrences(text: str, term: str) -> int:
     return len(re.compile(rf"{first}{edge}{re.escape(term)}{edge}{last}", re.IGNORECASE).findall(text))
 
 
+def without_name(text: str, name: str) -> str:
+    """A text without the name of a file, in any case, in quotes or not, and the folders before it."""
+    return re.sub(rf"(?P<mark>[\"'`]?)(?:[^\s\"'`]*/)?{re.escape(name)}(?P=mark)", " ", text, flags=re.IGNORECASE)
+
+
 def unspaced(text: str) -> str:
     """A letter of a text whose script puts no blanks between words; nothing if there is none."""
     return next((char for char in set(text) if unicodedata.name(char, "").startswith(_UNSPACED)), "")

@@ -48,9 +48,11 @@ def of_results(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
 
 
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
-    """Return the files whose whole name stands in a text, in any case."""
-    said = _comparable(text)
-    return [file for file in files if _stands_in(_comparable(file.name), said)]
+    """Return the files whose whole name stands in a text, in any case; of two that differ by case alone the one that is said so."""
+    found = [file for file in files if _stands_in(_comparable(file.name), _comparable(text))]
+    as_written = [file for file in found if _stands_in(_composed(file.name), _composed(text))]
+    said_so = {_comparable(file.name) for file in as_written}
+    return [file for file in found if file in as_written or _comparable(file.name) not in said_so]
 
 
 def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
@@ -119,5 +121,9 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def _comparable(name: str) -> str:
+    return _composed(name).casefold()
+
+
+def _composed(name: str) -> str:
     """Write a name as any system does: some write one accent as two characters."""
-    return unicodedata.normalize("NFC", name).casefold()
+    return unicodedata.normalize("NFC", name)

@@ -34,6 +34,14 @@ def test_files_that_a_task_names_or_all_that_came(task: str, names: list[str], t
     assert [file.name for file in pick(task, _context(tmp_path, "Año.CSV", "b.tsv", "c.txt"), TABLES)] == names
 
 
+@pytest.mark.parametrize(
+    ("task", "names"), [("rows of a.csv", ["a.csv"]), ("rows of A.csv", ["A.csv"]), ("rows of a.CSV", ["a.csv", "A.csv"])]
+)
+def test_names_that_differ_by_case_alone(task: str, names: list[str], tmp_path: Path) -> None:
+    """The one that is written so is meant; where none is, both may be."""
+    assert [file.name for file in pick(task, _context(tmp_path, "a.csv", "A.csv"), TABLES)] == names
+
+
 def test_what_earlier_tasks_attached_comes_last(tmp_path: Path) -> None:
     """It is taken where no such file came with the goal."""
     made = tmp_path / "made.csv"

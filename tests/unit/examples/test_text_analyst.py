@@ -26,6 +26,8 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("how many lines has story.txt", "story.txt: lines: 3"),
         ("how many words has signs.txt", "signs.txt: words: 3 (left out: 2 without a letter or digit, such as '%')"),
         ("How many words does board.txt contain?", "board.txt: words: 10 (left out: 3 without a letter or digit, such as '#')"),
+        ('count the words in "story.txt"', "story.txt: words: 22"),
+        ("count the words in `drafts/Story.TXT`", "story.txt: words: 22"),
         ("count words, lines and characters", "notes.txt:\n- words: 3\n- lines: 1\n- characters: 14"),
     ],
 )

@@ -31,7 +31,7 @@ _COMMON_NAMES = {
     "html": "the page", "htm": "the page", "py": "the script",
 }  # fmt: skip
 _QUOTED_WORD = re.compile(r"[\"“‘'«](?<!\w['’])[\w-]+[\"”’'»](?!\w)")
-_NUMBER = re.compile(r"(?<![\w.,/:@-])\d+(?:[.,]\d+)*(?![\w/@-])")
+_NUMBER = re.compile(r"(?:(?:^|(?<=[-+*/^×÷(] )|(?<=[+*/^×÷(]))[-−]|(?<![\w.,/:@-]))\d+(?:[.,]\d+)*(?![\w/@-])")
 _ANY_NUMBER = "12"
 
 

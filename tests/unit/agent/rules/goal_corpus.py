@@ -13,6 +13,25 @@ Compute the total sales per region in sales.csv, then make a bar chart of it
 >
 > 0
 
+# a picture of which nothing is said but its kind is of the figures before it
+1. total sales per region in sales.csv
+2. a chart
+>
+> 0
+
+Total sales per region in sales.csv and a bar chart
+>
+> 0
+
+Total sales per region in sales.csv, a line chart and a report
+>
+> 0
+> 0,1
+
+Compute the total sales per region in sales.csv. Then make a bar chart.
+>
+> 0
+
 What is the average price in products.csv? Plot the prices by category from that file.
 >
 >

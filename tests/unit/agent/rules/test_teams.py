@@ -76,6 +76,7 @@ async def test_a_need_is_asked_for_without_its_digits() -> None:
         await BRAIN.form_team(mission(f"What is {number} + {number}?"), table)
     assert {tuple(search) for search in table.searches} == {("What is 12 + 12?",)}
     assert need_for(GoalNeed("total of q1 since 2024-03 above 1,234.50")).text == "total of q1 since 2024-03 above 12"
+    assert need_for(GoalNeed("-7 * -6 - 5")).text == "12 * 12 - 12"
 
 
 def attached(*names: str) -> tuple[Artifact, ...]:

@@ -62,11 +62,12 @@ _HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) 
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
 _PRODUCT = re.compile(
-    rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
+    rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|{PICTURE}(?=$| and an? )"
+    rf"|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
     r"(?:it|them|that|this|these|those|both|all|everything|the results?)\b)",
     re.IGNORECASE,
 )
-"""What is made of what is there by then: `a bar chart of it`, `a short report`."""
+"""What is made of what is there by then: `a bar chart of it`, `a chart`, `a short report`."""
 _MAKES = re.compile(rf"(?:[^\W\d_]++ )?{_PRODUCT.pattern}", re.IGNORECASE)
 _LAST_WORDS = re.compile(
     r"[,.!]? (?:please|as well|too|(?:many )?thanks(?: a lot)?|thank you(?: very much)?)(?=[.!?]*+$)", re.IGNORECASE

@@ -13,6 +13,8 @@ from ioa.agent.rules.text.masking import INPUT, MASKED, NAMED
 
 _VERB = f"(?:{'|'.join(sorted(VERBS))}|an?|one)"
 _PICTURE = re.compile(rf"(?:chart|plot|graph|draw|visuali[sz]e)\b|{_VERB} (?:[\w-]++ ){{0,3}}?{PICTURE}s?\b", re.IGNORECASE)
+_BARE_PICTURE = re.compile(rf"(?:{_VERB} )*+(?:an? |one )?(?:[\w-]++ )?{PICTURE}", re.IGNORECASE)
+"""A picture of which nothing is said but its kind: of what is there by then."""
 _DOCUMENT = re.compile(rf"report\b|{_VERB} (?:[\w-]++ ){{0,5}}?{DOCUMENT}\b", re.IGNORECASE)
 _ENDS_IN_DOCUMENT = re.compile(rf"\b{DOCUMENT}$", re.IGNORECASE)
 _OF, _GROUPED = re.compile(r"\bof\b", re.IGNORECASE), re.compile(r"\b(?:per|by|for each)\b", re.IGNORECASE)
@@ -84,6 +86,8 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:  # no
         return None
     if _is_picture_of_its_own(text):
         return ()
+    if _BARE_PICTURE.fullmatch(text):
+        return None if _is_picture(requests[before].text) else (before,)
     if request.listed and not (_is_picture(text) or is_document(text)):
         return ()
     return () if not _DEFINITE.search(text) and (request.given or _NAMES_SOMETHING.search(text)) else None
