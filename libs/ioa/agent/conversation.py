@@ -8,7 +8,7 @@ from typing import Literal
 
 from ioa.group.state import OpenTask
 from ioa.ports.brain import GroupView, Reply, TaskRecord
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -146,14 +146,19 @@ def heard_in(view: GroupView) -> Mapping[str, Sequence[Heard]]:
 
 def name_of_entry(entry: Message | TaskRecord) -> str:
     """Name a message, or a task that ended without one, once and for all."""
-    return entry.header.message_id if isinstance(entry, Message) else f"ended:{entry.spec.task_id}"
+    return named(entry.header.sender, entry.header.message_id) if isinstance(entry, Message) else f"ended:{entry.spec.task_id}"
+
+
+def named(sender: AgentId, message_id: MessageId) -> str:
+    """Name a message by its sender and its id: anybody may give his own the id of another's."""
+    return f"{sender}/{message_id}"
 
 
 def kept(view: GroupView, keep: Callable[[Heard], object]) -> GroupView:
     """Leave out of a view each message, and each task that ended without one, of which `keep` says nothing is to be shown."""
     told = heard_in(view)
     dropped = {name for name, parts in told.items() if parts and not any(keep(one) for one in parts)}
-    return replace(without(view, dropped), board=tuple([one for one in view.board if one.message_id not in dropped]))
+    return replace(without(view, dropped), board=tuple([one for one in view.board if named(one.by, one.message_id) not in dropped]))
 
 
 def without(view: GroupView, dropped: Collection[str]) -> GroupView:
@@ -168,12 +173,12 @@ def without(view: GroupView, dropped: Collection[str]) -> GroupView:
 def board_lines(view: GroupView) -> list[str]:
     """Tell what stands on the board; of what a message still in sight says as a whole, only where."""
     in_sight = {
-        (message.header.message_id, message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
+        (name_of_entry(message), message.payload.content) for message in view.messages if isinstance(message.payload, Discussion)
     }
     lines = []
     for one in view.board:
         told = f"{one.name}, version {one.version}"
-        is_shown = (one.message_id, one.text) in in_sight
+        is_shown = (named(one.by, one.message_id), one.text) in in_sight
         lines.append(f"{told}, as {one.by} says in turn {one.turn}" if is_shown else attributed(f"{told}, by {one.by}", one.text))
     return lines
 

@@ -68,7 +68,10 @@ class GroupHistory:
         self.struck: Sequence[tuple[int, int]] = ()
         """From which to which turn what was said is struck, since a node was begun anew."""
         self.told: dict[tuple[str, str], int] = {}
-        """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
+        """Which entry told last of a file, by the name of its object and its digest: by it group setup lets the agent read it.
+
+        The first one may be of somebody who was never told of it. By the last one counts all that told of it before as well.
+        """
         self.said_again: set[int] = set()
         """In which turns a draft that was passed was said again."""
         self._replies: dict[int, Reply] = {}
@@ -86,7 +89,7 @@ class GroupHistory:
         assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
         event = sequenced.entry.event
         for file in files_of(event):
-            self.told.setdefault((file.object_name, file.sha256), sequenced.seq)
+            self.told[file.object_name, file.sha256] = sequenced.seq
         match event:
             case GroupLaunched() | MemberJoined():
                 self._take_in(event)

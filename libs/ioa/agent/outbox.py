@@ -160,7 +160,7 @@ class Outbox:
             state=phase_for_header(history.state.phase),
             turn=turn,
             after=history.cursor,
-            traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
+            traceparent=span_of_message(charter.traceparent, self.me, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
             overhead=overhead,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
+from ioa.agent.conversation import name_of_entry
 from ioa.agent.history import GroupHistory
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import name_of
@@ -185,14 +186,15 @@ class PersonSeat:
 
         A group that is not open yet, or that this person is not in, is waited for.
         """
-        history, told, asked = GroupHistory(comm_id), set[MessageId](), ""
+        history, told, asked = GroupHistory(comm_id), set[str](), ""
         while history.state is None or not history.state.phase.is_terminal:
             with suppress(NotFoundError):
                 await self._catch_up(history)
             for message in history.messages():
-                if message.header.message_id not in told and message.header.sender != self.me:
+                name = name_of_entry(message)
+                if name not in told and message.header.sender != self.me:
                     yield message
-                told.add(message.header.message_id)
+                told.add(name)
             awaited = None if history.state is None else _awaited_in(history, self.me)
             if awaited is not None and awaited.item != asked:
                 asked = awaited.item
@@ -282,7 +284,7 @@ class PersonSeat:
             state=phase_for_header(history.state.phase),
             turn=turn,
             after=history.cursor,
-            traceparent=span_of_message(history.charter.traceparent, message_id),
+            traceparent=span_of_message(history.charter.traceparent, self.me, message_id),
             sent_at=self._clock.now(),
             decided_by=DecidedBy(kind="human"),
         )

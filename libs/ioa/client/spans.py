@@ -16,8 +16,16 @@ from ioa.group.state import Charter, ClosedTask, Ended, GroupState
 from ioa.ports.group_client import GroupClient
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, CommId, GoalName, MessageId, TaskId
-from ioa.protocol.messages import TASK_REPORTS, AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.protocol.ids import LOCAL, CommId, GoalName, TaskId
+from ioa.protocol.messages import (
+    TASK_REPORTS,
+    AsyncTaskAssignment,
+    Header,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
 from ioa.protocol.model_calls import READ, TAKEN, ModelCalls
 from ioa.protocol.trace import (
     AGENT_ID,
@@ -29,6 +37,7 @@ from ioa.protocol.trace import (
     span_id_of,
     span_id_of_goal,
     span_id_of_group,
+    span_id_of_message,
     span_id_of_task,
     trace_id_of,
     usage_attributes,
@@ -91,11 +100,11 @@ class GoalTrace:
         if isinstance(event, Said) and not isinstance(event.message.payload, TASK_REPORTS):
             turn = self._turn(group, event, stored.seq)
             yield turn
-            yield from self._calls(event.message.header.message_id, event.message.header.calls, turn)
+            yield from self._calls(event.message.header, event.message.header.calls, turn)
         for task in self._closed_tasks(group, state, event.at):
             yield task
             if isinstance(event, Said) and isinstance(event.message.payload, InformTaskResult):
-                yield from self._calls(event.message.header.message_id, event.message.payload.calls, task)
+                yield from self._calls(event.message.header, event.message.payload.calls, task)
         if state.turn != group.turn:
             group.turn, group.granted = state.turn, event.at
         if isinstance(state.stage, Ended):
@@ -117,7 +126,8 @@ class GoalTrace:
         who: dict[str, Attribute] = {AGENT_ID: header.sender}
         attributes = who | _ours(turn=header.turn, message_type=payload.type, seq=seq) | usage_attributes(header.usage)
         start = min(group.granted or event.at, event.at)
-        return Span(f"turn {payload.type}", span_id_of(header.message_id), group.span_id, start, event.at, attributes)
+        span_id = span_id_of_message(header.sender, header.message_id)
+        return Span(f"turn {payload.type}", span_id, group.span_id, start, event.at, attributes)
 
     def _closed_tasks(self, group: _Group, state: GroupState, at: datetime) -> Iterable[Span]:
         closed = {task.task_id: task for task in state.tasks if isinstance(task, ClosedTask) and task.task_id in group.tasks}
@@ -129,7 +139,7 @@ class GoalTrace:
             span_id = span_id_of_task(group.charter.comm_id, task_id)
             yield Span("task", span_id, group.span_id, began, at, attributes, failure)
 
-    def _calls(self, message_id: MessageId, calls: ModelCalls, whole: Span) -> Iterable[Span]:
+    def _calls(self, header: Header, calls: ModelCalls, whole: Span) -> Iterable[Span]:
         """Return the calls of a model for a message. Of each is known how long it took, and not when: they are laid end to end."""
         at = whole.end - sum((timedelta(milliseconds=call.milliseconds) for call in calls), timedelta(0))
         for number, call in enumerate(calls):
@@ -139,7 +149,7 @@ class GoalTrace:
             what: dict[str, Attribute] = {OPERATION: CHAT}
             attributes = what | _ours(call_purpose=call.purpose, call_came_to=call.came_to) | usage_attributes(call.usage)
             failure = "" if call.came_to in (TAKEN, READ) else call.came_to
-            span_id = span_id_of(f"{message_id}/{number}")
+            span_id = span_id_of(f"message/{header.sender}/{header.message_id}/{number}")
             yield Span(CHAT, span_id, whole.span_id, max(start, whole.start), max(at, whole.start), attributes, failure)
 
     def _ended(self, group: _Group, end: Ended, state: GroupState) -> Iterable[Span]:

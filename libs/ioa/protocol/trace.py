@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from ioa.protocol.ids import CommId, GoalName, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalName, MessageId, TaskId
 from ioa.protocol.usage import Usage
 
 Attribute = str | int | float
@@ -67,16 +67,21 @@ def parent_of_goal(goal: GoalName, traceparent: str) -> str:
 
 
 def span_id_of(name: str) -> str:
-    """Name a span by what it is of: a message by its id, and the nth call of a model for it by `<message_id>/<n>`."""
+    """Name a span by what it is of: the nth call of a model for something by `<name>/<n>`."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
 
-def span_of_message(traceparent: str, message_id: MessageId) -> str:
+def span_id_of_message(sender: AgentId, message_id: MessageId) -> str:
+    """Name the span of a message, by its sender as well: anybody may give his own the id of another's."""
+    return span_id_of(f"message/{sender}/{message_id}")
+
+
+def span_of_message(traceparent: str, sender: AgentId, message_id: MessageId) -> str:
     """Name a message as a span of the trace; nothing without a trace."""
     trace_id = trace_id_of(traceparent)
     if not trace_id:
         return ""
-    return f"{_VERSION}-{trace_id}-{span_id_of(message_id)}-{traceparent.split('-')[3]}"
+    return f"{_VERSION}-{trace_id}-{span_id_of_message(sender, message_id)}-{traceparent.split('-')[3]}"
 
 
 def span_id_of_group(comm_id: CommId) -> str:

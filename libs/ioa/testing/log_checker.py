@@ -26,6 +26,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Decision,
     Discussion,
+    Header,
     InformTaskResult,
     SyncTaskAssignment,
     TaskOutcome,
@@ -182,14 +183,14 @@ def check_results(evidence: Evidence) -> Iterator[str]:
 def check_logs(evidence: Evidence) -> Iterator[str]:
     """Every accepted message is in its log where it was said to be, none twice; every state follows from the one before."""
     for comm_id, log in evidence.logs.items():
-        said = Counter(message_id for _, message_id in _messages(log))
-        yield from (f"Message {message_id} is {count} times in {comm_id}." for message_id, count in said.items() if count > 1)
+        said = Counter((one.sender, one.message_id) for _, one in _messages(log))
+        yield from (f"Message {name} of {who} is {count} times in {comm_id}." for (who, name), count in said.items() if count > 1)
         try:
             for _ in replayed(log):
                 pass
         except ReplayError as error:
             yield error.message
-    places = {comm_id: dict(_messages(log)) for comm_id, log in evidence.logs.items()}
+    places = {comm_id: {seq: one.message_id for seq, one in _messages(log)} for comm_id, log in evidence.logs.items()}
     for one in evidence.accepted:
         if places.get(one.comm_id, {}).get(one.seq) != one.message_id:
             yield f"Message {one.message_id} was accepted into {one.comm_id} at {one.seq} and is not there."
@@ -417,10 +418,10 @@ def _last_state(evidence: Evidence, comm_id: CommId) -> object:
     return log[-1].entry.state.stage if log else None
 
 
-def _messages(log: Iterable[StoredEntry]) -> Iterator[tuple[int, MessageId]]:
+def _messages(log: Iterable[StoredEntry]) -> Iterator[tuple[int, Header]]:
     for stored in log:
         if isinstance(stored.entry.event, Said):
-            yield stored.seq, stored.entry.event.message.header.message_id
+            yield stored.seq, stored.entry.event.message.header
 
 
 def _reports(log: Iterable[StoredEntry]) -> Iterator[InformTaskResult]:

@@ -19,14 +19,14 @@ from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMembershi
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import Decision, Discussion, Message
 from ioa.protocol.team import read_toml, team_of
 from ioa_testkit import System
 from tests.unit.group.scenario import launched_under
 from tests.unit.protocol.policies import SHIPPED
-from tests.unit.runtime.plane import EVE, ROOM, Plane
+from tests.unit.runtime.plane import ADA, EVE, ROOM, Plane
 
 WORDS = "caller: Yes?\n\nclinic-clerk: No, {agrees} \t“tomorrow” \u200b "
 """What a person may well write, and no part of which is anybody's to take away."""
@@ -346,3 +346,17 @@ async def test_nobody_says_a_persons_answer_for_him() -> None:
     seq = await seat.answer(f"{ROOM}.2", PersonReply(text="VETO"), key="msg-1")
     last = (await plane.entries())[-1]
     assert (seq, "VETO" in str(last.entry.event), await seat.has_said(ROOM, "msg-1")) == (last.seq, True, True)
+
+
+async def test_a_message_under_anothers_id_hides_none() -> None:
+    """Who follows a group is told of each message, whoever else has given its id to his own before."""
+    plane, anna = Plane(), AgentId("human-anna")
+    await plane.open(ADA, EVE, anna)
+    for who, to, words in ((ADA, EVE, "first"), (EVE, ADA, "hidden?"), (ADA, EVE, "last")):
+        said = await plane.message(who, Discussion(content=words, next_speaker=to))
+        under = said.header.model_copy(update={"message_id": MessageId("m1" if who == EVE or words == "first" else "m2")})
+        assert isinstance(await plane.send(said.model_copy(update={"header": under})), Accepted)
+    await plane.run_timers()
+    seat = PersonSeat(OfPlane(plane), "anna", plane.clock)  # type: ignore[arg-type]
+    heard = [one async for one in seat.follow(ROOM) if isinstance(one, Message)]
+    assert [one.payload.content for one in heard if isinstance(one.payload, Discussion)] == ["first", "hidden?", "last"]

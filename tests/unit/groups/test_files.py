@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.agent.history import GroupHistory
 from ioa.errors import (
     ConflictError,
     ForbiddenError,
@@ -19,7 +20,7 @@ from ioa.errors import (
     PayloadTooLargeError,
 )
 from ioa.group.events import SubgroupClosed
-from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.group.requests import CancelGroup, LaunchGroup, Sync
 from ioa.group.state import ParentTask
 from ioa.ports.file_store import OwnBytes
 from ioa.ports.group_log import StoredEntry
@@ -129,6 +130,26 @@ async def test_what_an_entry_tells_is_read_by_those_whom_it_told(plane: Plane) -
             await read(plane, who, where, what)
     with pytest.raises(NotFoundError, match="has told"):
         await read(plane, ADA, seq, file, CommId("elsewhere"))
+
+
+async def test_a_file_is_read_whoever_names_it_first() -> None:
+    """Nobody keeps a member's file from its readers by naming it before its author does, who is asked for it by a true entry."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    given = [TaskSpec(task_id=TaskId(name), assignee=who, task_desc=f"Draw {name}.") for name, who in (("t1", BOB), ("t2", EVE))]
+    await plane.says(ADA, SyncTaskAssignment(tasks=(*given,)))
+    file = await put(plane, BOB)
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t2"), task_conclusion="Mine.", artifacts=(file,)))
+    await reported(plane, file)
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    history = GroupHistory(ROOM)
+    for entry in (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA))).entries:
+        history.apply(entry)
+    assert await read(plane, ADA, history.told[file.object_name, file.sha256], file) == b"chart"
+    await plane.says(ADA, Conclusion(content="Done.", artifacts=(file,)))
+    for entry in (await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, after=history.cursor))).entries:
+        history.apply(entry)
+    assert await read(plane, ADA, history.told[file.object_name, file.sha256], file) == b"chart"
 
 
 async def test_an_entry_cannot_make_a_file_ones_own(plane: Plane) -> None:

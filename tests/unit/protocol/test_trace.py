@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.protocol.ids import LOCAL, GoalId, GoalName, MessageId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, MessageId
 from ioa.protocol.trace import span_of_message, trace_id_of, trace_of_goal
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+ADA = AgentId("ada")
 TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
@@ -29,12 +30,13 @@ def test_what_is_no_trace_is_replaced_by_one_that_follows_from_the_goal(given: s
 
 def test_each_message_is_a_span_of_the_trace() -> None:
     """Spans differ by message, name the same trace, and keep its flags; the same message is the same span."""
-    one, other = (span_of_message(GIVEN, MessageId(message_id)) for message_id in ("m1", "m2"))
-    assert one != other and one == span_of_message(GIVEN, MessageId("m1"))
+    one, other = (span_of_message(GIVEN, ADA, MessageId(message_id)) for message_id in ("m1", "m2"))
+    assert one != other and one == span_of_message(GIVEN, ADA, MessageId("m1"))
+    assert one != span_of_message(GIVEN, AgentId("eve"), MessageId("m1"))
     assert [trace_id_of(span) for span in (one, other)] == [TRACE_ID, TRACE_ID]
     assert one.endswith("-00") and GIVEN[36:52] not in one
 
 
 def test_without_a_trace_there_is_no_span() -> None:
     """Groups from before there were traces go on without."""
-    assert span_of_message("", MessageId("m1")) == ""
+    assert span_of_message("", ADA, MessageId("m1")) == ""
