@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from ioa.group.events import Entry, Said, SubgroupClosed
+from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed
 from ioa.group.state import ClosedTask, OpenTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome
-from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, ToldTask, unclear_tasks
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -47,6 +47,11 @@ class EndedTasks:
         self._given: dict[TaskId, tuple[datetime, timedelta | None]] = {}
         self._usages: dict[TaskId, Usage] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._inputs: frozenset[str] = frozenset()
+        self._uses: dict[TaskId, tuple[TaskId, ...]] = {}
+        self._names: dict[TaskId, frozenset[str]] = {}
+        """Which objects the results of tasks name."""
+        self._lacks: dict[TaskId, frozenset[str]] = {}
         self._copied: set[TaskId] = set()
         """What had ended in the goal that this one goes on from: that one's group tells of it."""
 
@@ -66,14 +71,20 @@ class EndedTasks:
 
     def _note(self, entry: Entry) -> None:
         match entry.event:
-            case SubgroupClosed(task_id=task_id, usage=spent):
+            case GroupLaunched(charter=charter):
+                self._inputs = frozenset([one.object_name for one in charter.inputs])
+            case SubgroupClosed(task_id=task_id, usage=spent, artifacts=artifacts):
                 self._usages[task_id] = spent
+                self._names[task_id] = frozenset([one.object_name for one in artifacts])
             case Said(message=message):
                 match message.payload:
                     case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                         self._needs |= {one.task_id: one.task_abstract or one.task_desc for one in specs}
-                    case InformTaskResult(task_id=task_id, usage=told):
+                        self._uses |= {one.task_id: one.uses for one in specs}
+                    case InformTaskResult(task_id=task_id, usage=told, artifacts=artifacts, lacks=lacks):
                         self._usages[task_id] = told or NOTHING
+                        self._names[task_id] = frozenset([one.object_name for one in artifacts])
+                        self._lacks[task_id] = frozenset(lacks)
                     case _:
                         pass
             case _:
@@ -83,10 +94,14 @@ class EndedTasks:
         """Yield them in the order in which they ended.
 
         What was cancelled says nothing of its assignee, and is left out. So is what not all of the group were told of: a member
-        could read off an agent's record who did it.
+        could read off an agent's record who did it. Left out as well is what failed since files were not there to which others
+        refer, with the results that refer to them (`unclear_tasks`); one that its group has rejected was not done.
         """
+        unclear = self._unclear()
         for task_id, (task, at) in self._closed.items():
             if task.outcome is TaskOutcome.CANCELLED or task.earshot or task_id in self._copied or task_id not in self._given:
+                continue
+            if task_id in unclear and task.outcome is not TaskOutcome.REJECTED:
                 continue
             given, patience = self._given[task_id]
             yield EndedTask(
@@ -98,3 +113,16 @@ class EndedTasks:
                 took=max(timedelta(0), at - given),
                 usage=self._usages.get(task_id, NOTHING),
             )
+
+    def _unclear(self) -> frozenset[TaskId]:
+        told = {
+            task_id: ToldTask(
+                assignee=task.assignee,
+                failed=task.outcome is TaskOutcome.FAILED,
+                uses=self._uses.get(task_id, ()),
+                names=self._names.get(task_id, frozenset()),
+                lacks=self._lacks.get(task_id, frozenset()),
+            )
+            for task_id, (task, _) in self._closed.items()
+        }
+        return unclear_tasks(told, self._inputs)

@@ -38,7 +38,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, ToldTask, name_of_task, unclear_tasks
 from ioa.protocol.policy import Policy
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -62,6 +62,7 @@ class GroupHistory:
         """The tasks that had ended in the goal that this one goes on from: that one's group tells of them."""
         self._rejected: dict[TaskId, str] = {}
         self._declined: set[TaskId] = set()
+        self._lacks: dict[TaskId, frozenset[str]] = {}
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
         self._drafts = Drafts()
@@ -231,17 +232,32 @@ class GroupHistory:
     def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
         """How each task went that another member than the owner has done or failed; what was rejected is not done.
 
-        What a stored team was to do says nothing of the assignee.
+        What a stored team was to do says nothing of the assignee, nor does what lacked others' files, see `unclear_tasks`.
         """
         if self.charter is None:
             return ()
+        unclear = self._unclear(self.charter)
         cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
         return tuple(
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
             if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards and not record.spec.team
             if record.spec.task_id not in self._copied
+            if record.outcome is TaskOutcome.REJECTED or record.spec.task_id not in unclear
         )
+
+    def _unclear(self, charter: Charter) -> frozenset[TaskId]:
+        told = {
+            record.spec.task_id: ToldTask(
+                assignee=record.spec.assignee,
+                failed=record.outcome is TaskOutcome.FAILED,
+                uses=record.spec.uses,
+                names=frozenset([one.object_name for one in record.artifacts]),
+                lacks=self._lacks.get(record.spec.task_id, frozenset()),
+            )
+            for record in self.tasks()
+        }
+        return unclear_tasks(told, frozenset([one.object_name for one in charter.inputs]))
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
         spec = record.spec
@@ -314,10 +330,11 @@ class GroupHistory:
                 self._specs.update((spec.task_id, spec) for spec in specs)
             case TaskQuestion(task_id=task_id) as question:
                 self.questions.setdefault(task_id, []).append(question)
-            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage, declined=declined):
+            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts) as told:
                 self._reports[task_id] = (content, artifacts)
-                self._declined |= {task_id} if declined else set()
-                self._usages[task_id] = usage or NOTHING
+                self._lacks[task_id] = frozenset(told.lacks)
+                self._declined |= {task_id} if told.declined else set()
+                self._usages[task_id] = told.usage or NOTHING
             case _:
                 pass
 

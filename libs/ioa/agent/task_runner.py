@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import structlog
@@ -38,8 +39,9 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
-from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
+from ioa.protocol.messages import MAX_LACKING, Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.model_calls import REJECTED, ModelCall
 from ioa.protocol.search import Need
 from ioa.protocol.trace import AGENT_ID, INVOKE_AGENT, OPERATION, Attribute, span_id_of_task
@@ -166,6 +168,9 @@ class TaskRunner:
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
         group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
+        lacks = await self._lacks(view, files)
+        if lacks is not None:
+            return lacks
         if spec.team:
             return await self._leave_to_team(history, view, decision)
         approach = await self._approach(view)
@@ -187,6 +192,34 @@ class TaskRunner:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
             why = shortened(reason_of(error), MAX_TEXT_BYTES)
             return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
+
+    async def _lacks(self, task: TaskView, files: GroupFiles) -> InformTaskResult | None:
+        """Report, before anything is spent on a task, that files are not there which others named for it; None if all are there.
+
+        Whoever is given the task next would find the same, as would a nested team.
+        """
+        given: list[tuple[str, Sequence[Artifact]]] = [("The goal", task.group.charter.inputs)]
+        used = [record for record in task.used if record.outcome is TaskOutcome.DONE]
+        given += [(f"The result {record.spec.task_id} of {record.spec.assignee}", record.artifacts) for record in used]
+        lacking: list[Artifact] = []
+        told: list[str] = []
+        try:
+            for whose, named in given:
+                for file, why in await until_answered(partial(files.lacking, named), task_id=task.spec.task_id):
+                    lacking.append(file)
+                    told.append(f"{whose} names {file.name!r}, which is not there: {why}")
+        except Exception as error:  # noqa: BLE001 - whatever else is wrong with a file is told when it is used
+            _log.info("files_not_looked_at", task_id=task.spec.task_id, error=reason_of(error))
+        if not lacking:
+            return None
+        _log.warning("task_lacks_files", agent_id=self.card.agent_id, task_id=task.spec.task_id, files=len(lacking))
+        words = "\n".join(["I was not handed what this task needs. Reject the result, or have it done again.", *told[:MAX_LACKING]])
+        return InformTaskResult(
+            task_id=task.spec.task_id,
+            outcome=TaskOutcome.FAILED,
+            task_conclusion=shortened(words, MAX_TEXT_BYTES),
+            lacks=tuple([file.object_name for file in lacking[:MAX_LACKING]]),
+        )
 
     async def _approach(self, view: TaskView) -> Alone | TeamLaunch:
         try:

@@ -84,6 +84,20 @@ class GroupFiles:
         async with self._fetching:
             return tuple([await self._fetch(artifact) for artifact in artifacts])
 
+    async def lacking(self, artifacts: Sequence[Artifact]) -> Sequence[tuple[Artifact, str]]:
+        """Return which of these files are not there as they are described, and why; the others are fetched.
+
+        Raises:
+            UnavailableError: The store does not answer.
+        """
+        found: list[tuple[Artifact, str]] = []
+        for artifact in artifacts:
+            try:
+                await self.fetch([artifact])
+            except (NotFoundError, InvalidInputError) as error:
+                found.append((artifact, error.message))
+        return found
+
     async def get_file(self, artifact: Artifact) -> bytes:
         """Fetch a file.
 

@@ -42,11 +42,14 @@ def plain_file_name(name: str) -> str:
 FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_file_name)]
 
 
+ObjectName = Annotated[str, Field(min_length=1, max_length=512)]
+
+
 class Artifact(Model):
     """A file by reference: its bytes lie in the JetStream object store under `object_name`."""
 
     name: FileName
-    object_name: Annotated[str, Field(min_length=1, max_length=512)]
+    object_name: ObjectName
     size_bytes: Annotated[int, Field(ge=0, le=MAX_COUNT)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Artifact, ObjectName, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -27,6 +27,8 @@ MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
+MAX_LACKING = 8
+"""So many objects that are not there are named, the first ones."""
 """How many files a result or a conclusion may have."""
 MAX_REJECTS = 32
 """How many results one message may reject."""
@@ -193,6 +195,8 @@ class InformTaskResult(Model):
         approach_usage: What of it was spent on deciding how to do it.
         calls: What the agent's model was asked for it, in order.
         traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
+        lacks: It failed since these objects, to which its goal or results that it uses refer, are not there as they are described:
+            this says nothing of its assignee.
     """
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
@@ -205,6 +209,7 @@ class InformTaskResult(Model):
     calls: ModelCalls = ()
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
     declined: bool = False
+    lacks: Annotated[tuple[ObjectName, ...], Field(max_length=MAX_LACKING, exclude_if=operator.not_)] = ()
 
 
 class Pause(Model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolId, PoolIdField, SessionIdField, TaskId, TaskIdField
+from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, PoolId, PoolIdField, SessionIdField, TaskId, TaskIdField
 from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Usage
@@ -147,6 +147,42 @@ def remember(outcome: Outcome) -> Remembered:
     pace = log(max(outcome.seconds, _LEAST_SECONDS))
     kind = kind_of_need(outcome.need)
     return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind, outcome.task, outcome.owner)
+
+
+@dataclass(frozen=True)
+class ToldTask:
+    """What a group's log tells of the files of a task that has ended, by the names of their objects.
+
+    Attributes:
+        failed: Whether it failed.
+        uses: The tasks whose results it uses.
+        names: What its result refers to.
+        lacks: What was not there of that which it was handed, as its assignee says.
+    """
+
+    assignee: AgentId
+    failed: bool
+    uses: tuple[TaskId, ...]
+    names: frozenset[str]
+    lacks: frozenset[str]
+
+
+def unclear_tasks(told: Mapping[TaskId, ToldTask], inputs: frozenset[str]) -> frozenset[TaskId]:
+    """Return the tasks that failed since files were not there to which others refer, and those whose results refer to them.
+
+    Neither says anything of its assignee: no log tells whether the files were there. What nobody else refers to is no excuse.
+
+    Args:
+        told: The tasks of a group that have ended.
+        inputs: What the goal refers to.
+    """
+    unclear: set[TaskId] = set()
+    for task_id, task in told.items():
+        used = [one for one in task.uses if one in told and told[one].assignee != task.assignee]
+        if task.failed and task.lacks and task.lacks <= inputs.union(*(told[one].names for one in used)):
+            unclear.add(task_id)
+            unclear.update(one for one in used if task.lacks & told[one].names)
+    return frozenset(unclear)
 
 
 def name_of_task(comm_id: CommId, task_id: TaskId) -> str:

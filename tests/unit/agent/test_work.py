@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import threading
 from collections.abc import Callable
 from datetime import timedelta
@@ -13,12 +14,13 @@ from typing import Any, NoReturn
 import pytest
 
 from ioa.agent.definition import TaskContext
+from ioa.agent.history import GroupHistory
 from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.ports.brain import TeamLaunch
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
@@ -302,6 +304,46 @@ async def test_a_file_that_cannot_be_fetched_fails_its_task(
     result = await company.task_result(ROOM)
 
     assert (result.outcome, str(error.args[0]) in result.task_conclusion) == (TaskOutcome.FAILED, True)
+
+
+@pytest.mark.parametrize("is_nested", [False, True], ids=["alone", "with a team"])
+async def test_a_file_that_is_nowhere_is_told_as_who_named_it(
+    company: Company, monkeypatch: pytest.MonkeyPatch, is_nested: bool
+) -> None:
+    """Who is to use it says whose result it is, before anything is spent on it, and of neither anything is concluded."""
+    called = list[str]()
+
+    async def put_nowhere(_agent: AgentId, _comm: CommId, _place: str, name: str, data: bytes, kind: str, _by: object) -> Artifact:
+        sha256 = hashlib.sha256(data).hexdigest()
+        return Artifact(name=name, object_name="nowhere/1", size_bytes=len(data), sha256=sha256, media_type=kind)
+
+    monkeypatch.setattr(company.network, "put_file", put_nowhere)
+
+    def use(words: str) -> str:
+        called.append(words)
+        return "used"
+
+    await company.start(working(lambda words, ctx: ctx.artifact("rows.csv", "1,2").name, "first"))
+    nested = ScriptedBrain(approaches=[TeamLaunch(members=(AgentId("first"),))])
+    await company.start(working(use, "second"), nested if is_nested else None)
+    uses = task("b", "second", turn=2).model_copy(update={"uses": (TaskId("t1-a"),)})
+    lead = ScriptedBrain(
+        teams=[TeamLaunch(members=(AgentId("first"), AgentId("second")))],
+        utterances=[
+            SyncTaskAssignment(tasks=(task("a", "first"),)),
+            SyncTaskAssignment(tasks=(uses,)),
+            ConcludeGroupDiscussion(conclusion=Conclusion(content="It could not be.")),
+        ],
+    )
+    await company.start(idle("lead"), lead)
+    result = await company.has_done()
+    [_, told] = [one.payload for one in await company.messages(result.comm_id) if isinstance(one.payload, InformTaskResult)]
+    assert (told.outcome, told.lacks, called) == (TaskOutcome.FAILED, ("nowhere/1",), [])
+    assert "The result t1-a of first names 'rows.csv', which is not there" in told.task_conclusion
+    history = GroupHistory(result.comm_id)
+    for one in await company.network.entries(result.comm_id):
+        history.apply(SequencedEntry(seq=one.seq, previous_seq=history.cursor, entry=one.entry))
+    assert history.outcomes() == ()
 
 
 async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:

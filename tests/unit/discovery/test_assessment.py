@@ -14,8 +14,9 @@ from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.registry_store import CardRecord
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
-from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
+from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
@@ -23,6 +24,7 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_discovery.assessment import Assessor
+from ioa_discovery.ended_tasks import EndedTasks
 from ioa_discovery.search.experience import Experience
 from tests.unit.group.scenario import COMM, START, Scenario, card, launched, specs
 from tests.unit.group.test_tasks_under_policy import scoped
@@ -212,3 +214,36 @@ async def test_a_stranger_learns_of_no_group_by_reporting_it() -> None:
             await office.report(by=AgentId("mallory"), comm_id=comm_id)
         told.append(str(caught.value).replace(comm_id, "C"))
     assert told[0] == told[1]
+
+
+def _file(name: str) -> Artifact:
+    return Artifact(name=name, object_name=f"nowhere/{name}", size_bytes=1, sha256="0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "rejects", "expected"),
+    [
+        (("nowhere/a",), False, {}),
+        (("nowhere/a",), True, {"bob": False}),
+        (("nowhere/other",), False, {"bob": True, "eve": False}),
+        ((), False, {"bob": True, "eve": False}),
+    ],
+    ids=["named by another", "and rejected", "named by nobody", "not said"],
+)
+async def test_what_lacks_the_files_of_others_says_nothing(
+    lacks: tuple[str, ...], rejects: bool, expected: dict[str, bool]
+) -> None:
+    """Of who failed for them, nor of who named them, unless its group rejected that; and what nobody named is no excuse."""
+    given = [TaskSpec(task_id=TaskId(one), assignee=AgentId(who), task_desc=one) for one, who in (("t1-1", "bob"), ("t1-2", "eve"))]
+    given[1] = given[1].model_copy(update={"uses": (TaskId("t1-1"),)})
+    story = launched("ada", "bob", "eve").speaks("ada", SyncTaskAssignment(tasks=(*given,)))
+    story = story.speaks("bob", InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="done", artifacts=(_file("a"),)), turn=1)
+    failed = InformTaskResult(task_id=TaskId("t1-2"), outcome=TaskOutcome.FAILED, task_conclusion="No file.", lacks=lacks)
+    story = story.speaks("eve", failed, turn=1)
+    story = story.rejects("ada", "t1-1", to="bob").says("bob", to="ada") if rejects else story
+    ended = EndedTasks()
+    state: GroupState | None = None
+    for event in story.announces("ada").concludes("ada").log:
+        state = step(state, event, story.policy).state
+        ended.apply([Entry(event=event, state=state, audience=())])
+    assert {one.assignee: one.done for one in ended} == expected
