@@ -434,7 +434,7 @@ class Watcher(PolicyPart):
         role: Whose first holder is asked.
         node: Where; None is in each node.
         by: After messages of holders of this role; None is of anybody.
-        every: After each so many turns of the group.
+        every: After each so many turns of the group. A member chooses them by passing: 1 for who guards against one.
         may: What it may choose besides nothing: `remove` or `hint` some members, `add` one, `end` the discussion, `go` back to a
             node.
         go: The nodes that it may begin anew, once they were entered. What was said since then is struck.
