@@ -51,7 +51,7 @@ class CalloutEntrance:
         try:
             guest = await self._judge(token)
             if guest.holder in self._kept_out():
-                raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.name)
+                raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.subject)
         except IoaError as error:
             self._refused[error.message] += 1
             row = row_of(error)

@@ -33,7 +33,7 @@ from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
 from ioa.hosting.place import PATIENCE
 from ioa.protocol.api_keys import KeyId
-from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, MAX_NAME_CHARS, Deed
+from ioa.protocol.audit import CAME_AS_AGENT, CAME_AS_USER, Deed, in_a_line
 from ioa.protocol.ids import AgentId, GoalName, TenantId, UserId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
@@ -254,7 +254,7 @@ async def _guests_of(subject: str, with_keys: Collection[str], url: str | None) 
     except TimeoutError:
         return guests, "as whom it came is not known (the audit log does not answer); "
     for (role, name), target in last.items():
-        if role in guests and target == subject[:MAX_NAME_CHARS] and is_token(name) and name not in with_keys:
+        if role in guests and target == in_a_line(subject) and is_token(name) and name not in with_keys:
             guests[role].append(name)
     return guests, "the audit log tells of nobody as whom it came last; "
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from enum import StrEnum
 
@@ -14,6 +15,7 @@ from ioa.protocol.model import Model
 MAX_LINE_BYTES = 1_024
 MAX_NAME_CHARS = 150
 CAME_AS_AGENT, CAME_AS_USER = "agent", "user"
+_DIGEST_CHARS = 40
 _NAMING = ("goal_id", "comm_id", "agent_id")
 """What tells what a request is about, the first of them that it has."""
 
@@ -62,6 +64,17 @@ class AuditLine(Model):
     why: str = ""
     service: str
     times: int = Field(default=1, ge=1)
+
+
+def in_a_line(name: str) -> str:
+    """Return a name as a line has it: itself, or, where it is too long, its beginning and a digest, which no other name has.
+
+    Names of `MAX_NAME_CHARS` characters are digested too, so that none can be given out for a longer one.
+    """
+    if len(name) < MAX_NAME_CHARS:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return f"{name[: MAX_NAME_CHARS - _DIGEST_CHARS - 1]}~{digest}"
 
 
 def named_in(request: bytes) -> str:

@@ -21,7 +21,7 @@ from ioa.ports.audit_trail import AuditSink
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
 from ioa.protocol import subjects
-from ioa.protocol.audit import MAX_NAME_CHARS, AuditLine, Deed, named_in
+from ioa.protocol.audit import AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalName
@@ -62,7 +62,7 @@ class AuditLog:
         So is what somebody does besides, who has `MAX_OF_CALLER` lines in this minute, and what those do whom nobody knows. A count
         of what was about several things names none of them.
         """
-        who, target = who[:MAX_NAME_CHARS], target[:MAX_NAME_CHARS]
+        who, target = in_a_line(who), in_a_line(target)
         line = AuditLine(at=self._clock.now(), deed=deed, who=who, target=target, refused=refused, why=why, service=self._service)
         key: tuple[str, ...] = (deed, who, refused, why, "" if refused and who else target)
         is_much = (who or refused) and key not in self._counted and self._of_caller.get(who, 0) >= MAX_OF_CALLER

@@ -8,7 +8,7 @@ import pytest
 
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.ports.delivery import DeadReason
-from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, named_in
+from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, in_a_line, named_in
 from ioa.protocol.codec import encode_value
 from ioa.runtime.audit import MAX_OF_CALLER, MAX_WAITING, AuditedDeadLetters, AuditLog, audited
 from ioa.testing.manual_clock import ManualClock
@@ -165,3 +165,13 @@ def test_the_longest_line_fits() -> None:
     fields = {"who": name, "target": name, "refused": "payload_too_large", "why": "model_unavailable", "times": 10**9}
     line = AuditLine.model_validate({"at": "2026-01-01T00:00:00.000001Z", "deed": "discarded", "service": "registry", **fields})
     assert len(line.model_dump_json()) < MAX_LINE_BYTES
+
+
+async def test_names_that_begin_alike_are_told_apart(kept: Kept, audit: AuditLog) -> None:
+    """What is too long for a line has its digest there, so that nobody is taken for another, whatever he is called."""
+    one, two = ("x" * MAX_NAME_CHARS + last for last in "12")
+    for subject in (one, two, in_a_line(one), "bob@example.com"):
+        audit.note(Deed.CONNECTED, who="bob", target=subject)
+    await audit.flush()
+    noted = [line.target for line in kept.lines.values()]
+    assert (len({*noted}), noted[0], noted[-1]) == (4, in_a_line(one), "bob@example.com")
