@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
+from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError
 from pydantic_core import to_json
 
 from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
+from ioa.adapters.nkey_seeds import read_key
 from ioa.cli.examination import Health, stores_finding
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
@@ -26,7 +28,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from tests.integration.security.secured import flooding, open_intruder, open_processes
+from tests.integration.security.secured import flooding, open_intruder, open_once, open_processes
 from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -113,6 +115,32 @@ async def test_what_one_tenant_uses_up_is_its_own(towns: tuple[Town, Town]) -> N
     )
     for town, found in zip(towns, ((ONE, Health.OK), (TWO, Health.PROBLEM)), strict=True):
         await eventually(lambda town=town: _examined(town), lambda seen, found=found: seen == found, within=SOON)  # type: ignore[misc]
+
+
+async def test_a_tenants_operator_does_not_fill_the_memory_of_the_server(tmp_path: Path) -> None:
+    """He may do everything in his tenant: nothing is stored in memory, and streams, consumers and subscriptions have an end."""
+    async with AsyncExitStack() as stack:
+        one, two = await stack.enter_async_context(
+            open_tenants(tmp_path, [BOB], "max_consumers=50", "service_subscriptions=100", "max_streams=26")
+        )
+        await stack.enter_async_context(open_town_on(one, (BOB,)))  # by the usual limits
+        town = await stack.enter_async_context(open_town_on(two, (BOB,)))
+        admin = await stack.enter_async_context(open_intruder(two, "admin"))
+        js = admin.jetstream()
+        with pytest.raises(APIError, match="insufficient memory resources"):
+            await js.add_stream(StreamConfig(name="M", subjects=["m"], storage=StorageType.MEMORY))
+        with pytest.raises(APIError, match="maximum number of streams"):
+            for number in range(9):
+                await js.add_stream(StreamConfig(name=f"S{number}", subjects=[f"s{number}"]))
+        with pytest.raises(APIError, match="maximum consumers limit"):
+            for number in range(51):
+                await js.add_consumer("S0", ConsumerConfig(durable_name=f"c{number}"))
+        seed = read_key(str(two.folder / "admin" / "seed")).seed
+        async with open_once(two.server.url, nkeys_seed_str=seed) as once:
+            for number in range(101):
+                await once.subscribe(f"x.{number}")
+            await eventually(lambda: once.is_closed, bool, within=SOON)
+        await town.lead_some()
 
 
 def _keep(heard: list[Msg]) -> Callable[[Msg], Awaitable[None]]:

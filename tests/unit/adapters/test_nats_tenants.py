@@ -62,7 +62,11 @@ def test_a_tenant_has_limits_of_its_own() -> None:
     rendered = authorization(KEYS, tenants={ACME: SMALL})
     accounts = json.loads(rendered)["accounts"]
     assert read_tenants(rendered) == {ACME: SMALL, UMBRA: AccountLimits()}
-    assert [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2")] == [{"max_file": 1_000_000}, "enabled"]
+    usual = {"max_mem": 0, "max_streams": 32, "max_consumers": 2_000}
+    stored = [accounts[name]["jetstream"] for name in ("IOA_acme", "IOA_umbra-2", "IOA")]
+    assert stored == [usual | {"max_file": 1_000_000}, usual, "enabled"]
+    assert accounts["IOA_acme"]["limits"] == {"max_connections": 200, "max_subscriptions": 3_000}
+    assert accounts["IOA"]["limits"] == {"max_connections": 200}
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
     assert accounts["IOA_acme_USERS"]["limits"] == {"max_connections": 500, "max_subscriptions": 9}
 
@@ -78,6 +82,26 @@ def test_a_system_without_tenants_has_limits_that_its_operator_sets() -> None:
     )
     assert accounts["IOA_AGENTS"]["limits"] == {"max_connections": 7, "max_subscriptions": 20_000}
     assert accounts["IOA_acme_AGENTS"]["limits"] == {"max_connections": 2_000, "max_subscriptions": 20_000}
+
+
+def test_limits_of_before_are_kept_beside_new_ones() -> None:
+    """An older version said nothing of what it did not know: reading it costs no limit that it did say."""
+    whole = json.loads(authorization(KEYS, tenants={ACME: SMALL}))
+    for name in ("IOA_acme", "IOA_umbra-2"):
+        del whole["accounts"][name]["limits"]["max_subscriptions"]
+    whole["accounts"]["IOA_acme"]["jetstream"] = {"max_file": 1_000_000}
+    assert read_tenants(json.dumps(whole)) == {ACME: SMALL, UMBRA: AccountLimits()}
+
+
+def test_what_a_tenant_may_have_of_jetstream_can_be_said() -> None:
+    """More streams and consumers than is usual, with the subscriptions by which services take from these, or memory."""
+    many = json.loads(authorization(KEYS, tenants={ACME: AccountLimits(max_consumers=9_000)}))["accounts"]["IOA_acme"]["limits"]
+    assert many["max_subscriptions"] == 10_000
+    more = AccountLimits(max_mem=1_000, max_streams=50, max_consumers=9_000, service_subscriptions=3_000)
+    rendered = authorization(KEYS, tenants={ACME: more}, own=more)
+    stored = [json.loads(rendered)["accounts"][name]["jetstream"] for name in ("IOA_acme", "IOA")]
+    assert stored == [{"max_mem": 1_000, "max_streams": 50, "max_consumers": 9_000}] * 2
+    assert (read_tenants(rendered)[ACME], read_own_limits(rendered)) == (more, more)
 
 
 def test_names_are_told_apart_by_their_tenants() -> None:

@@ -39,7 +39,7 @@ from ioa.adapters.nats.permissions import (
     reloading,
     tenant_of,
 )
-from ioa.adapters.nats.topology import API_KEYS, WORK, pool_consumer
+from ioa.adapters.nats.topology import API_KEYS, STREAMS, WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.ports.connections import KeyHolders
 from ioa.protocol import subjects
@@ -67,15 +67,28 @@ class AccountLimits(Model):
     max_file: int | None = Field(
         default=None, gt=0, description="how many bytes JetStream stores; as many as there is room for if None"
     )
+    max_mem: int | None = Field(default=None, ge=0, description="how many bytes of them in memory, where nothing of ours is")
+    max_streams: int | None = Field(default=None, ge=len(STREAMS), description="how many streams there are, ours included")
+    max_consumers: int | None = Field(
+        default=None, gt=0, description="how many consumers each stream has: one for a pool, and for a user who launches goals"
+    )
     service_connections: int = Field(default=200, gt=0)
+    service_subscriptions: int | None = Field(default=None, gt=0, description="on each connection, as all numbers of subscriptions")
     agent_connections: int = Field(default=2_000, gt=0)
     agent_subscriptions: int = Field(default=20_000, gt=0)
     user_connections: int = Field(default=500, gt=0)
     user_subscriptions: int = Field(default=20_000, gt=0)
 
 
+_STORING = ("max_file", "max_mem", "max_streams", "max_consumers")
+_OF_A_TENANT = {"max_mem": 0, "max_streams": 32, "max_consumers": 2_000}
+"""What a tenant with a name has if nothing else is said: its admin makes streams and consumers as he likes, each of which takes
+memory of a server that is everybody's. Whose server it is, who has the tenant without a name, is bounded by what he says alone."""
+_SUBSCRIPTIONS_BESIDES = 1_000
+"""How many subscriptions a service has at most, besides one for each consumer from which it takes the goals of a user."""
+
 _LIMITED = {
-    CONTROL_PLANE: {"max_connections": "service_connections"},
+    CONTROL_PLANE: {"max_connections": "service_connections", "max_subscriptions": "service_subscriptions"},
     AGENTS: {"max_connections": "agent_connections", "max_subscriptions": "agent_subscriptions"},
     USERS: {"max_connections": "user_connections", "max_subscriptions": "user_subscriptions"},
 }
@@ -201,12 +214,23 @@ def _accounts(tenant: TenantId | None, limits: AccountLimits, users: Mapping[str
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
     if tenant is not None:
         exports.append(_exported("stream", subjects.PULLED, [CONTROL_PLANE]))
-    jetstream = "enabled" if limits.max_file is None else {"max_file": limits.max_file}
-    accounts = {CONTROL_PLANE: {"jetstream": jetstream, "exports": exports}} | accounts
+    bounds = limits if tenant is None else _of_a_tenant(limits)
+    stored = {limit: value for limit in _STORING if (value := getattr(bounds, limit)) is not None}
+    accounts = {CONTROL_PLANE: {"jetstream": stored or "enabled", "exports": exports}} | accounts
     for side, account in accounts.items():
-        account["limits"] = {limit: getattr(limits, field) for limit, field in _LIMITED[side].items()}
+        of_account = {limit: getattr(bounds, field) for limit, field in _LIMITED[side].items()}
+        account["limits"] = {limit: value for limit, value in of_account.items() if value is not None}
         account["users"] = [_user(key, may) for key, may in sorted(users.items()) if (may.account, may.tenant) == (side, tenant)]
     return {account_of(side, tenant): account for side, account in accounts.items()}
+
+
+def _of_a_tenant(limits: AccountLimits) -> AccountLimits:
+    """Return what a tenant with a name may have, with what is usual for what was not said."""
+    unsaid = {limit: usual for limit, usual in _OF_A_TENANT.items() if getattr(limits, limit) is None}
+    bounds = limits.model_copy(update=unsaid)
+    if bounds.service_subscriptions is not None or bounds.max_consumers is None:
+        return bounds
+    return bounds.model_copy(update={"service_subscriptions": bounds.max_consumers + _SUBSCRIPTIONS_BESIDES})
 
 
 def read_tenants(rendered: str) -> dict[TenantId, AccountLimits]:
@@ -227,12 +251,22 @@ def _read_limits(rendered: str) -> dict[TenantId | None, AccountLimits]:
             side = name if tenant is None else name.replace(f"_{tenant}", "", 1)
             if side not in _LIMITED:
                 continue
-            found[tenant] |= {field: account["limits"][limit] for limit, field in _LIMITED[side].items()}
-            if isinstance(account.get("jetstream"), dict):
-                found[tenant]["max_file"] = account["jetstream"]["max_file"]
-        return {tenant: AccountLimits.model_validate(limits) for tenant, limits in found.items()}
+            held = account["limits"]
+            found[tenant] |= {field: held[limit] for limit, field in _LIMITED[side].items() if limit in held}
+            if isinstance(stored := account.get("jetstream"), dict):
+                found[tenant] |= {limit: stored[limit] for limit in _STORING if limit in stored}
+        return {tenant: _said(tenant, AccountLimits.model_validate(limits)) for tenant, limits in found.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
         return {}
+
+
+def _said(tenant: TenantId | None, limits: AccountLimits) -> AccountLimits:
+    """Leave out what is usual: it follows from the version that renders it."""
+    if tenant is None:
+        return limits
+    rest = limits.model_copy(update={limit: None for limit, usual in _OF_A_TENANT.items() if getattr(limits, limit) == usual})
+    unsaid = rest.model_copy(update={"service_subscriptions": None})
+    return unsaid if _of_a_tenant(unsaid) == _of_a_tenant(rest) else rest
 
 
 def read_callout(rendered: str) -> Callout | None:

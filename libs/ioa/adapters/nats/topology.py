@@ -137,8 +137,9 @@ class Topology:
 
     async def ensure(self, js: JetStreamContext) -> Shares | None:
         """Make what is missing; return the shares of the store, if there are any."""
+        limits = (await js.account_info()).limits
         for config in self.streams():
-            await _ensure_stream(js, config)
+            await _ensure_stream(js, _within(config, limits.max_consumers))
         for stream, name, filters in CONSUMERS:
             put_off = {"max_ack_pending": _HOOKS_PUT_OFF} if stream == HOOKS else {}
             await _ensure_consumer(js, stream, name, *filters, **put_off)
@@ -150,7 +151,7 @@ class Topology:
             await js.object_store(ARTIFACTS)
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
-        allowed = max(0, (await js.account_info()).limits.max_storage or 0) // self.replicas
+        allowed = max(0, limits.max_storage or 0) // self.replicas
         store = self.store_bytes or allowed
         if self.parts is None or not store:
             return None
@@ -258,6 +259,13 @@ async def ensure_intake(js: JetStreamContext, user: UserId, goals_open: int) -> 
     filters = subjects.goal_of(user), subjects.goal_to(user, AgentId("*"))
     bounds = {"max_ack_pending": goals_open, "inactive_threshold": _USER_IDLE.total_seconds()} if user != LOCAL else {}
     await _ensure_consumer(js, GOALS, intake_consumer(user), *filters, **bounds)
+
+
+def _within(config: StreamConfig, allowed: int | None) -> StreamConfig:
+    """Have a stream take no more consumers than its account may have of one, where that is bounded: the server refuses it else."""
+    if not allowed or allowed < 0 or not config.max_consumers:
+        return config
+    return config.evolve(max_consumers=min(config.max_consumers, allowed))
 
 
 async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
