@@ -25,7 +25,9 @@ async def test_a_subject_that_begins_like_another_is_not_taken_for_it(monkeypatc
 
         async def lines_of(self, deed: Deed) -> AsyncIterator[AuditLine]:
             for name, subject in came.items():
-                line = AuditLine(at=NEW_YEAR, deed=deed, who=name, target=in_a_line(subject), why=CAME_AS_USER, service="authcallout")
+                line = AuditLine(
+                    at=NEW_YEAR, deed=deed, who=name, target=in_a_line(subject), why=CAME_AS_USER, service="authcallout"
+                )
                 yield line
 
     @asynccontextmanager
