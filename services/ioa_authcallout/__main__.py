@@ -62,9 +62,9 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-authcallout")))
         await stack.enter_async_context(kept_out.hearing(client))
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), SystemClock(), "authcallout"))
-        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names)
+        entrance = CalloutEntrance(judge.judge, keys, settings.callout_issuer, audit, kept_out.names, time.monotonic)
         asked = await stack.enter_async_context(open_connection(settings.asked()))
-        await stack.enter_async_context(background(answer_callouts(asked, seed, entrance.judge, _now)))
+        await stack.enter_async_context(background(answer_callouts(asked, seed, entrance, _now)))
         endpoints = [
             ServiceEndpoint("status", subjects.CALLOUT_STATUS, answer(AskCalloutStatus, entrance.status), at_most=OF_ANYBODY)
         ]

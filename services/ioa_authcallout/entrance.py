@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Collection
 
 import structlog
 from prometheus_client import Counter as Metric
 
+from ioa.adapters.nats.arrivals import digest_of
 from ioa.adapters.nats.callout import Guest
-from ioa.errors import Fault, IoaError, row_of
+from ioa.errors import Fault, ForbiddenError, IoaError, row_of
 from ioa.protocol.audit import Deed
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.issuer import Keys
+from ioa_authcallout.refusals import Refusals
 from ioa_authcallout.tokens import HolderRefusedError
 
 _log = structlog.get_logger(__name__)
@@ -27,8 +29,17 @@ for _outcome in ("let_in", "refused", "unchecked"):
     callouts.labels(_outcome)
 
 
+_TOO_MANY = "Too many connected at once without a known key."
+_REFUSED_SECONDS = 5.0
+"""For how long a token that was refused is not looked at again."""
+_MOST_REFUSED = 10_000
+
+
 class CalloutEntrance:
-    """Judges who comes, and keeps count. `kept_out` returns the names of those who are not let in for now, since they flooded."""
+    """Judges who comes, and keeps count.
+
+    `kept_out` returns the names of those who are not let in for now, since they flooded; `clock` seconds that never go back.
+    """
 
     def __init__(
         self,
@@ -37,6 +48,7 @@ class CalloutEntrance:
         issuer: str,
         audit: AuditLog,
         kept_out: Callable[[], Collection[str]],
+        clock: Callable[[], float],
     ) -> None:
         self._judge = judge
         self._keys = keys
@@ -45,15 +57,19 @@ class CalloutEntrance:
         self._kept_out = kept_out
         self._let_in = 0
         self._refused: Counter[str] = Counter()
+        self._clock = clock
+        self._refusals = Refusals(clock)
+        self._lately: OrderedDict[bytes, tuple[float, ForbiddenError]] = OrderedDict()
 
-    async def judge(self, token: str) -> Guest:
+    async def judge(self, token: str, address: str) -> Guest:
         """Say who the holder of a token is, as `TokenJudge` does, and note it."""
         try:
-            guest = await self._judge(token)
+            guest = await self._looked_at(token)
             if guest.holder in self._kept_out():
                 raise HolderRefusedError("The token's holder has flooded the server, and is kept out for a while.", guest.subject)
         except IoaError as error:
             self._refused[error.message] += 1
+            self._refusals.note(address)
             row = row_of(error)
             if row.fault is Fault.CALLER:
                 callouts.labels("refused").inc()
@@ -69,6 +85,37 @@ class CalloutEntrance:
         _log.info("let_in", name=guest.name, until=guest.until.isoformat())
         return guest
 
+    def is_answered(self, address: str) -> bool:
+        """Whether somebody of this address who is not let in is told so: not if very many were lately."""
+        return self._refusals.is_answered(address)
+
+    def given_up(self, address: str) -> None:
+        """Count somebody who was not judged, since too many waited."""
+        self._refused[_TOO_MANY] += 1
+        self._refusals.note(address)
+        callouts.labels("unchecked").inc()
+
+    async def _looked_at(self, token: str) -> Guest:
+        """Judge a token, but one that was refused a moment ago, as are those that everybody can make again and again."""
+        digest, now = digest_of(token), self._clock()
+        until, refused = self._lately.get(digest, (now, None))
+        if refused is not None and now < until:
+            raise refused.with_traceback(None)
+        try:
+            return await self._judge(token)
+        except ForbiddenError as error:
+            self._lately[digest] = (now + _REFUSED_SECONDS, error)
+            self._lately.move_to_end(digest)
+            if len(self._lately) > _MOST_REFUSED:
+                self._lately.popitem(last=False)
+            raise
+
     async def status(self, _asked: AskCalloutStatus) -> CalloutStatus:
         """Tell how it goes."""
-        return CalloutStatus(issuer=self._issuer, away=self._keys.away(), let_in=self._let_in, refused=dict(self._refused))
+        return CalloutStatus(
+            issuer=self._issuer,
+            away=self._keys.away(),
+            let_in=self._let_in,
+            refused=dict(self._refused),
+            crowding=self._refusals.many(),
+        )

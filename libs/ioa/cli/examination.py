@@ -584,6 +584,14 @@ def callout_finding(status: CalloutStatus) -> Finding:
             f"{status.issuer} has not answered for {timedelta(seconds=round(status.away))}: {came}.",
             "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers.",
         )
+    if status.crowding:
+        whence = ", ".join(f"{address} ({number:,})" for address, number in status.crowding.items())
+        return Finding(
+            "callout",
+            Health.WARNING,
+            f"{came}; in the last minute most of these came from {whence}.",
+            "Keep such addresses from nats-server, by a firewall or a network policy. Guests go before them meanwhile.",
+        )
     if not refused:
         return Finding("callout", Health.OK, came)
     reasons = sorted(status.refused.items(), key=lambda one: -one[1])[:_NAMED_AGENTS]

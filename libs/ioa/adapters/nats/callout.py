@@ -8,24 +8,28 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
+from ioa.adapters.nats.arrivals import Arrival, Arrivals, network_of
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
+from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
-from ioa.errors import IoaError
+from ioa.errors import ForbiddenError, IoaError
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
-_AT_ONCE = 1_000
-"""Many, since those who bring an unknown key wait for its issuer, and must not keep others out for so long."""
+_AT_ONCE, _FOR_THE_KNOWN = 128, 16
+"""How many are judged at a time, of whom so many were let in before: who brings an unknown key waits for its issuer, and must not
+keep others out for so long."""
 _UNBOUNDED = -1
 _NANOSECONDS = 1_000_000_000
 
@@ -49,49 +53,95 @@ class Guest:
     until: datetime
 
 
-async def answer_callouts(
-    client: Client, issuer_seed: str, judge: Callable[[str], Awaitable[Guest]], now: Callable[[], datetime]
-) -> None:
+class Entrance(Protocol):
+    """Who says whom nats-server lets in. Addresses are as `network_of` has them."""
+
+    async def judge(self, token: str, address: str) -> Guest:
+        """Say who the holder of a token is.
+
+        Raises:
+            IoaError: He is not let in; the server logs the message, the client is told nothing else.
+        """
+        ...
+
+    def is_answered(self, address: str) -> bool:
+        """Whether somebody of this address who is not let in is told so; else he waits for the server to give him up."""
+        ...
+
+    def given_up(self, address: str) -> None:
+        """Hear that somebody was not judged, since too many waited."""
+        ...
+
+
+async def answer_callouts(client: Client, issuer_seed: str, entrance: Entrance, now: Callable[[], datetime]) -> None:
     """Answer nats-server's questions as one replica of several, until cancelled.
 
     Args:
         client: A connection in the account where questions come.
         issuer_seed: That of the key which signs the answers.
-        judge: Says who the holder of a token is, or raises an error of IoA, whose message the server logs. The client is told
-            nothing but that it is not let in.
+        entrance: Says who is let in.
         now: The time.
     """
-    issuer = account_key_of(issuer_seed)
-    slots = asyncio.Semaphore(_AT_ONCE)
+    clock = asyncio.get_running_loop().time
+    answering = _Answering(issuer_seed, entrance, now, Arrivals(clock, lambda arrival: entrance.given_up(arrival.address)))
 
-    async def answer(message: Msg) -> None:
-        async with slots:
-            try:
-                asked = claims_of(message.data.decode("ascii"))["nats"]
-                user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
-            except (ValueError, KeyError, TypeError, AttributeError):
-                _log.error("callout_unreadable")
-                return
-            decided: dict[str, object]
-            try:
-                guest = await judge(token)
-                decided = {"jwt": sign_jwt(issuer_seed, _user(issuer, user, guest, now()))}
-            except IoaError as error:
-                decided = {"error": error.message}
-            except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
-                decided = {"error": "The auth callout failed; its log says why."}
-                _log.exception("callout_failed")
-            claims = {"iss": issuer, "sub": user, "aud": server, "iat": int(now().timestamp())}
-            response = {"nats": {"type": "authorization_response", "version": 2, **decided}}
-            try:
-                await message.respond(sign_jwt(issuer_seed, claims | response).encode("ascii"))
-            except (nats.errors.Error, OSError) as error:
-                _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
+    def come(message: Msg) -> None:
+        try:
+            asked = claims_of(message.data.decode("ascii"))["nats"]
+            user, server, token = asked["user_nkey"], asked["server_id"]["id"], asked["connect_opts"].get("auth_token") or ""
+            address = network_of(asked["client_info"].get("host") or "")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            _log.error("callout_unreadable")
+            return
+        answering.arrivals.come(Arrival(user, server, token, address, clock(), message))
 
     async with asyncio.TaskGroup() as group:
-        subscription = await client.subscribe(WHO_IS_THIS, queue=_QUEUE)
-        async for message in subscription.messages:
-            group.create_task(answer(message))
+        await client.subscribe(WHO_IS_THIS, queue=_QUEUE, future=MessageSink(come))
+        for number in range(_AT_ONCE):
+            group.create_task(answering.follow(known_alone=number < _FOR_THE_KNOWN))
+
+
+class _Answering:
+    def __init__(self, issuer_seed: str, entrance: Entrance, now: Callable[[], datetime], arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._seed = issuer_seed
+        self._issuer = account_key_of(issuer_seed)
+        self._entrance = entrance
+        self._now = now
+
+    async def follow(self, *, known_alone: bool) -> None:
+        """Judge one after another, for ever."""
+        while True:
+            arrival = await self.arrivals.next(known_alone=known_alone)
+            let_in: bool | None = None
+            try:
+                let_in = await self._answer(arrival)
+            finally:
+                self.arrivals.done(arrival, let_in)
+
+    async def _answer(self, arrival: Arrival) -> bool | None:
+        """Judge somebody, and tell the server; returns whether he is let in, or None if that could not be told."""
+        decided: dict[str, object]
+        let_in: bool | None = None
+        try:
+            guest = await self._entrance.judge(arrival.token, arrival.address)
+            decided = {"jwt": sign_jwt(self._seed, _user(self._issuer, arrival.user, guest, self._now()))}
+            let_in = True
+        except IoaError as error:
+            decided = {"error": error.message}
+            let_in = False if isinstance(error, ForbiddenError) else None
+            if not self._entrance.is_answered(arrival.address):
+                return let_in
+        except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
+            decided = {"error": "The auth callout failed; its log says why."}
+            _log.exception("callout_failed")
+        claims = {"iss": self._issuer, "sub": arrival.user, "aud": arrival.server, "iat": int(self._now().timestamp())}
+        response = {"nats": {"type": "authorization_response", "version": 2, **decided}}
+        try:
+            await arrival.asked.respond(sign_jwt(self._seed, claims | response).encode("ascii"))
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
+        return let_in
 
 
 def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:
