@@ -43,7 +43,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, SessionId, UserId
 from ioa.protocol.registry import Register, Session
 from ioa.retry import until_available
-from ioa.runtime.process import StopSignal
+from ioa.runtime.process import StopSignal, background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_authcallout.__main__ import serve
 from ioa_authcallout.settings import CalloutSettings
@@ -198,6 +198,32 @@ async def test_what_is_no_token_of_the_provider_lets_nobody_in(house: House) -> 
     with pytest.raises(UnavailableError, match="lets nobody in"):
         async with open_connection(house.by_token(forged), patience=_BRIEFLY):
             pass
+
+
+async def test_who_connects_again_and_again_keeps_no_guest_out(house: House) -> None:
+    """By a hundred connections at a time, with forged tokens: guests come in beside them, and the doctor is told from where."""
+    forger, address = Provider(url=house.provider.url), urlsplit(house.secured.server.url)
+
+    async def come_again() -> None:
+        while True:
+            reader, writer = await asyncio.open_connection(address.hostname, address.port)
+            try:
+                await reader.readline()
+                shown = {"auth_token": forger.token(sub=f"eve-{id(writer)}"), "verbose": False}
+                writer.write(f"CONNECT {json.dumps(shown)}\r\nPING\r\n".encode())
+                await reader.readline()
+            except OSError:
+                continue
+            finally:
+                writer.close()
+
+    async with AsyncExitStack() as stack:
+        for _ in range(100):
+            await stack.enter_async_context(background(come_again()))
+        observer = NatsInspection(await stack.enter_async_context(open_intruder(house.secured, "observer")))
+        await eventually(observer.callout, lambda status: status is not None and "127.0.0.1" in status.crowding, within=_SOON)
+        bob = house.provider.token(_BOB, sub="bob")
+        assert [await is_let_in(house.by_token(bob)) for _ in range(5)] == [True] * 5
 
 
 async def test_a_connection_ends_with_its_token_and_goes_on_with_the_next(house: House, tmp_path: Path) -> None:
