@@ -41,6 +41,8 @@ _FORGIVEN_SECONDS = 86_400.0
 _SENT_A_SECOND, _SENT_AT_ONCE = 10, 2
 """How many messages somebody may be sent, or ask to be, for each that he may send: our own clients take no more, since each has to
 be decoded."""
+_OF_A_SERVICE = 10
+"""As many times what an agent may a service or an admin of a tenant with a name may send, of each of which so many count as one."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -198,7 +200,8 @@ class FloodJudge:
         received = new.received if sent.is_answerable else 0
         if new.messages <= 0 and new.bytes <= 0 and received <= 0:
             return False
-        return self._fill(sent.key, _Level(now, new.messages, new.bytes, received=received), now)
+        part = _OF_A_SERVICE if sent.is_service else 1
+        return self._fill(sent.key, _Level(now, new.messages / part, new.bytes / part, received=received), now)
 
     def _newly(self, sent: SentTotals) -> SentTotals:
         """Return what a connection has sent, and was sent, since it was seen last."""
@@ -230,7 +233,7 @@ class FloodJudge:
     def _held_too_many(self, connections: Sequence[SentTotals]) -> Iterator[Mapping[str, Excess]]:
         """Tell who has too many connections at a server, and who has too many subscriptions."""
         open_now, subscriptions = Counter[str](), Counter[str]()
-        for one in connections:
+        for one in (one for one in connections if not one.is_service):
             open_now[one.key] += 1
             subscriptions[one.key] += one.subscriptions
         for family, held, most in zip(

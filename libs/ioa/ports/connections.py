@@ -24,6 +24,7 @@ class SentTotals:
 
     `received` is how many messages the server has sent to it, of which few that it sent may be the cause; unless it is answerable
     for them, somebody else may be. An agent's connection is ended if far too many come, and kept out only if it is answerable.
+    Services and admins of a tenant with a name act for many, and may send more; those of whose server it is are not told of.
     """
 
     connection: ConnectionId
@@ -34,6 +35,7 @@ class SentTotals:
     is_answerable: bool = True
     is_agent: bool = False
     subscriptions: int = 0
+    is_service: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class KeyHolders:
 
 
 class ConnectionHearer(Protocol):
-    """Is told of connections of agents and users. None of it may wait."""
+    """Is told of connections of agents and users, and of services and admins of tenants with a name. None of it may wait."""
 
     def opened(self, sent: SentTotals) -> None:
         """Hear that somebody has connected, who has sent nothing yet."""

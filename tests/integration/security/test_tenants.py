@@ -182,3 +182,16 @@ async def test_who_has_the_server_send_without_end_is_put_off_in_any_tenant(tmp_
         slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
         await town.lead_some()
     assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/{MALLORY}"]
+
+
+async def test_a_tenants_admin_who_floods_is_kept_out(tmp_path: Path) -> None:
+    """JetStream answers all tenants in one line: who asks it without end is named and disconnected, and no agent of others lost."""
+    async with AsyncExitStack() as stack:
+        whole, one = await stack.enter_async_context(open_looked_after(tmp_path, [BOB]))
+        await stack.enter_async_context(open_processes(whole, [whole.service("registry")]))
+        town = await stack.enter_async_context(open_town_on(one, (BOB,)))
+        inspection = await stack.enter_async_context(open_inspection(whole.settings("observer"), patience=SOON))
+        async with flooding(one, "admin", "seed", "$JS.API.STREAM.INFO.X", b""):
+            slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
+        assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/service:admin"]
+        await town.lead_some()

@@ -24,6 +24,7 @@ KEYS = {
     "UGATEWAY": of_gateway(),
     "UROUTER": of_service(Service.ROUTER),
     "UADMIN": of_admin(),
+    "UTHEIRS": replace(of_service(Service.ROUTER), tenant=TenantId("acme")),
 }
 RENDERED = authorization(KEYS, Callout("UASKED", "AISSUER"))
 
@@ -39,11 +40,12 @@ def _let_in(rendered: str) -> set[str]:
         ({"anna"}, {"UANNA1", "UANNA2"}),
         ({"acme/anna", "ada"}, {"UACME", "UADA"}),
         ({"UEYE"}, {"UEYE"}),
+        ({"acme/service:router", "router", "service:router"}, {"UTHEIRS"}),
         ({"UGATEWAY", "UROUTER", "UADMIN", "UASKED", "router"}, set()),
     ],
 )
 def test_who_is_kept_out_is_let_in_no_more(kept_out: set[str], out: set[str]) -> None:
-    """By his name under all his keys, or by his key; a service, a gateway and an admin never."""
+    """By his name under all his keys, or by his key; a gateway, and a service or an admin of whose server it is, never."""
     assert _let_in(at_the_gate(RENDERED, "UGATE", kept_out)) == _let_in(RENDERED) - out | {"UGATE"}
 
 

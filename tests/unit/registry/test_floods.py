@@ -351,3 +351,15 @@ async def test_an_authorization_that_is_older_is_told_of_once() -> None:
                 watch.counted("S1", [])
                 watch.counted("S1", [sent(10 + number, f"U{number}", 5_000)])
     assert [line["hint"] for line in logs if line["event"] == "floods_not_watched"] == ["Upgrade it."]
+
+
+def test_a_service_of_a_tenant_may_send_ten_times_as_much() -> None:
+    """Its operator has its key: beyond that it is put off as others are. How many connections it has is bounded by its account."""
+    judge = FloodJudge(LIMITS)
+
+    def service(messages: int) -> SentTotals:
+        return replace(sent(1, "acme/service:router", messages), is_service=True, subscriptions=5_000)
+
+    judge.counted("S1", [service(0)], 0.0)
+    assert judge.counted("S1", [service(9_000)], 1.0) == frozenset()
+    assert judge.counted("S1", [service(40_000)], 2.0) == {"acme/service:router"}

@@ -26,7 +26,7 @@ from ioa.adapters.nats.permissions import (
     crossings,
     disconnecting,
     is_answered_often,
-    is_outside,
+    is_judged,
     of_admin,
     of_agent,
     of_auditor,
@@ -141,7 +141,8 @@ def authorization(
 def at_the_gate(rendered: str, gate: str, kept_out: Collection[str]) -> str:
     """Render whom the gate of a server lets in: whom an authorization lets in, but those who are kept out, and the gate itself.
 
-    Only agents, users, observers and auditors can be kept out: no service, and no gateway, which acts for many.
+    Agents, users, observers and auditors can be kept out, and services and admins of tenants with a name: no service of whose
+    server it is, and no gateway, which acts for many.
 
     Args:
         rendered: The authorization.
@@ -156,7 +157,7 @@ def at_the_gate(rendered: str, gate: str, kept_out: Collection[str]) -> str:
     whole = json.loads(rendered)
     accounts = whole.pop("accounts")
     for name, account in accounts.items():
-        if is_outside(name):
+        if is_judged(name):
             account["users"] = [user for user in account["users"] if user["nkey"] not in out]
     accounts[CONTROL_PLANE]["users"].append(_user(gate, of_gate()))
     return _whole(accounts, whole)
@@ -294,15 +295,21 @@ def names_in(rendered: str) -> frozenset[str]:
 def roster_of(rendered: str) -> KeyHolders:
     """Tell from the authorization of this version what agents and users are called, and which keys are the gateway's.
 
+    Services and admins are those of tenants with a name alone, and called so that nobody else is.
+
     Raises:
         InvalidInputError: It is none.
     """
     named: dict[str, str] = {}
     trusted = set[str]()
     gateway = of_gateway().publish
+    services = {of_service(service).publish: f"service:{service}" for service in Service}
     for key, may in read_authorization(rendered, {}).items():
         if may.publish == gateway:
             trusted.add(key)
+        elif may.account == CONTROL_PLANE:
+            if may.tenant is not None:
+                named[key] = full_name(may.tenant, services.get(may.publish, "service:admin"))
         elif name := next((match[1] for one in may.publish for role in (_AGENT, _USER) if (match := role.fullmatch(one))), None):
             named[key] = full_name(may.tenant, name)
     return KeyHolders(named, frozenset(trusted))

@@ -30,7 +30,9 @@ from ioa.adapters.nats.permissions import (
     PULLS,
     SHOWN_ASKER,
     disconnecting,
+    is_judged,
     is_of_agents,
+    is_of_services,
     is_outside,
     tenant_of,
 )
@@ -89,7 +91,10 @@ class _Event(BaseModel):
     def totals(self) -> SentTotals:
         """Return what the connection had sent."""
         at = ConnectionId(self.server.id, self.client.number)
-        return SentTotals(at, self.client.key, self.sent.messages, self.sent.bytes, self.received.messages, is_answerable=False)
+        sent, is_service = self.sent, is_of_services(self.client.account)
+        return SentTotals(
+            at, self.client.key, sent.messages, sent.bytes, self.received.messages, is_answerable=False, is_service=is_service
+        )
 
 
 class _Connection(BaseModel):
@@ -103,9 +108,9 @@ class _Connection(BaseModel):
 
     def totals(self, server: str) -> SentTotals:
         """Return what the connection has sent."""
-        own, is_agent = self.subscriptions > _WATCHES, is_of_agents(self.account)
-        at = ConnectionId(server, self.number)
-        return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions)
+        is_service, is_agent = is_of_services(self.account), is_of_agents(self.account)
+        own, at = self.subscriptions > _WATCHES and not is_service, ConnectionId(server, self.number)
+        return SentTotals(at, self.key, self.messages, self.bytes, self.received, own, is_agent, self.subscriptions, is_service)
 
 
 class _Listed(BaseModel):
@@ -231,20 +236,20 @@ class NatsConnections:
         def opened(message: Msg) -> None:
             with suppress(ValidationError):
                 event = _Event.model_validate_json(message.data)
-                if is_outside(event.client.account):
+                if is_judged(event.client.account):
                     hearer.opened(event.totals())
 
         def closed(message: Msg) -> None:
             with suppress(ValidationError):
                 event = _Event.model_validate_json(message.data)
-                if is_outside(event.client.account):
+                if is_judged(event.client.account):
                     hearer.closed(event.totals())
 
         def counted(message: Msg) -> None:
             with suppress(ValidationError):
                 found = _List.model_validate_json(message.data)
                 server = found.server.id
-                hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_outside(one.account)])
+                hearer.counted(server, [one.totals(server) for one in found.data.connections or () if is_judged(one.account)])
 
         heard = {CONNECTED: opened, DISCONNECTED: closed, self._inbox: counted, subjects.ANY_PULLED: self._take_told}
         self._hearer = hearer

@@ -266,6 +266,17 @@ def is_outside(account: str) -> bool:
     return account in {account_of(AGENTS, tenant), account_of(USERS, tenant)}
 
 
+def is_of_services(account: str) -> bool:
+    """Whether an account is that of the services and admins of a tenant with a name, for whom its operator answers."""
+    tenant = tenant_of(account)
+    return tenant is not None and account == account_of(CONTROL_PLANE, tenant)
+
+
+def is_judged(account: str) -> bool:
+    """Whether who floods from an account is kept out: all but the services of whose server it is."""
+    return is_outside(account) or is_of_services(account)
+
+
 def is_of_agents(account: str) -> bool:
     """Whether an account is that of a tenant's agents."""
     return account == account_of(AGENTS, tenant_of(account))
