@@ -41,8 +41,8 @@ _FORGIVEN_SECONDS = 86_400.0
 _SENT_A_SECOND, _SENT_AT_ONCE = 10, 2
 """How many messages somebody may be sent, or ask to be, for each that he may send: our own clients take no more, since each has to
 be decoded."""
-_OF_A_SERVICE = 10
-"""As many times what an agent may a service or an admin of a tenant with a name may send, of each of which so many count as one."""
+_OF_A_SERVICE, _AT_ONCE_OF_A_SERVICE = 10, 2
+"""How many messages a service or an admin of a tenant with a name may send for each that an agent may, a second and at once."""
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
@@ -200,8 +200,10 @@ class FloodJudge:
         received = new.received if sent.is_answerable else 0
         if new.messages <= 0 and new.bytes <= 0 and received <= 0:
             return False
-        part = _OF_A_SERVICE if sent.is_service else 1
-        return self._fill(sent.key, _Level(now, new.messages / part, new.bytes / part, received=received), now)
+        if not sent.is_service:
+            return self._fill(sent.key, _Level(now, new.messages, new.bytes, received=received), now)
+        more = _Level(now, new.messages / _OF_A_SERVICE, new.bytes / _OF_A_SERVICE)
+        return self._fill(sent.key, more, now, _AT_ONCE_OF_A_SERVICE / _OF_A_SERVICE)
 
     def _newly(self, sent: SentTotals) -> SentTotals:
         """Return what a connection has sent, and was sent, since it was seen last."""
@@ -214,8 +216,8 @@ class FloodJudge:
         messages, size = sent.messages - before.messages, sent.bytes - before.bytes
         return replace(sent, messages=messages, bytes=size, received=sent.received - before.received)
 
-    def _fill(self, key: str, more: _Level, now: float) -> bool:
-        """Put into the buckets of a key what was sent; whether it is put off from now on, and was not before."""
+    def _fill(self, key: str, more: _Level, now: float, part: float = 1.0) -> bool:
+        """Put into the buckets of a key, of which a part is used, what was sent; whether it is put off now, and was not before."""
         level = self._levels.setdefault(key, _Level(now))
         past = now - level.at
         level.at = now
@@ -225,7 +227,8 @@ class FloodJudge:
         level.pulled = max(0.0, level.pulled - past * limits.sent.per_second) + more.pulled
         level.received = max(0.0, level.received - past * limits.sent.per_second) + more.received
         most_sent = max(level.pulled, level.received)
-        if level.messages <= limits.messages.burst and level.bytes <= limits.bytes.burst and most_sent <= limits.sent.burst:
+        sent, size = limits.messages.burst * part, limits.bytes.burst * part
+        if level.messages <= sent and level.bytes <= size and most_sent <= limits.sent.burst:
             return False
         del self._levels[key]
         return self._put_off_for(key, Excess(FLOOD, int(max(level.messages, most_sent))), now)
