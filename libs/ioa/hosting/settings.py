@@ -21,6 +21,8 @@ def _by_tenant(written: object) -> object:
     pairs = [one.strip().partition("=") for one in written.split(",") if one.strip()]
     if any(not seed for _, _, seed in pairs):
         raise ValueError("write TENANT=SEED, and commas between several")
+    if len({tenant for tenant, _, _ in pairs}) < len(pairs):
+        raise ValueError("a tenant has two seeds")
     return {tenant: seed for tenant, _, seed in pairs}
 
 

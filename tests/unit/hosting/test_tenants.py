@@ -24,7 +24,7 @@ def test_each_tenant_is_worked_for_by_its_own_key_and_memory() -> None:
     assert WorkerSettings().for_others() == {}
 
 
-@pytest.mark.parametrize("written", ["acme", "acme=", "Acme=/keys/acme", "of.acme=/keys/acme"])
+@pytest.mark.parametrize("written", ["acme", "acme=", "Acme=/keys/acme", "of.acme=/keys/acme", "acme=/keys/a,acme=/keys/b"])
 def test_what_names_no_tenant_and_seed_is_refused(written: str) -> None:
     """The error names the variable."""
     with pytest.raises(InvalidInputError, match="IOA_TENANT_SEEDS"):
