@@ -1,11 +1,14 @@
 // What agents wrote in Markdown, drawn by templates of our own from the tokens of a reader that is vendored: no text becomes markup, and
 // nothing is loaded from elsewhere. It is loaded for the first text that bears a mark.
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
-import { lexer } from "../vendor/marked/marked.esm.js";
+import { Lexer, Tokenizer, defaults } from "../vendor/marked/marked.esm.js";
 import { sheet } from "./words.js";
 
 const MOST = 10_000; // characters of a text that is read at once; a longer one stands as it was written
 const MOST_MARKS = 1_000; // the reader compares each of these with the others of its paragraph
+const MOST_CELLS = 4_000; // of all tables of a text: few rows make very many of them where the head has many columns
+const LONGEST = 50; // ms that a text of many characters may take: of lists in lists, each reads again what is in it
+const MANY = 2_000; // what is shorter takes less, and is drawn however busy the machine is
 const ALLOWED = 1_000; // ms that reading may take at once, and a tenth of the time thereafter: who watches goes before who writes
 const DEEPEST = 12; // lists and quotations in each other
 
@@ -22,16 +25,62 @@ export function marked(text) {
   since = began;
   if (left < 0) return null;
   try {
-    return blocks(lexer(text), 0);
+    return blocks(new Lexer({ ...defaults, tokenizer: new BoundedReader(text.length > MANY ? began + LONGEST : Infinity) }).lex(text), 0);
   } catch (error) {
-    if (error instanceof RangeError) return null; // nested deeper than can be read
+    if (error instanceof RangeError) return null; // nested deeper than can be read, or it takes too long
     throw error;
   } finally {
     left -= performance.now() - began;
   }
 }
 
-const blocks = (tokens, depth) => (depth > DEEPEST ? tokens.map((one) => html`<p>${one.raw}</p>`) : tokens.map((one) => block(one, depth)));
+/** Finds what a text is made of: each kind by a method, of which each looks at the time. */
+class BoundedReader extends Tokenizer {
+  constructor(until) {
+    super();
+    this.until = until;
+    this.cells = 0;
+    this.depth = 0;
+  }
+
+  list(text) {
+    return this.nested(() => super.list(text));
+  }
+
+  blockquote(text) {
+    return this.nested(() => super.blockquote(text));
+  }
+
+  nested(read) {
+    if (this.depth === DEEPEST) return undefined;
+    this.depth += 1;
+    try {
+      return read();
+    } finally {
+      this.depth -= 1;
+    }
+  }
+
+  table(text) {
+    const [, head, , rows = ""] = this.rules.block.table.exec(text) ?? [];
+    if (head === undefined) return undefined;
+    const cells = head.trim().replace(/^\||\|$/g, "").split("|").length * (1 + rows.trimEnd().split("\n").length);
+    if (this.cells + cells > MOST_CELLS) return undefined;
+    this.cells += cells;
+    return super.table(text);
+  }
+}
+
+for (const name of Object.getOwnPropertyNames(Tokenizer.prototype)) {
+  if (name === "constructor") continue;
+  const found = BoundedReader.prototype[name];
+  BoundedReader.prototype[name] = function (...given) {
+    if (performance.now() > this.until) throw new RangeError("It takes too long.");
+    return found.apply(this, given);
+  };
+}
+
+const blocks = (tokens, depth) => tokens.map((one) => block(one, depth));
 
 function block(one, depth) {
   switch (one.type) {
