@@ -107,7 +107,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     """Say what a file is: a picture is drawn, text is shown where that is asked, and all else is saved."""
     name = quote(artifact.name, safe="")
-    kept = {"ETag": _tag(artifact, query), "Cache-Control": "private, max-age=3600", "X-Content-Type-Options": "nosniff"}
+    kept = {"ETag": _tag(artifact, query), "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
     if query.view and artifact.media_type.startswith("text/"):
         policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
         shown_as = "text/html" if is_drawn(artifact) or artifact.media_type == "text/html" else "text/plain"
@@ -121,7 +121,8 @@ def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
 
 
 def _tag(artifact: Artifact, query: FileQuery) -> str:
-    return f'"{artifact.sha256}{"-view" if query.view and is_drawn(artifact) else ""}"'
+    """Tell what is sent from what else is: a browser asks each time, so that nothing is shown to who has signed out."""
+    return f'"{artifact.sha256}{"-drawn" if query.view and is_drawn(artifact) else ""}"'
 
 
 def _range(asked: str | None, size: int) -> range | None:

@@ -50,7 +50,7 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 
 async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
-    """End the session of this browser."""
-    response = Response(status_code=204)
+    """End the session of this browser, which forgets what it has kept of files (where it came by HTTPS, or from this machine)."""
+    response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")
     return response
