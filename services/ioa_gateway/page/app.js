@@ -1,8 +1,8 @@
 // The page: who looks at it, which view, and when it is drawn again. A view has `title`, `enter(app, route)`, which returns what ends
 // it, and `draw(app)`; it keeps what it knows in itself, and says `app.changed()`.
-import { html, nothing, render } from "./vendor/lit-html/lit-html.js";
+import { render } from "./vendor/lit-html/lit-html.js";
 import { ask, now } from "./api.js";
-import { icon, loading, sheet, trouble } from "./parts/words.js";
+import { fit, html, icon, loading, nothing, sheet, trouble } from "./parts/words.js";
 
 const root = document.getElementById("app");
 const VIEWS = [
@@ -163,7 +163,7 @@ function top() {
 function draw() {
   if (app.isIn) app.view.before?.(app);
   const waits = app.turns?.list.length ? `(${app.turns.list.length}) ` : ""; // told in a tab that nobody looks at, too
-  document.title = app.isIn ? `${waits}${app.view.title(app)} · IoA` : away ? "IoA" : "Sign in · IoA";
+  document.title = app.isIn ? `${waits}${fit(app.view.title(app))} · IoA` : away ? "IoA" : "Sign in · IoA";
   render(html`${top()}${app.isIn ? app.view.draw(app) : away ? html`<main id="main" class="page" tabindex="-1">${trouble(away)}</main>` : signing()}`, root);
   if (app.isIn) app.view.after?.(app);
 }

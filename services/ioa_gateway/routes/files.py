@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Annotated
@@ -13,6 +15,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from ioa.errors import InvalidInputError, NotFoundError
+from ioa.foreign_text import shown, shown_in_line
 from ioa.group.events import files_of
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId
@@ -57,6 +60,11 @@ async def fetch(call: ApiCall, query: FileQuery, _body: Nothing) -> Response:
             async with call.limits.drawings.turn(call.caller.user, _PATIENCE):
                 drawn = await drawing(artifact, data)
         return Response(drawn, 200, _heads(artifact, query))
+    if query.view and _is_text(artifact):
+        with call.limits.new_stream(call.caller):
+            pieces = _held_back(call.client.stream(artifact, told_in=told_in))
+            first = await anext(pieces, b"")
+        return StreamedAnswer(call, _fit(_all_of(call, first, pieces)), 200, _heads(artifact, query))
     wanted = _range(call.headers.get("range"), artifact.size_bytes)
     heads = {**_heads(artifact, query), "Accept-Ranges": "bytes"}
     if wanted is not None and not wanted:
@@ -82,13 +90,22 @@ async def _held_back(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[byte
     yield held
 
 
-async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def _all_of(call: ApiCall, first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     """Hand on a file, which takes as long as its reader does, for as long as he is let in."""
     async with aclosing(rest):
         yield first
         async for piece in rest:
             call.keyring.check(call.caller)
             yield piece
+
+
+async def _fit(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """Show what a page would obey of a text, such as marks that turn the reading order round."""
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")("replace"), translate=True)
+    async with aclosing(pieces):
+        async for piece in pieces:
+            yield shown(decoder.decode(piece)).encode()
+    yield shown(decoder.decode(b"", final=True)).encode()
 
 
 async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
@@ -106,7 +123,7 @@ async def _told(call: ApiCall, query: WhoseQuery) -> tuple[Artifact, CommId]:
 
 def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     """Say what a file is: a picture is drawn, text is shown where that is asked, and all else is saved."""
-    name = quote(artifact.name, safe="")
+    name = quote(shown_in_line(artifact.name), safe="")
     kept = {"ETag": _tag(artifact, query), "Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
     if query.view and artifact.media_type.startswith("text/"):
         policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'"
@@ -120,9 +137,14 @@ def _heads(artifact: Artifact, query: FileQuery) -> dict[str, str]:
     return {**kept, "Content-Type": media_type, "Content-Disposition": how, "Content-Security-Policy": policy}
 
 
+def _is_text(artifact: Artifact) -> bool:
+    """Whether a file is shown as the text that it is; pages draw themselves, in a sandbox."""
+    return artifact.media_type.startswith("text/") and artifact.media_type != "text/html" and not is_drawn(artifact)
+
+
 def _tag(artifact: Artifact, query: FileQuery) -> str:
     """Tell what is sent from what else is: a browser asks each time, so that nothing is shown to who has signed out."""
-    return f'"{artifact.sha256}{"-drawn" if query.view and is_drawn(artifact) else ""}"'
+    return f'"{artifact.sha256}{"-drawn" if query.view and (is_drawn(artifact) or _is_text(artifact)) else ""}"'
 
 
 def _range(asked: str | None, size: int) -> range | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -61,6 +62,19 @@ async def test_no_file_is_seen_behind_a_session(http: httpx.AsyncClient, members
     after = await http.get(path, headers={"Authorization": "", "If-None-Match": shown.headers["etag"]})
     assert (shown.headers["cache-control"], known.status_code) == ("private, no-cache", 304)
     assert (ended.headers["clear-site-data"], after.status_code) == ('"cache"', 401)
+
+
+async def test_marks_that_turn_the_reading_order_are_seen(http: httpx.AsyncClient, members: Members) -> None:
+    """Where a text is shown, and in the name under which it is saved; what is saved is what was stored."""
+    text = "pay \u202eeve\u202c\r\nnot bob\u2028"
+    name = quote("a\u202etxt.exe")
+    stored = (await http.put(f"/uploads/{name}", content=text.encode(), headers={"Content-Type": "text/plain"})).json()
+    goal_id = (await http.post("/goals", json={**ORDER, "inputs": [stored]})).json()["goal_id"]
+    path = f"/artifacts/{goal_id}/{(await members.launch(GoalId(goal_id))).seq}/0/{name}"
+    shown, saved = await http.get(f"{path}?view=1"), await http.get(path)
+    assert (shown.text, saved.content.decode()) == ("pay \ufffdeve\ufffd\nnot bob\ufffd", text)
+    assert "a%EF%BF%BDtxt.exe" in saved.headers["content-disposition"]
+    assert shown.headers["etag"] != saved.headers["etag"]
 
 
 async def test_a_file_runs_nowhere(http: httpx.AsyncClient, members: Members) -> None:

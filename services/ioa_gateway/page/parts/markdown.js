@@ -1,8 +1,7 @@
 // What agents wrote in Markdown, drawn by templates of our own from the tokens of a reader that is vendored: no text becomes markup, and
 // nothing is loaded from elsewhere. It is loaded for the first text that bears a mark.
-import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { Lexer, Tokenizer, defaults } from "../vendor/marked/marked.esm.js";
-import { sheet } from "./words.js";
+import { html, nothing, sheet } from "./words.js";
 
 const MOST = 10_000; // characters of a text that is read at once; a longer one stands as it was written
 const MOST_MARKS = 1_000; // the reader compares each of these with the others of its paragraph

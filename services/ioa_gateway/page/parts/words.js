@@ -1,5 +1,14 @@
 // Small marks that several views show: icons, pills, avatars, meters, times and numbers in words.
-import { html, svg, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { html as markup, svg as drawing, nothing, render } from "../vendor/lit-html/lit-html.js";
+
+/** Show what turns the reading order round, or ends a line where none is seen, as `ioa.foreign_text` does on a terminal. */
+export const fit = (text) => text.replaceAll("\r\n", "\n").replace(/(?![\t\n])[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_C}]/gu, (mark) => (mark < " " ? String.fromCharCode(9216 + mark.charCodeAt()) : "\ufffd"));
+const seen = (value) => (typeof value === "string" ? fit(value) : Array.isArray(value) ? value.map(seen) : value);
+const fitting = (tag) => (strings, ...values) => tag(strings, ...values.map((value, n) => (strings[n].endsWith("value=") ? value : seen(value))));
+
+/** The templates of the page: whatever stands in them is fit to be read, but for what is sent back. */
+export const html = fitting(markup);
+export const svg = fitting(drawing);
 
 export const icon = (name) => html`<svg class="i" aria-hidden="true"><use href="/page/icons.svg#${name}"></use></svg>`;
 
@@ -174,4 +183,4 @@ export const empty = (title, text) => html`<div class="empty"><h2>${title}</h2><
 
 export const loading = (what) => html`<div class="empty" role="status"><span class="dot pulse" aria-hidden="true"></span><p class="muted">Loading ${what} …</p></div>`;
 
-export { svg, html, nothing };
+export { nothing };

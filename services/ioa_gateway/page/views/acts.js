@@ -1,7 +1,7 @@
 // What is done to a goal from its room, loaded by the first who does it: cancelling it, and going on from an entry in a new goal, with
 // other words, with another agent, or just once more.
 import { ask, query, token } from "../api.js";
-import { banner, html, icon, nothing, pill } from "../parts/words.js";
+import { banner, fit, html, icon, nothing, pill } from "../parts/words.js";
 import { NOBODY } from "../room.js";
 
 let draft = null;
@@ -27,7 +27,8 @@ export function begin(app, id, row) {
   const { seq, speaker } = row;
   const text = wordsOf(row);
   app.sheet("turn");
-  draft = { id, seq, speaker, said: text, text: text ?? "", old: "", other: "", key: token(), isSending: false, problem: null };
+  const said = text === null ? null : fit(text);
+  draft = { id, seq, speaker, said, text: said ?? "", old: "", other: "", key: token(), isSending: false, problem: null };
   app.changed();
   requestAnimationFrame(() => document.getElementById("fork")?.querySelector("textarea, select, button")?.focus());
 }

@@ -3,7 +3,7 @@ import { ask, query } from "../api.js";
 import { openGoal } from "../goal.js";
 import { filesAt, isOver, isShown, lastUpTo, linesOf, membersAt, standing, tasksAt } from "../room.js";
 import { floorBar } from "../parts/floor.js";
-import { fileLink, files } from "../parts/files.js";
+import { fileLink } from "../parts/files.js";
 import { message } from "../parts/message.js";
 import { tasks as taskList } from "../parts/task.js";
 import { members, nameOf, tree } from "../parts/tree.js";
@@ -26,7 +26,7 @@ let phoneTab = "talk";
 let problem = null;
 let isCancelling = false;
 let acts = null; // what is done to goals, once somebody does something
-let figures = null; // how a group stands in figures, once somebody wants to see them
+const panels = {}; // what is shown in place of the tasks, once somebody wants to see it
 let first = Infinity; // the first row of the window; Infinity: it ends with the newest row
 let isAtEnd = true;
 let player = 0;
@@ -158,24 +158,26 @@ function draw(app) {
     <div class="tabs-phone only-phone" role="tablist" aria-label="Parts of the room">${[["talk", shown && app.turns?.in(shown.comm) ? "Your turn" : "Talk", ""], ["tasks", "Tasks", list.length], ["team", "Team", team.length], ["files", "Files", made.length]].map(([name, word, number]) => html`<button
       role="tab" type="button" aria-selected=${phoneTab === name} @click=${() => {
         phoneTab = name;
-        if (name === "tasks" || name === "files") tab = name;
-        app.changed();
+        if (name === "tasks" || name === "files") open(app, name);
+        else app.changed();
       }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
     <main id="main" class="room on-${phoneTab}" tabindex="-1">
       <nav class="side" aria-label="Rooms and members"><h2 class="h">Rooms</h2>${tree(goal.story, at, shown?.comm, hrefOf)}
         <h2 class="h">Members of this room</h2>${members(team, app.agents, mark, now, at === Infinity && !goal.hasEnded)}</nav>
       ${conversation(app, shown, mark, list, now)}
       <aside class="right" aria-label="Tasks and files"><div class="tabs" role="tablist" aria-label="Panel" @keydown=${arrows}>${[["tasks", "Tasks", list.length], ["files", "Files", made.length], ["state", "State", 0]].map(([name, word, number]) => html`<button
-          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${async () => {
-            if (name === "state") figures ??= (await import("./state.js")).state;
-            tab = name;
-            app.changed();
-          }}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
-        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? files(made, fileHref) : figures(goal, shown, mark)}</div></aside></main>
+          role="tab" type="button" id=${`tab-${name}`} aria-controls="panel" tabindex=${tab === name ? 0 : -1} aria-selected=${tab === name} @click=${() => open(app, name)}>${word}${number ? ` ${number}` : ""}</button>`)}</div>
+        <div role="tabpanel" id="panel" aria-labelledby=${`tab-${tab}`} tabindex="0">${tab === "tasks" ? taskList(list, now) : tab === "files" ? panels.files(made, fileHref) : panels.state(goal, shown, mark)}</div></aside></main>
     ${shown ? timeline({ app, room: shown, at, isPlaying: player !== 0, isOver: isOver(standing(shown, Infinity)?.phase ?? ""), now: app.now(), isWhole: goal.isWhole, lookAt: (seq) => {
       stop();
       lookAt(app, seq);
     }, step: (by) => step(app, by), play: () => play(app), live: () => live(app) }) : nothing}`;
+}
+
+async function open(app, name) {
+  if (name !== "tasks") panels[name] ??= (await import(`./${name}.js`))[name];
+  tab = name;
+  app.changed();
 }
 
 /** The root group's members are known by its launch, which may lie far behind what is loaded. */
