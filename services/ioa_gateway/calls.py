@@ -29,6 +29,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import CommId, GoalId, GoalName, UserId, check_token, parse_goal_id
 from ioa.protocol.labels import bears
 from ioa.protocol.model import Instruction, Model
+from ioa_gateway.bodies import check_body
 from ioa_gateway.callers import Caller
 from ioa_gateway.keyring import Keyring
 from ioa_gateway.limits import CallerLimits
@@ -48,6 +49,9 @@ BODY_SILENCE = timedelta(seconds=60)
 """How long a body may go without a byte."""
 _BODY_BYTES_A_SECOND = 10_000
 """How fast a body has to come behind its first minute: a byte a minute would hold its place for months."""
+
+_MOST_VALUES = 5_000
+"""Of a body of JSON: one whose bytes are nearly all values takes a tenth of a second, in which all others wait."""
 
 _ASKED_AGAIN = timedelta(minutes=30)
 
@@ -342,8 +346,10 @@ def read_object(data: bytes) -> dict[str, Any]:
     """Read an object of JSON.
 
     Raises:
-        InvalidInputError: It is none, or holds a text that nothing can store.
+        InvalidInputError: It is none, is nested too deep, or holds a text that nothing can store.
+        PayloadTooLargeError: It has more than 5,000 values.
     """
+    check_body(data, _MOST_VALUES)
     try:
         found = json.loads(data or b"{}", parse_constant=_no_number)
         check_texts(found, "body")

@@ -119,7 +119,8 @@ async def test_no_text_holds_the_page(looking: Looking, stage: Stage, url: str) 
     """A table of very many cells, and what takes long to read, stand as they were written; the others are drawn."""
     goal_id, room = await _opened(stage)
     table = "|a|b|\n|-|-|\n|c|d|\n"
-    await stage.say(room, DESK, Discussion(content=f"{table}\n{_DEAR['columns'][:9_900]}", next_speaker=ANALYST))
+    wide = "|a" * 100 + "|\n" + "|-" * 100 + "|\n" + "|\n" * 700
+    await stage.say(room, DESK, Discussion(content=f"{table}\n{wide}", next_speaker=ANALYST))
     page = await looking.signed_in(url)
     await page.goto(f"{url}/goals/{goal_id}")
     said = page.locator("#log .msg .body").nth(1)
