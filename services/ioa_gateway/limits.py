@@ -27,6 +27,8 @@ COMING = 100
 """How many bodies of one user, of whatever size, may be on their way at a time: each holds a connection."""
 PAGES, PAGES_OF_USER, DRAWINGS = 8, 2, 1
 """How many pages of entries, and how many of goals, are read at a time, of all and of one user, and how many files are drawn."""
+TOLD, TOLD_USER = 4, 1
+"""How many requests by MCP that are no calls, such as lists of tools, are answered at a time, of all and of one user."""
 _A_MINUTE = 60
 _COLLECTED_BYTES = 1_000_000
 """After how many bytes of bodies that were answered it is looked what of them is garbage."""
@@ -42,13 +44,14 @@ class CallerLimits:
         pages: Whose page of entries is read.
         lists: Whose page of goals is read.
         drawings: Whose file is drawn.
+        told: Who is told by MCP what there is.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
         self.pages, self.lists = UserTurns(PAGES, PAGES_OF_USER), UserTurns(PAGES, PAGES_OF_USER)
-        self.drawings = UserTurns(DRAWINGS, DRAWINGS)
+        self.drawings, self.told = UserTurns(DRAWINGS, DRAWINGS), UserTurns(TOLD, TOLD_USER)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

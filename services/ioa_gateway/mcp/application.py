@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import json
+from contextlib import AsyncExitStack
+from datetime import timedelta
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
@@ -14,6 +16,9 @@ from ioa_gateway.mcp.tools import CALL, create_server
 from ioa_gateway.reach import Reach
 
 _MAX_BYTES = 1_000_000
+_CALLS = ("tools/call", "resources/read")
+"""What may wait, and has bounds of its own. All else is answered at once, and costs the more the longer the answer is."""
+_PATIENCE = timedelta(seconds=10)
 
 
 def create_application(reach: Reach) -> ASGIApp:
@@ -25,19 +30,35 @@ def create_application(reach: Reach) -> ASGIApp:
         call = reach.admitted(await reach.keyring.let_in(request), request)
         # Any tool may wait, and which one is called is seen behind the head of an answer: each call takes a place.
         user = call.caller.user
-        with call.limits.request(user), call.limits.new_stream(call.caller), ExitStack() as held:
+        async with AsyncExitStack() as held:
+            held.enter_context(call.limits.request(user))
+            held.enter_context(call.limits.new_stream(call.caller))
             if announced(request, _MAX_BYTES) > MAX_BODY_BYTES:
                 held.enter_context(call.limits.large_body(user))
 
+            is_call = False
+
             def read(body: bytes) -> bytes:
+                nonlocal is_call
                 check_body(body)
                 held.enter_context(call.limits.held(user, len(body)))
+                is_call = _is_call(body)
                 return body
 
             with call.limits.coming_body(user):
                 again = await replayed(request, reach.sent(call.caller, request, _MAX_BYTES), read)
+            if not is_call:
+                await held.enter_async_context(call.limits.told.turn(user, _PATIENCE))
             manager = StreamableHTTPSessionManager(server, stateless=True)
             async with manager.run():
                 await manager.handle_request({**scope, CALL: call}, again, send)
 
     return answer
+
+
+def _is_call(body: bytes) -> bool:
+    try:
+        asked = json.loads(body)
+    except ValueError:
+        return False  # which the library tells
+    return isinstance(asked, dict) and asked.get("method") in _CALLS

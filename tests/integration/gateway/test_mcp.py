@@ -16,7 +16,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from ioa.protocol.api_keys import KeyId, Scope
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa.protocol.messages import AskUser, ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import ADA, BOB, GOAL, ROOM, TASK, Members, order
@@ -298,3 +298,18 @@ async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.
     assert answered.json()["task"]["status"]["state"] == "TASK_STATE_WORKING"
     said = (await http.get(f"/goals/{GOAL}/entries")).json()["entries"]
     assert [one["body"]["answer"] for one in said if one["type"] == "question_answered"] == ["yes"] * 3
+
+
+async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of tools costs as much as ten other requests: of one user one is answered at a time, and calls wait for none of them."""
+    monkeypatch.setattr("ioa_gateway.mcp.application._PATIENCE", timedelta(milliseconds=50))
+    url = str(http.base_url).removesuffix("/v1/") + "/mcp"
+
+    async def status(method: str, params: object = None) -> int:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}}
+        return (await http.post(url, json=asked, headers={"Accept": "application/json, text/event-stream"})).status_code
+
+    call = ("tools/call", {"name": "get_status", "arguments": {"goal_id": "none"}})
+    async with door.limits.told.turn(LOCAL):
+        assert [await status("tools/list"), await status("ping"), await status(*call)] == [429, 429, 200]
+    assert [await status("tools/list"), await status("ping")] == [200, 200]
