@@ -301,7 +301,7 @@ async def test_a_goal_asks_its_user_by_every_entrance(plane: Plane, http: httpx.
 
 
 async def test_what_is_there_is_told_by_turns(http: httpx.AsyncClient, door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A list of tools costs as much as ten other requests: of one user one is answered at a time, and calls wait for none of them."""
+    """A list of tools costs as much as ten other requests: of one user one is told at a time, and calls wait for none of them."""
     monkeypatch.setattr("ioa_gateway.mcp.application._PATIENCE", timedelta(milliseconds=50))
     url = str(http.base_url).removesuffix("/v1/") + "/mcp"
 
