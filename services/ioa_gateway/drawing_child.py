@@ -32,7 +32,7 @@ def body_of(text: str, kind: str, *, is_cut: bool) -> str:
     if kind == MARKDOWN:
         from markdown_it import MarkdownIt  # which tables do without
 
-        body = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).render(text)
+        body = str(MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).render(text))
     else:
         rows = _rows(text, kind)
         is_cut = is_cut or len(rows) > _ROWS
