@@ -28,14 +28,16 @@ class Family(StrEnum):
 class Rate:
     """How many requests a second, and how many at once after a while without any.
 
-    With `unit_bytes` a request counts once more for each so many bytes that it has, and with `second_counts` as so many more for
-    each second for which it has held up others; in both ways never for more than the burst.
+    With `unit_bytes` a request counts once more for each so many bytes that it has, with `answer_bytes` for each so many that it is
+    answered, and with `second_counts` as so many more for each second for which it has held up others; in each way never for more
+    than the burst.
     """
 
     per_second: float
     burst: int
     unit_bytes: int | None = None
     second_counts: int | None = None
+    answer_bytes: int | None = None
 
 
 SAY_UNIT_BYTES = 16_384
@@ -54,14 +56,20 @@ READ_UNIT_BYTES = 100
 """For how many of its bytes a request for what a stream holds counts once more: it may name a thousand subjects."""
 READ_SECOND_COUNTS = 40_000
 """As how many messages each second counts for which a stream is held: with the rate below a quarter of the time is one caller's."""
+READ_ANSWER_BYTES = 1_000
+"""For how many bytes of its answer such a request does: 10 MB a second."""
+SYNC_ANSWER_BYTES = 131_072
+"""For how many bytes of its answer a request for a page of a log counts once more: 6.5 MB at once, and then 2.6 MB a second."""
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
     Family.SEARCH: Rate(5, 20, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
-    Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES),
+    Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, answer_bytes=SYNC_ANSWER_BYTES),
     Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES),
-    Family.READS: Rate(10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS),
+    Family.READS: Rate(
+        10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS, answer_bytes=READ_ANSWER_BYTES
+    ),
     Family.OTHERS: Rate(10, 20, unit_bytes=UNIT_BYTES),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
@@ -157,12 +165,14 @@ class Buckets:
         bucket.promised = promised
         return QuotaRefusal(promised - now, is_first, is_flood)
 
-    def charge(self, caller: str, family: Family, now: float, held_seconds: float) -> None:
-        """Take off the caller's bucket what an admitted request counts for by how long it has held up others."""
+    def charge(self, caller: str, family: Family, now: float, held_seconds: float = 0.0, answered_bytes: int = 0) -> None:
+        """Take off the caller's bucket what an admitted request counts for by its answer, and by how long it has held up others."""
         rate, bucket = self._rates[family], self._buckets.get((caller, family))
-        if rate.second_counts is not None and bucket is not None:
-            more = min(rate.burst, held_seconds * rate.second_counts)
-            bucket.full_at = max(bucket.full_at, now) + more / rate.per_second
+        more = held_seconds * (rate.second_counts or 0)
+        if rate.answer_bytes is not None:
+            more += answered_bytes // rate.answer_bytes
+        if more and bucket is not None:
+            bucket.full_at = max(bucket.full_at, now) + min(rate.burst, more) / rate.per_second
 
     def callers(self) -> set[str]:
         """Return who has asked, but for those who have been forgotten to make room."""

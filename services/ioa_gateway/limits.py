@@ -11,8 +11,8 @@ from datetime import timedelta
 from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
+from ioa.runtime.fair_turns import FairTurns
 from ioa_gateway.callers import Caller
-from ioa_gateway.turns import UserTurns
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50
 STREAMS_OF_USER, REQUESTS_OF_USER = 1_000, 400
@@ -50,8 +50,8 @@ class CallerLimits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._launches, self._webhooks = _a_minute(LAUNCHES_A_MINUTE), _a_minute(WEBHOOKS_A_MINUTE)
-        self.pages, self.lists = UserTurns(PAGES, PAGES_OF_USER), UserTurns(PAGES, PAGES_OF_USER)
-        self.drawings, self.told = UserTurns(DRAWINGS, DRAWINGS), UserTurns(TOLD, TOLD_USER)
+        self.pages, self.lists = FairTurns(PAGES, PAGES_OF_USER), FairTurns(PAGES, PAGES_OF_USER)
+        self.drawings, self.told = FairTurns(DRAWINGS, DRAWINGS), FairTurns(TOLD, TOLD_USER)
         self._streams: Counter[str] = Counter()
         self._streams_of: Counter[str] = Counter()
         self._requests: Counter[str] = Counter()

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import UserId
-from ioa_gateway.turns import UserTurns
+from ioa.runtime.fair_turns import FairTurns
 
 AT_ONCE, OF_USER = 6, 3
 """How many megabytes may be on their way, of all and of one user: of 8 MB the rest is for what comes unasked."""
@@ -30,8 +30,8 @@ class Reads:
     """The turns of one connection."""
 
     def __init__(self) -> None:
-        self._read = UserTurns(AT_ONCE, OF_USER)
-        self._asked = UserTurns(ASKED_AT_ONCE, ASKED_OF_USER)
+        self._read = FairTurns(AT_ONCE, OF_USER)
+        self._asked = FairTurns(ASKED_AT_ONCE, ASKED_OF_USER)
 
     @asynccontextmanager
     async def reading(self, most_bytes: int) -> AsyncIterator[None]:

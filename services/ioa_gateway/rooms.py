@@ -25,12 +25,12 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
+from ioa.runtime.fair_turns import FairTurns
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
-from ioa_gateway.turns import UserTurns
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
@@ -173,7 +173,7 @@ class Rooms:
     """All that is followed. Made by `open_rooms`."""
 
     def __init__(
-        self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: UserTurns
+        self, system: SystemClient, readers: asyncio.TaskGroup, stands: Callable[[Caller], bool], pages: FairTurns
     ) -> None:
         self._system = system
         self._pages = pages
@@ -347,7 +347,7 @@ async def _is_heard(heard: asyncio.Event, until: float) -> bool:
 
 
 @asynccontextmanager
-async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: UserTurns) -> AsyncIterator[Rooms]:
+async def open_rooms(system: SystemClient, stands: Callable[[Caller], bool], pages: FairTurns) -> AsyncIterator[Rooms]:
     """Read what is followed for as long as the block.
 
     Args:

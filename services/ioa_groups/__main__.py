@@ -12,7 +12,7 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats.direct_gets import answering_reads, messages_asked
+from ioa.adapters.nats.direct_gets import answering_reads, messages_asked, walks
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
@@ -200,6 +200,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             family=Family.READS,
             at_most=_READS_AT_MOST,
             counts=messages_asked,
+            searches=walks,
             max_bytes=MAX_PAYLOAD_BYTES,
         )
         into_dead = into_dead_letters(dead)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -61,6 +60,7 @@ from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
+from ioa.runtime.fair_turns import FairTurns
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
@@ -74,8 +74,9 @@ CAST_WITHIN = timedelta(seconds=3)
 
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
-_PAGES_AT_ONCE = 4
-"""How many pages are read of logs side by side: nats-server disconnects who has 8 MB to take up that it was sent."""
+_PAGES_AT_ONCE, _PAGES_OF_ONE = 4, 2
+"""How many pages are read of logs side by side, and of them for one agent: nats-server disconnects who has 8 MB to take up that it
+was sent."""
 _EXAMPLES_SHOWN = 3
 CARDS_BYTES = 500_000
 """What all cards of a charter may hold; members of large teams are shown less of each other."""
@@ -182,7 +183,7 @@ class GroupSetup:
     def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
         self._ports = ports
         self._timeouts = timeouts
-        self._pages = asyncio.Semaphore(_PAGES_AT_ONCE)
+        self._pages = FairTurns(_PAGES_AT_ONCE, _PAGES_OF_ONE)
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -445,7 +446,7 @@ class GroupSetup:
     async def _read_behind(self, request: Sync) -> tuple[StoredEntry | None, Sequence[StoredEntry]]:
         """Read the cursor's own entry, which has to be there, and behind it as much as fits into a page."""
         behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
-        async with self._pages:
+        async with self._pages.turn(request.agent_id):
             found = list(await self._ports.log.read(request.comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if not request.after:
             return None, found

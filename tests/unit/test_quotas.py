@@ -71,6 +71,17 @@ def test_what_holds_up_others_counts_by_its_time() -> None:
     assert buckets.judge("ada", Family.SAY, 0.11) == ADMITTED
 
 
+def test_what_is_answered_counts_by_its_bytes() -> None:
+    """Each so many bytes count once more, and of an answer a burst at most; a small answer counts as its request alone."""
+    buckets = Buckets({Family.SYNC: Rate(per_second=10, burst=20, answer_bytes=1_000)})
+    for caller, size in (("ada", 999), ("bob", 5_000), ("mallory", 10**9)):
+        assert buckets.judge(caller, Family.SYNC, 0.0) == ADMITTED
+        buckets.charge(caller, Family.SYNC, 0.0, answered_bytes=size)
+    assert sum(buckets.judge("ada", Family.SYNC, 0.0) == ADMITTED for _ in range(30)) == 19
+    assert sum(buckets.judge("bob", Family.SYNC, 0.0) == ADMITTED for _ in range(30)) == 14
+    assert [buckets.judge("mallory", Family.SYNC, now) == ADMITTED for now in (0.1, 0.21)] == [False, True]
+
+
 def test_who_waits_holds_nothing() -> None:
     """Of requests that are served one after the other, each has held what it asks for since the one before it was answered."""
     holding = Holding()

@@ -17,10 +17,12 @@ from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.quotas import (
     FILE_UNIT_BYTES,
     RATES,
+    READ_ANSWER_BYTES,
     READ_SECOND_COUNTS,
     READ_UNIT_BYTES,
     SAY_UNIT_BYTES,
     SEARCH_UNIT_BYTES,
+    SYNC_ANSWER_BYTES,
     UNIT_BYTES,
     Family,
     Rate,
@@ -99,6 +101,9 @@ class ControlPlaneSettings(ProcessSettings):
     )
     quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
     quota_sync_burst: int = Field(default=_SYNC.burst, ge=1, description="how many of these may come at once")
+    quota_sync_bytes: int = Field(
+        default=SYNC_ANSWER_BYTES, ge=1_000, description="for how many bytes of its answer a page counts once more"
+    )
     quota_files: float = Field(default=_FILES.per_second, gt=0, description="pieces of files a second by one caller")
     quota_files_burst: int = Field(default=_FILES.burst, ge=1, description="how many of these may come at once")
     quota_reads: float = Field(
@@ -167,9 +172,9 @@ class ControlPlaneSettings(ProcessSettings):
             Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst, UNIT_BYTES),
             Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
             Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
-            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES),
+            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES, answer_bytes=self.quota_sync_bytes),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst, FILE_UNIT_BYTES),
-            Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS),
+            Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS, READ_ANSWER_BYTES),
             Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES),
         }
         return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)

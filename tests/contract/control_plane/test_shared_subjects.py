@@ -126,7 +126,7 @@ async def test_who_asks_for_much_is_told_when_to_come_back(nats_client: Client) 
 
 
 async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> None:
-    """However little a request counts as before it is answered; what is refused counts for nothing more."""
+    """By that which it takes itself, however little it counts as before; what is refused counts for nothing more."""
     done: list[str] = []
 
     async def note(_subject: str, data: bytes) -> bytes:
@@ -143,3 +143,79 @@ async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> N
             shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker})}
             await nats_client.request(_SUBJECT, asker.encode(), headers=shown)
     assert done == ["eve", "anna", "anna"]
+
+
+async def test_what_others_do_meanwhile_counts_for_nobody_who_waits(nats_client: Client) -> None:
+    """A request that waits while others are worked on is charged neither with their time, nor with how long it waited."""
+    done, waits = list[str](), asyncio.Event()
+
+    async def wait(_subject: str, data: bytes) -> bytes:
+        waits.set()
+        await asyncio.sleep(0.3)
+        done.append(data.decode())
+        return data
+
+    async def work_beside() -> None:
+        await waits.wait()
+        until = time.thread_time() + 0.25
+        while time.thread_time() < until:
+            await asyncio.sleep(0)
+
+    endpoint = ServiceEndpoint("shared", _SUBJECT, wait, family=Family.READS, at_most=250, counts=lambda _data: 1)
+    bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=1_000)})
+    shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": "anna"})}
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        for _ in range(3):
+            waits.clear()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(work_beside())
+                await nats_client.request(_SUBJECT, b"anna", headers=shown, timeout=10)
+    assert done == ["anna"] * 3
+
+
+async def test_what_is_searched_for_others_counts_by_the_time_that_it_takes(nats_client: Client) -> None:
+    """It is the server that has worked meanwhile, and nothing else is served on that subject."""
+    done: list[str] = []
+
+    async def search(_subject: str, data: bytes) -> bytes:
+        await asyncio.sleep(0.2)
+        done.append(data.decode())
+        return data
+
+    endpoint = ServiceEndpoint(
+        *("shared", _SUBJECT, search), family=Family.READS, at_most=250, counts=lambda _data: 1, searches=lambda data: data == b"eve"
+    )
+    bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=1_000)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        for asker in ("eve", "eve", "anna", "anna"):
+            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker})}
+            await nats_client.request(_SUBJECT, asker.encode(), headers=shown)
+    assert done == ["eve", "anna", "anna"]
+
+
+async def test_who_waits_takes_no_part_of_the_time(nats_client: Client) -> None:
+    """Requests that wait, while the service works on others, do not use up the part that their subjects have."""
+    done: list[str] = []
+
+    async def wait(_subject: str, data: bytes) -> bytes:
+        await asyncio.sleep(0.2)
+        done.append(data.decode())
+        return data
+
+    async def work_beside() -> None:
+        while True:
+            until = time.thread_time() + 0.01
+            while time.thread_time() < until:
+                pass
+            await asyncio.sleep(0)
+
+    endpoint = ServiceEndpoint("shared", _SUBJECT, wait, at_most=250)
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint]), asyncio.TaskGroup() as group:
+        await heard(nats_client)
+        began, working = time.monotonic(), group.create_task(work_beside())
+        await _ask_for(nats_client, "anna", 24)
+        await eventually(lambda: done, lambda known: len(known) == 24)
+        working.cancel()
+    assert time.monotonic() - began < 4

@@ -586,6 +586,21 @@ async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
     assert pages > 2
 
 
+async def test_pages_are_read_for_one_agent_after_another() -> None:
+    """However many pages one agent waits for, another's are read beside them: it never waits for more than what is read now."""
+    plane, done = Plane(), list[AgentId]()
+    await plane.open(ADA, BOB)
+
+    async def sync(agent_id: AgentId) -> None:
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=agent_id))
+        done.append(agent_id)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for agent_id in (*[ADA] * 20, BOB):
+            group.create_task(sync(agent_id))
+    assert done.index(BOB) < 6
+
+
 async def test_who_is_up_to_date_is_told_nothing() -> None:
     """Behind the head there is nothing, and that is the whole answer."""
     plane = Plane()

@@ -144,6 +144,14 @@ def messages_asked(data: bytes) -> int:
         return 1
 
 
+def walks(data: bytes) -> bool:
+    """Return whether a stream is searched for what a request asks, for as long as it is answered."""
+    try:
+        return decode_json(ReadStream, data).walks
+    except IoaError:
+        return False
+
+
 async def _read_for_another(client: Client, stream: str, request: ReadStream) -> StreamRead:
     """Read what somebody asks for, as much of it as goes into one answer."""
     most = min(request.max_bytes or _ANSWER_BYTES, _ANSWER_BYTES)

@@ -13,12 +13,12 @@ import math
 import time
 from collections import Counter as TallyOf
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import nats.errors
 import structlog
@@ -124,8 +124,10 @@ class ServiceEndpoint:
         for_many: Callers that ask for many users, each of whom is bounded where he asks them: their requests are not bounded here.
         at_most: How many requests a replica takes in half a second, where the subject names nobody; None: as many as come. Such
             subjects share a part of its time, and take turns by who asks, which the server tells (`permissions.SHOWN`).
-        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody;
-            there it counts as well for how long its answer holds up others on that subject.
+        counts: Says as how many a request counts. With it what one caller may ask is bounded where the subject names nobody, and
+            it counts as well for the processor time that its answer takes.
+        searches: Says whether a request has others search for it, which hold up the rest on that subject meanwhile: it counts for
+            that time, too.
         max_bytes: What a request may have; a larger one is refused unread.
     """
 
@@ -140,6 +142,7 @@ class ServiceEndpoint:
     for_many: Collection[str] = ()
     at_most: int | None = None
     counts: Callable[[bytes], int] | None = None
+    searches: Callable[[bytes], bool] | None = None
     max_bytes: int = USUAL_BYTES
 
 
@@ -506,19 +509,32 @@ class _Answering:
         self._group.create_task(self._answer(lane, endpoint, caller, request))
 
     async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
-        began, asked_at = time.thread_time(), self._loop.time()
+        asked_at, answering = self._idle(), _OwnTime(_answer(endpoint, request))
         try:
-            is_answered = await _answer(endpoint, request)
-            if is_answered and caller and endpoint.caller_at is None and endpoint.counts is not None:
-                now = self._loop.time()
-                self._buckets.charge(caller, endpoint.family, now, self._holding.took(request.subject, asked_at, now))
+            size = await answering
+            if size is not None and caller and caller not in endpoint.for_many:
+                self._charge(endpoint, caller, request, size, answering.seconds, asked_at)
         finally:
-            lane.turns.spend(time.thread_time() - began, self._loop.time())
+            lane.turns.spend(answering.seconds, self._loop.time())
             lane.turns.in_flight -= 1
             lane.in_flight -= 1
             this = asyncio.current_task()
             if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
                 self._go_on(lane)
+
+    def _charge(
+        self, endpoint: ServiceEndpoint, caller: str, request: Request, size_bytes: int, seconds: float, asked_at: float
+    ) -> None:
+        """Charge who asked with what the answer had, and with the time that it took: what others had done meanwhile is theirs."""
+        held = 0.0 if endpoint.counts is None else seconds
+        if endpoint.searches is not None:
+            waited = self._holding.took(request.subject, asked_at, self._idle())
+            held += waited if endpoint.searches(request.data) else 0.0
+        self._buckets.charge(caller, endpoint.family, self._loop.time(), held, size_bytes)
+
+    def _idle(self) -> float:
+        """Return a time that goes on only while nothing is worked on here."""
+        return self._loop.time() - time.thread_time()
 
     def _go_on(self, lane: _Lane) -> None:
         """Begin what there is room for now that a request of a lane is answered."""
@@ -569,16 +585,43 @@ def _patience(request: Request) -> float:
         return _USUAL_PATIENCE.total_seconds()
 
 
-async def _answer(endpoint: ServiceEndpoint, request: Request) -> bool:
-    """Answer a request, and return whether that was not by an error."""
+class _OwnTime:
+    """Awaits something, and counts the processor time that it takes itself: what others do while it waits is theirs."""
+
+    __slots__ = ("_awaited", "seconds")
+
+    def __init__(self, awaited: Coroutine[Any, Any, int | None]) -> None:
+        self._awaited = awaited
+        self.seconds = 0.0
+
+    def __await__(self) -> Generator[Any, Any, int | None]:
+        step = partial(self._awaited.send, None)
+        while True:
+            began = time.thread_time()
+            try:
+                waits_for = step()
+            except StopIteration as done:
+                return cast(int | None, done.value)
+            finally:
+                self.seconds += time.thread_time() - began
+            try:
+                step = partial(self._awaited.send, (yield waits_for))
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is its own to take
+                step = partial(self._awaited.throw, error)
+
+
+async def _answer(endpoint: ServiceEndpoint, request: Request) -> int | None:
+    """Answer a request, and return how many bytes the answer has; None if that was an error."""
     started = time.perf_counter()
-    code = "ok"
+    code, size = "ok", 0
     try:
         check_size(request.data, endpoint.max_bytes, f"This request for {endpoint.name}")
         answered = await endpoint.handler(request.subject, request.data)
         if isinstance(answered, HeadedAnswer):
+            size = len(answered.data)
             await request.respond(answered.data, dict(answered.headers))
         else:
+            size = len(answered)
             await request.respond(answered)
     except IoaError as error:
         row = row_of(error)
@@ -599,7 +642,7 @@ async def _answer(endpoint: ServiceEndpoint, request: Request) -> bool:
     finally:
         _answered(endpoint.subject, code).inc()
         _took(endpoint.subject).observe(time.perf_counter() - started)
-    return code == "ok"
+    return size if code == "ok" else None
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Turns at what costs much: few go on at a time, and of those who wait one user follows another."""
+"""Turns at what costs much: few go on at a time, and of those who wait one caller follows another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ioa.errors import RateLimitedError
-from ioa.protocol.ids import UserId
 
 
 class _Waiting(NamedTuple):
@@ -18,35 +17,35 @@ class _Waiting(NamedTuple):
     places: int
 
 
-class UserTurns:
-    """Hands out turns. How many of one user wait makes no turn of another come later.
+class FairTurns:
+    """Hands out turns. How many of one caller wait makes no turn of another come later.
 
     Args:
         at_once: How many places there are for what goes on at a time.
-        of_user: How many of them may be one user's.
+        of_one: How many of them may be one caller's.
     """
 
-    def __init__(self, at_once: int, of_user: int) -> None:
+    def __init__(self, at_once: int, of_one: int) -> None:
         self._free = at_once
-        self._of_user = of_user
-        self._going = Counter[UserId]()
-        self._waiting: dict[UserId, deque[_Waiting]] = {}
+        self._of_one = of_one
+        self._going = Counter[str]()
+        self._waiting: dict[str, deque[_Waiting]] = {}
         """Who had a turn last stands last."""
 
     @asynccontextmanager
-    async def turn(self, user: UserId, within: timedelta | None = None, places: int = 1) -> AsyncIterator[None]:
+    async def turn(self, who: str, within: timedelta | None = None, places: int = 1) -> AsyncIterator[None]:
         """Wait for a turn, and have it for as long as the block.
 
         Args:
-            user: Whose turn it is.
+            who: Whose turn it is.
             within: How long it is waited for.
-            places: How many it takes up, no more than one user may have.
+            places: How many it takes up, no more than one caller may have.
 
         Raises:
             RateLimitedError: It does not come in time.
         """
         given: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(user, deque()).append(_Waiting(given, places))
+        self._waiting.setdefault(who, deque()).append(_Waiting(given, places))
         self._give()
         try:
             try:
@@ -58,28 +57,28 @@ class UserTurns:
         finally:
             if given.done() and not given.cancelled():
                 self._free += places
-                self._going[user] -= places
-                if not self._going[user]:
-                    del self._going[user]
-                if user in self._waiting:
-                    self._waiting[user] = self._waiting.pop(user)
+                self._going[who] -= places
+                if not self._going[who]:
+                    del self._going[who]
+                if who in self._waiting:
+                    self._waiting[who] = self._waiting.pop(who)
             given.cancel()  # whose turn has not come is passed over when it would
             self._give()
 
     def _give(self) -> None:
-        while (user := next(filter(self._may_go_on, self._waiting), None)) is not None:
-            waiting = self._waiting[user]
+        while (who := next(filter(self._may_go_on, self._waiting), None)) is not None:
+            waiting = self._waiting[who]
             given, places = waiting[0]
             if places > self._free and not given.done():
                 return  # nobody overtakes who needs several: he would wait for ever
             waiting.popleft()
-            del self._waiting[user]
+            del self._waiting[who]
             if waiting:
-                self._waiting[user] = waiting
+                self._waiting[who] = waiting
             if not given.done():
                 self._free -= places
-                self._going[user] += places
+                self._going[who] += places
                 given.set_result(None)
 
-    def _may_go_on(self, user: UserId) -> bool:
-        return self._going[user] + self._waiting[user][0].places <= self._of_user
+    def _may_go_on(self, who: str) -> bool:
+        return self._going[who] + self._waiting[who][0].places <= self._of_one

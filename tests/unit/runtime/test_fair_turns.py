@@ -9,14 +9,14 @@ import pytest
 
 from ioa.errors import RateLimitedError
 from ioa.protocol.ids import UserId
-from ioa_gateway.turns import UserTurns
+from ioa.runtime.fair_turns import FairTurns
 
 EVE, ANNA = UserId("eve"), UserId("anna")
 
 
 async def test_one_user_follows_another() -> None:
     """Who asks for one thing waits for what goes on now, and not for all that another user has asked for before."""
-    turns, done = UserTurns(1, 1), list[UserId]()
+    turns, done = FairTurns(1, 1), list[UserId]()
 
     async def ask(user: UserId) -> None:
         async with turns.turn(user):
@@ -31,7 +31,7 @@ async def test_one_user_follows_another() -> None:
 
 async def test_one_user_leaves_turns_to_others() -> None:
     """What one user has begun never takes all that may go on at a time; whose turn does not come is told when to come back."""
-    turns, at_once = UserTurns(3, 2), timedelta(0)
+    turns, at_once = FairTurns(3, 2), timedelta(0)
     async with turns.turn(EVE), turns.turn(EVE):
         with pytest.raises(RateLimitedError) as refused:
             async with turns.turn(EVE, at_once):
@@ -45,7 +45,7 @@ async def test_one_user_leaves_turns_to_others() -> None:
 
 async def test_who_gives_up_leaves_no_turn_taken() -> None:
     """However many give up while they wait, or in the moment in which their turn comes, others have all turns."""
-    turns = UserTurns(1, 1)
+    turns = FairTurns(1, 1)
 
     async def ask() -> None:
         async with turns.turn(EVE):
@@ -64,7 +64,7 @@ async def test_who_gives_up_leaves_no_turn_taken() -> None:
 
 async def test_what_takes_several_places_is_not_overtaken() -> None:
     """What is large waits until there is room for it; what is small and comes later, of whomever, does not take it away."""
-    turns, at_once = UserTurns(3, 3), timedelta(0)
+    turns, at_once = FairTurns(3, 3), timedelta(0)
     with_all = asyncio.Event()
 
     async def ask() -> None:
