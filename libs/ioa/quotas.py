@@ -22,6 +22,8 @@ class Family(StrEnum):
     FILES = "files"
     READS = "reads"
     OTHERS = "others"
+    LOGS = "logs"
+    """What is appended to groups' logs, in kB."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ READ_ANSWER_BYTES = 1_000
 """For how many bytes of its answer such a request does: 10 MB a second."""
 SYNC_ANSWER_BYTES = 131_072
 """For how many bytes of its answer a request for a page of a log counts once more: 6.5 MB at once, and then 2.6 MB a second."""
+LOG_UNIT_BYTES = 1_000
+"""In how many bytes that is counted which an agent has appended to logs."""
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
@@ -71,6 +75,7 @@ RATES: Mapping[Family, Rate] = {
         10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS, answer_bytes=READ_ANSWER_BYTES
     ),
     Family.OTHERS: Rate(10, 20, unit_bytes=UNIT_BYTES),
+    Family.LOGS: Rate(3_200, 12_800, answer_bytes=LOG_UNIT_BYTES),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,
 so that it counts by its bytes: 0.8 MB a second."""

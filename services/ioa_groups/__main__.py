@@ -49,6 +49,7 @@ from ioa.protocol.named_teams import GetTeam, ListTeams, PutTeam
 from ioa.protocol.retention import Prune
 from ioa.protocol.standing import AskStoreStanding
 from ioa.quotas import Family
+from ioa.runtime.appended import Appended
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
@@ -106,7 +107,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
-        ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
+        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
+        inboxes = NatsInboxes(client, sessions.inbox_of)
+        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
         endings = Endings(results, ended)
         timeouts = GroupTimeouts(
             max_depth=settings.max_depth,
@@ -226,7 +229,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=lambda: (*sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
-                        also_slowed=dropped.told,
+                        also_slowed=lambda: (*dropped.told(), *appended.slowed()),
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),

@@ -200,7 +200,9 @@ class GroupSetup:
                 deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
+            RateLimitedError: The owner has had too much appended, and is to come back.
         """
+        self._ports.ledger.check_may_append(request.owner)
         await self._ports.sessions.check(request.owner, request.session)
         await self._check_in_parent(request)
         parent = request.parent
@@ -251,6 +253,7 @@ class GroupSetup:
             UnavailableError: It is away for a moment, and can be invited when it is back.
             SupersededError: Another process has taken the asker's id over.
         """
+        self._ports.ledger.check_may_append(request.by)
         await self._ports.sessions.check(request.by, request.session)
         comm_id, agent_id = request.comm_id, request.agent_id
         head = await self._existing(comm_id)

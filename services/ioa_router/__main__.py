@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.quotas import Family
+from ioa.runtime.appended import Appended
 from ioa.runtime.audit import AuditedResults, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
@@ -51,7 +53,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         dead = CountedDeadLetters(NatsDeadLetters(js))
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         inboxes = NatsInboxes(client, sessions.inbox_of, name)
-        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota)
+        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
+        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
         router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
@@ -97,6 +100,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=sessions.agents,
                         slowed=audit.note_slowed,
+                        also_slowed=appended.slowed,
                     ),
                 ):
                     await stop.wait()

@@ -100,9 +100,11 @@ class Router:
             ForbiddenError: The payload names another sender or group than the subject it came on.
             InvalidInputError: The payload is no message, or a report of progress that is too large.
             SupersededError: Another process has taken the sender's id over.
+            RateLimitedError: The sender has had too much appended, and is to come back.
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
+        self._ports.ledger.check_may_append(agent_id)
         message = receive(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
         if isinstance(message.payload, InformTaskProgress):
             check_size(data, MAX_PROGRESS_BYTES, "A report of progress")

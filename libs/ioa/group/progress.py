@@ -18,18 +18,20 @@ def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
     """Whether a report of progress has to be an entry, if it is legal.
 
     It has to be if it acknowledges its task, or tells of usage that a budget is charged with. Without a budget, usage may wait for
-    the result.
+    the result, and so that of the report itself is let be: nothing is bounded by it.
     """
-    usage, limits = said.message.header.usage, state.limits
+    limits = state.limits
     task = state.task(report.task_id)
     if state.course is not None and not _is_taken(state, said, report):
         return True  # what is legal instead, its policy tells, which is asked for entries alone
     if not isinstance(task, OpenTask):
         return False
-    if task.progress == 0 or (usage is not None and usage != NOTHING):
+    if task.progress == 0:
         return True
     if limits.max_tokens is None and limits.max_cost_micros is None:
         return False
+    if (said.message.header.usage or NOTHING) != NOTHING:
+        return True
     return report.usage is not None and report.usage.beyond(task.spent) != NOTHING
 
 

@@ -41,13 +41,16 @@ class StoredEntry:
 
     Attributes:
         size_bytes: How long its encoding is, by which whoever remembers entries can bound them; 0 if that is not known.
-        log_bytes: How much the group's log holds up to it, of what was appended since that is counted.
+        log_bytes: How much the group's log holds up to it, of what was appended since that is counted, with what its nested teams
+            hold or were lent.
+        log_most: How much a nested team's log may hold, which its parent has lent it; None: as much as any group's.
     """
 
     seq: int
     entry: Entry
     size_bytes: int = field(default=0, compare=False)
     log_bytes: int = field(default=0, compare=False)
+    log_most: int | None = field(default=None, compare=False)
 
 
 class GroupLog(Protocol):
@@ -61,10 +64,13 @@ class GroupLog(Protocol):
             UnreadableEntryError: Its head is garbage.
         """
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+    async def append(
+        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
+    ) -> int:
         """Append if the head is still at `expected_seq` (0: the log is empty) and return the new sequence.
 
-        What the log holds up to that head, `log_bytes`, is told with the entry from then on, and its own size added.
+        What the log holds up to that head, `log_bytes`, is told with the entry from then on, and its own size added; so is what it
+        may hold, `log_most`.
 
         Raises:
             AppendConflictError: It is not.

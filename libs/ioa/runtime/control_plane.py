@@ -16,6 +16,7 @@ from ioa.adapters.nats.topology import GOALS_OPEN, GOALS_WAITING, Parts, Shares,
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.quotas import (
     FILE_UNIT_BYTES,
+    LOG_UNIT_BYTES,
     RATES,
     READ_ANSWER_BYTES,
     READ_SECOND_COUNTS,
@@ -32,7 +33,7 @@ from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
-_RENEW, _SEARCH, _SAY, _SYNC, _FILES, _READS, _OTHERS = (RATES[family] for family in Family)
+_RENEW, _SEARCH, _SAY, _SYNC, _FILES, _READS, _OTHERS, _LOGS = (RATES[family] for family in Family)
 _MOST_SHARED = 90
 """How many percent the streams with shares may have together: everything else needs room too."""
 
@@ -99,6 +100,12 @@ class ControlPlaneSettings(ProcessSettings):
     quota_say_bytes: int = Field(
         default=SAY_UNIT_BYTES, ge=1, description="for how many of its bytes a message counts once more; files travel otherwise"
     )
+    quota_logs: float = Field(
+        default=_LOGS.per_second,
+        gt=0,
+        description="kB a second that one agent has appended to logs; each four members who are shown it count as much again",
+    )
+    quota_logs_burst: int = Field(default=_LOGS.burst, ge=1_000, description="how many kB of these may come at once")
     quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
     quota_sync_burst: int = Field(default=_SYNC.burst, ge=1, description="how many of these may come at once")
     quota_sync_bytes: int = Field(
@@ -164,6 +171,11 @@ class ControlPlaneSettings(ProcessSettings):
     def group_quota(self) -> GroupQuota:
         """What each group may take of the store."""
         return GroupQuota(self.quota_group_tasks, self.quota_group_log_bytes)
+
+    @property
+    def append_rate(self) -> Rate:
+        """How much one agent may have appended to logs, in kB."""
+        return Rate(self.quota_logs, self.quota_logs_burst, answer_bytes=LOG_UNIT_BYTES)
 
     @property
     def bounds(self) -> Bounds:

@@ -1,4 +1,4 @@
-"""What one group may take of the store that all groups share: so many tasks in all, and so many bytes of log; and what it lends.
+"""What one group may take of the store that all share: so many tasks in all, and so many bytes of log with its nested teams.
 
 Routers refuse what goes beyond it, and not the machine: it is the operator's to say and may change while a group lasts, while logs
 are replayed by the machine's rules. Whoever is refused may still bring the group to its end.
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from ioa.group.events import Kind, Said, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import GroupState
+from ioa.group.state import GroupState, Loan
+from ioa.ports.group_log import StoredEntry
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -28,6 +29,10 @@ _KEPT = 8
 """One part of so many of the log is kept for the results of tasks."""
 _KEPT_TURNS = 10
 """One part of so many of its turns a group does not lend, as it keeps a tenth of its tokens and money from each task."""
+_LENT_PART = 2
+"""A nested team is lent one part of so many of the log that its part of the turns comes to."""
+_LEAST_LENT = 1_000_000
+"""How many bytes of log it is lent at least."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
@@ -36,24 +41,26 @@ _CLOSES = (InformTaskResult, *_ENDS)
 
 @dataclass(frozen=True)
 class GroupQuota:
-    """How many tasks a group may give out in all, and how many bytes the entries of its log may have together."""
+    """How many tasks a group may give out in all, and how many bytes the entries of its log may have together.
+
+    A nested team has what its parent lends it, and what it has not used goes back: a goal's groups together have no more than one.
+    """
 
     tasks: int = 256
     log_bytes: int = 64_000_000
 
-    def check(self, said: Said, state: GroupState, log_bytes: int, policy: Policy | None) -> None:
+    def check(self, said: Said, head: StoredEntry, policy: Policy | None) -> None:
         """Refuse what the group has no room for; what leads to its end is always taken.
 
         Args:
             said: What a member says, which is legal.
-            state: Where the group stands.
-            log_bytes: What its log holds.
+            head: Where the group stands, and what its log holds.
             policy: What leads the group.
 
         Raises:
             IllegalEventError: There is no room for it. It says what would be legal.
         """
-        payload = said.message.payload
+        payload, state = said.message.payload, head.entry.state
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             given = len(state.tasks) + sum([folded.total for folded in state.folded])
             if given + len(payload.tasks) > self.tasks:
@@ -62,24 +69,52 @@ class GroupQuota:
         if isinstance(payload, Discussion) and (size := _bytes_of(payload.question)) > _FORM_BYTES:
             why = f"What the question is filled in with has {size:,} bytes, and {_FORM_BYTES:,} are the most. Ask in fewer words."
             raise IllegalEventError(RejectionCode.BAD_FORM, why, legal=tuple(map(name_of, _legal(said, state, policy))))
-        room = self.log_bytes if isinstance(payload, InformTaskResult) else self.log_bytes - self.log_bytes // _KEPT
-        if log_bytes > room and not isinstance(payload, _ENDS):
-            why = f"This group's log holds {log_bytes / 1e6:,.1f} MB, and may hold {self.log_bytes / 1e6:,.1f}. Conclude."
+        room = self.most(head) if isinstance(payload, InformTaskResult) else self._room(head)
+        if head.log_bytes > room and not isinstance(payload, _ENDS):
+            why = f"{self._held(head)}. Conclude."
             raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
 
-    @staticmethod
-    def check_lent(after: GroupState) -> None:
-        """Refuse to lend a nested team turns that the group itself needs: with none left it ends, and cancels others' tasks.
-
-        Args:
-            after: Where the group would stand then.
+    def check_invited(self, head: StoredEntry) -> None:
+        """Refuse another member where the log is full.
 
         Raises:
-            IllegalEventError: Less than a tenth of its turns would be left.
+            IllegalEventError: There is no room for it.
         """
+        if head.log_bytes > self._room(head):
+            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, f"{self._held(head)}.")
+
+    def check_lent(self, head: StoredEntry, after: GroupState, lent_bytes: int) -> None:
+        """Refuse to lend a nested team what the group itself needs: with no turns left it ends, and cancels others' tasks.
+
+        Args:
+            head: Where the group stands, and what its log holds.
+            after: Where the group would stand then.
+            lent_bytes: How much of its log it would lend.
+
+        Raises:
+            IllegalEventError: Less than a tenth of its turns would be left, or its log would be full.
+        """
+        if head.log_bytes + lent_bytes > self._room(head):
+            why = f"Too little room is left for a nested team. {self._held(head)}; a nested team needs {lent_bytes / 1e6:,.1f}."
+            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
         if after.turns_left < (kept := after.limits.max_turns // _KEPT_TURNS):
             why = f"Too little of the budget is left for a nested team: a group keeps {kept} of its turns."
             raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
+
+    def lent(self, parent: StoredEntry, loan: Loan) -> int:
+        """Return how much of its log a group lends a nested team, by the turns that it lends: as long as that lasts, the same."""
+        part = self.most(parent) * loan.turns // (_LENT_PART * parent.entry.state.limits.max_turns)
+        return max(_LEAST_LENT, part)
+
+    def most(self, head: StoredEntry) -> int:
+        """Return how much a group's log may hold, with those of its nested teams."""
+        return self.log_bytes if head.log_most is None else head.log_most
+
+    def _room(self, head: StoredEntry) -> int:
+        return self.most(head) - self.most(head) // _KEPT
+
+    def _held(self, head: StoredEntry) -> str:
+        return f"This group's log holds {head.log_bytes / 1e6:,.1f} MB, and may hold {self.most(head) / 1e6:,.1f}"
 
     @staticmethod
     def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:

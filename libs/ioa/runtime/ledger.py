@@ -24,6 +24,7 @@ from ioa.group.events import (
     Event,
     GroupLaunched,
     LaunchAbandoned,
+    MemberJoined,
     QuestionAnswered,
     Said,
     SubgroupAsked,
@@ -47,6 +48,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
 from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
+from ioa.runtime.appended import Appended
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.priority_lock import PriorityLock
@@ -84,6 +86,13 @@ class Recorded(NamedTuple):
     previous_seq: int = 0
 
 
+class _Counted(NamedTuple):
+    """What a group's log holds before an entry, and what it may hold; None: as much as any group's."""
+
+    held: int
+    most: int | None
+
+
 @dataclass
 class _Group:
     """What this process remembers of a group: its head, which may be stale, the earliest timer it has armed, and its policy."""
@@ -105,6 +114,7 @@ class GroupLedger:
         open_groups: Which groups are noted as open.
         clock: Stamps messages.
         quota: What members may have their group take of the store.
+        appended: What each of them may have appended; None: as much as comes.
     """
 
     def __init__(
@@ -116,6 +126,7 @@ class GroupLedger:
         open_groups: OpenGroups,
         clock: Clock,
         quota: GroupQuota = DEFAULT_GROUP_QUOTA,
+        appended: Appended | None = None,
     ) -> None:
         self._log = log
         self._timers = timers
@@ -124,9 +135,19 @@ class GroupLedger:
         self._open = open_groups
         self._clock = clock
         self._quota = quota
+        self._appended = appended
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
         self._cached_bytes = 0
         self._latest = clock.now()
+
+    def check_may_append(self, agent_id: AgentId) -> None:
+        """See that an agent has not had too much appended lately.
+
+        Raises:
+            RateLimitedError: It has, and is to come back later.
+        """
+        if self._appended is not None:
+            self._appended.check(agent_id)
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
@@ -346,10 +367,10 @@ class GroupLedger:
                 continue
             entry = encode_entry(entry_of(head, event, transition, policy))
             await self._arm(comm_id, group, transition.state)
-            expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
+            expected, counted = head.seq if head else 0, await self._counted(comm_id, head, event, transition)
             reach("router.before_append")
             try:
-                seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
+                seq = await self._log.append(comm_id, entry, expected_seq=expected, log_bytes=counted.held, log_most=counted.most)
             except AppendConflictError:
                 conflicts.inc()
                 self._remember(group, None)
@@ -366,7 +387,7 @@ class GroupLedger:
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
             reach("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
-            self._remember(group, StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data)))
+            self._note(group, StoredEntry(seq, entry.entry, len(entry.data), counted.held + len(entry.data), counted.most))
             await self._arm_again(comm_id, group, transition.state)
             await self._show(policy, seq, entry, previous_seq=expected, but=asked_by)
             if entry.entry.chain and asked_by is not None:
@@ -381,10 +402,39 @@ class GroupLedger:
         check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
-            self._quota.check(event, head.entry.state, head.log_bytes, policy)
+            self._quota.check(event, head, policy)
         elif isinstance(event, SubgroupOpened):
-            self._quota.check_lent(transition.state)
+            loan = transition.state.loan(event.subgroup)
+            self._quota.check_lent(head, transition.state, 0 if loan is None else self._quota.lent(head, loan))
+        elif isinstance(event, MemberJoined):
+            self._quota.check_invited(head)
         return transition
+
+    async def _counted(self, comm_id: CommId, head: StoredEntry | None, event: Event, transition: Transition) -> _Counted:
+        """Return what a group's log holds, with what it lends by an event or gets back, and what it may hold."""
+        if head is None:
+            return _Counted(0, await self._most(comm_id, event))
+        held = head.log_bytes
+        if isinstance(event, SubgroupOpened) and (loan := transition.state.loan(event.subgroup)) is not None:
+            held += self._quota.lent(head, loan)
+        elif isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
+            nested = await self._log.last(event.subgroup)
+            if nested is not None and nested.log_most is not None:
+                held = max(0, held - nested.log_most + nested.log_bytes)
+        return _Counted(held, head.log_most)
+
+    async def _most(self, comm_id: CommId, event: Event) -> int | None:
+        """Return how much the log of a group may hold that is about to begin; None if it is nobody's nested team."""
+        parent = event.charter.parent if isinstance(event, GroupLaunched) else None
+        head = None if parent is None else await self.seen(parent.comm_id)
+        loan = None if head is None else head.entry.state.loan(comm_id)
+        return None if head is None or loan is None else self._quota.lent(head, loan)
+
+    def _note(self, group: _Group, appended: StoredEntry) -> None:
+        """Remember what was appended, and charge who has caused it."""
+        self._remember(group, appended)
+        if self._appended is not None:
+            self._appended.note(appended.entry.event, appended.size_bytes, len(appended.entry.audience))
 
     async def _show(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None

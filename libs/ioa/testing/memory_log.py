@@ -66,7 +66,9 @@ class MemoryGroupLog:
         self._check(comm_id)
         return self._of(comm_id)[-1] if self._of(comm_id) else None
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+    async def append(
+        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
+    ) -> int:
         """Append if nobody else has."""
         await self._arrive()
         self.on_append()
@@ -78,7 +80,7 @@ class MemoryGroupLog:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         self._last_seq += 1
         self._entries.setdefault(comm_id, []).append(
-            StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
+            StoredEntry(self._last_seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
         )
         for hear in self._listeners:
             hear(comm_id)

@@ -184,7 +184,11 @@ async def test_what_is_searched_for_others_counts_by_the_time_that_it_takes(nats
         return data
 
     endpoint = ServiceEndpoint(
-        *("shared", _SUBJECT, search), family=Family.READS, at_most=250, counts=lambda _data: 1, searches=lambda data: data == b"eve"
+        *("shared", _SUBJECT, search),
+        family=Family.READS,
+        at_most=250,
+        counts=lambda _data: 1,
+        searches=lambda data: data == b"eve",
     )
     bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=1_000)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):

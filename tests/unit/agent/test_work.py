@@ -484,11 +484,11 @@ async def test_a_nested_team_that_was_announced_but_never_opened_is_opened_after
     worker._approaches.append(TeamLaunch(members=(AgentId("helper"),)))
     append, announced = company.network.log.append, asyncio.Event()
 
-    async def fail_to_open(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+    async def fail_to_open(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, **counted: Any) -> int:
         if isinstance(entry.entry.event, GroupLaunched) and entry.entry.event.charter.parent is not None and not announced.is_set():
             announced.set()
             raise UnavailableError("The log does not answer.")
-        return await append(comm_id, entry, expected_seq=expected_seq, log_bytes=log_bytes)
+        return await append(comm_id, entry, expected_seq=expected_seq, **counted)
 
     company.network.log.append = fail_to_open  # type: ignore[method-assign]
     await company.start(idle("helper"), helper)

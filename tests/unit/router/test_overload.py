@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -344,10 +345,10 @@ async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(mo
     message = await plane.message(ADA, Conclusion(content="Ten."))
     append, under_way, go = plane.log.append, asyncio.Event(), asyncio.Event()
 
-    async def append_late(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+    async def append_late(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, **counted: Any) -> int:
         under_way.set()
         await go.wait()
-        return await append(comm_id, entry, expected_seq=expected_seq, log_bytes=log_bytes)
+        return await append(comm_id, entry, expected_seq=expected_seq, **counted)
 
     monkeypatch.setattr(plane.log, "append", append_late)
     async with asyncio.TaskGroup() as group:

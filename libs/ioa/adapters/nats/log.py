@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -26,6 +26,8 @@ from ioa.protocol.ids import CommId, MessageId
 _EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
 _LOG_BYTES = "Ioa-Log-Bytes"
 """The header of an entry that says how much its group's log holds up to it: JetStream counts bytes by stream alone."""
+_LOG_MOST = "Ioa-Log-Most"
+"""The header of a nested team's entry that says how much its log may hold."""
 
 _KEPT = 20
 """One part of so many of the stream's share is kept for entries that end groups: else who fills it keeps all from cancelling."""
@@ -62,9 +64,13 @@ class NatsGroupLog:
         """Read the head."""
         return await self._get(comm_id)
 
-    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0) -> int:
+    async def append(
+        self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int, log_bytes: int = 0, log_most: int | None = None
+    ) -> int:
         """Append if nobody else has; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq), _LOG_BYTES: str(log_bytes + len(entry.data))}
+        if log_most is not None:
+            headers[_LOG_MOST] = str(log_most)
         if not entry.entry.state.phase.is_terminal:
             await self._take_room(comm_id, len(entry.data))
         with unavailable_unless_stored(f"The log of {comm_id}"):
@@ -141,21 +147,23 @@ class NatsGroupLog:
         found = await self._fetch(subjects.log(comm_id), from_seq)
         if found is None:
             return None
-        seq, data, log_bytes = found
+        seq, data, headers = found
+        most = headers.get(_LOG_MOST)
+        log_bytes, log_most = int(headers.get(_LOG_BYTES, 0)), None if most is None else int(most)
         try:
-            return replace(decoded_entry(comm_id, seq, data), log_bytes=log_bytes)
+            return replace(decoded_entry(comm_id, seq, data), log_bytes=log_bytes, log_most=log_most)
         except UnreadableEntryError as garbage:
             await self._found_garbage(garbage)
             raise
 
-    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes, int] | None:
+    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
         with unavailable_unless_answered(f"The log {subject}"):
             try:
                 message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
             except NotFoundError:
                 return None
         assert message.seq is not None
-        return message.seq, message.data or b"", int((message.headers or {}).get(_LOG_BYTES, 0))
+        return message.seq, message.data or b"", message.headers or {}
 
 
 def decoded_entry(comm_id: CommId, seq: int, data: bytes) -> StoredEntry:
