@@ -29,6 +29,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
     ANYBODY,
     DROPPED,
+    FILLING,
     FLOOD,
     HELD,
     KEPT,
@@ -505,7 +506,10 @@ _DROPPING = (
     " replace the pool's keys (`ioa credentials rotate POOL --grace 0s`)."
 )
 
-
+_FILLING = (
+    "Room for others is little: remove old goals (`ioa prune`), or give the store more room (docs/operations.md); take its key away"
+    " if it means harm."
+)
 _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
 
 
@@ -520,12 +524,16 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
     much = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
     dropping, keeping = ([one for one in slowed if one.family == family] for family in (DROPPED, KEPT))
-    others = [one for one in slowed if one.family not in (DROPPED, KEPT)]
+    filling = [f"{one.caller} ({one.refused:,} MB)" for one in slowed if one.family == FILLING][:_NAMED_AGENTS]
+    others = [one for one in slowed if one.family not in (DROPPED, KEPT, FILLING)]
     flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in others if one.family in much][:_NAMED_AGENTS]
     asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in others if one.family not in much][:_NAMED_AGENTS]
     said = [f"Flooding the server, and disconnected: {', '.join(flooding)}."] if flooding else []
     said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
     hints = [_TOO_MUCH] if flooding or asking else []
+    if filling:
+        said.append(f"Filling the logs of groups, and told to conclude: {', '.join(filling)}.")
+        hints.append(_FILLING)
     if dropping:
         said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {_queues_of(dropping)}.")
         hints.append(_DROPPING)

@@ -97,6 +97,9 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
+    def room(self) -> int | None:
+        """Tell how many bytes all groups together may still append, as it was known last; None: as many as come."""
+
     async def newest(self) -> int:
         """Read the sequence of the newest entry of any group, from the log's leader; it rises with every append.
 

@@ -77,6 +77,8 @@ DROPPED = "dropped"
 """The family of goals that were taken off a queue, and neither led nor given back."""
 KEPT = "kept"
 """The family of goals that were taken, and for which nobody opened a group for minutes."""
+FILLING = "filling"
+"""The family of who has filled so much of the logs' share that others need what is left."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 
@@ -86,7 +88,8 @@ class SlowedCaller:
     """Somebody who asked a service too often within the last minute: how many requests of a family were refused.
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
-    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals.
+    `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
+    `FILLING` how many MB of logs.
     """
 
     caller: str

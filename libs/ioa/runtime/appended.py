@@ -6,6 +6,7 @@ it is appended: whoever has had more appended than he may is told when to come b
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
@@ -13,14 +14,20 @@ import structlog
 
 from ioa.errors import RateLimitedError
 from ioa.group.events import Event, GroupLaunched, MemberJoined, MessageRefused, RepetitionRefused, Said, SubgroupOpened
-from ioa.ports.inspection import SlowedCaller
+from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol.ids import AgentId
-from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
+from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
 
 _PUSHED_PART = 4
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
 _COME_BACK = 5.0
 """In how many seconds somebody is to come back who does not listen."""
+
+_PART = 4
+"""So many times what is left for logs may be one agent's: alone it has four fifths, beside another as greedy four ninths."""
+_FORGOTTEN = 86_400.0
+"""After so many seconds half of what somebody has had appended counts no more."""
+_MOST_AGENTS = 16_384
 
 _log = structlog.get_logger(__name__)
 
@@ -44,6 +51,10 @@ class Appended:
         self._now = now
         self._buckets = Buckets({Family.LOGS: rate})
         self._slowed = slowed
+        self._held: dict[AgentId, tuple[float, float]] = {}
+        """How many bytes each agent has had stored, as of when."""
+        self._told: dict[AgentId, float] = {}
+        """When somebody was told last that others need the room."""
 
     def check(self, agent_id: AgentId) -> None:
         """See that an agent may have something appended now.
@@ -67,13 +78,40 @@ class Appended:
     def note(self, event: Event, size_bytes: int, shown_to: int) -> None:
         """Charge whoever has caused an entry of so many bytes, which is pushed to so many members."""
         if (agent_id := _caused_by(event)) is not None:
-            weight = size_bytes + size_bytes * shown_to // _PUSHED_PART
-            self._buckets.charge(agent_id, Family.LOGS, self._now(), answered_bytes=weight)
+            weight, now = size_bytes + size_bytes * shown_to // _PUSHED_PART, self._now()
+            self._buckets.charge(agent_id, Family.LOGS, now, answered_bytes=weight)
+            if len(self._held) >= _MOST_AGENTS and agent_id not in self._held:
+                del self._held[min(self._held, key=lambda one: self._bytes_of(one, now))]
+            self._held[agent_id] = (self._bytes_of(agent_id, now) + size_bytes, now)
+
+    def leaves_room(self, agent_id: AgentId, free_bytes: int | None) -> bool:
+        """Whether an agent may have more stored where so many bytes are left for all; None is no bound.
+
+        What it has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
+        there is room for others, and nobody is as long as there is enough.
+        """
+        if free_bytes is None or agent_id not in self._held:
+            return True
+        now = self._now()
+        if self._bytes_of(agent_id, now) <= _PART * max(0, free_bytes):
+            return True
+        if agent_id not in self._told:
+            _log.warning("logs_filled", agent_id=agent_id, stored_bytes=round(self._bytes_of(agent_id, now)))
+            self._slowed(agent_id, Family.LOGS)
+        self._told[agent_id] = now
+        return False
 
     def slowed(self) -> Sequence[SlowedCaller]:
-        """Return who was refused lately, and how often."""
-        found = self._buckets.slowed(self._now())
-        return [SlowedCaller(caller, family.value, number) for (caller, family), number in found.items()]
+        """Return who was refused lately, and how often; and who fills the logs, with how many MB."""
+        now = self._now()
+        self._told = {agent_id: at for agent_id, at in self._told.items() if now - at <= SLOWED_FOR}
+        filling = [SlowedCaller(one, FILLING, round(self._bytes_of(one, now) / 1e6)) for one in self._told]
+        asking = [SlowedCaller(caller, family.value, refused) for (caller, family), refused in self._buckets.slowed(now).items()]
+        return [*filling, *asking]
+
+    def _bytes_of(self, agent_id: AgentId, now: float) -> float:
+        held, at = self._held.get(agent_id, (0.0, now))
+        return held * math.exp2((at - now) / _FORGOTTEN)
 
 
 def _caused_by(event: Event) -> AgentId | None:

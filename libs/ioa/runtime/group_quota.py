@@ -32,7 +32,7 @@ _KEPT_TURNS = 10
 _LENT_PART = 2
 """A nested team is lent one part of so many of the log that its part of the turns comes to."""
 _LEAST_LENT = 1_000_000
-"""How many bytes of log it is lent at least."""
+"""How many bytes of log it is lent at least, if that is no more than an eighth."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
@@ -74,6 +74,17 @@ class GroupQuota:
             why = f"{self._held(head)}. Conclude."
             raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
 
+    def check_shared(self, said: Said, head: StoredEntry, policy: Policy | None) -> None:
+        """Refuse what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
+
+        Raises:
+            IllegalEventError: It leads to none. It says what would be legal.
+        """
+        sender, state = said.message.header.sender, head.entry.state
+        if not isinstance(said.message.payload, _CLOSES):
+            why = f"{sender} has filled so much of the room for logs that others need what is left. Conclude."
+            raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
+
     def check_invited(self, head: StoredEntry) -> None:
         """Refuse another member where the log is full.
 
@@ -104,7 +115,7 @@ class GroupQuota:
     def lent(self, parent: StoredEntry, loan: Loan) -> int:
         """Return how much of its log a group lends a nested team, by the turns that it lends: as long as that lasts, the same."""
         part = self.most(parent) * loan.turns // (_LENT_PART * parent.entry.state.limits.max_turns)
-        return max(_LEAST_LENT, part)
+        return max(part, min(_LEAST_LENT, self.most(parent) // _KEPT))
 
     def most(self, head: StoredEntry) -> int:
         """Return how much a group's log may hold, with those of its nested teams."""

@@ -35,6 +35,8 @@ class MemoryGroupLog:
         self._mishaps: deque[Mishap] = deque()
         self.reachable = True
         """Set to False, every call fails until it is set to True again."""
+        self.free_bytes: int | None = None
+        """How many bytes all groups may still append; it is not counted down."""
         self.searched = 0
         """How many entries were looked at for messages."""
         self.on_append: Callable[[], None] = lambda: None
@@ -87,6 +89,10 @@ class MemoryGroupLog:
         if mishap is Mishap.STORED_UNANSWERED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq
+
+    def room(self) -> int | None:
+        """Tell what a test says."""
+        return self.free_bytes
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page."""

@@ -73,7 +73,15 @@ async def test_a_log_tells_how_much_it_holds(log: GroupLog) -> None:
     told = [stored.log_bytes for stored in await log.read(ROOM, after=0, limit=2)]
     head = await log.last(ROOM)
     assert head is not None
-    assert (told, head.log_bytes) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data))
+    assert (told, head.log_bytes, head.log_most) == ([len(one.data), len(one.data + two.data)], len(one.data + two.data), None)
+
+
+async def test_a_log_tells_how_much_it_may_hold(log: GroupLog) -> None:
+    """So a router that has just started knows what the parent of a nested team has lent it."""
+    await log.append(ROOM, entry("one"), expected_seq=0, log_most=1_000)
+    head = await log.last(ROOM)
+    assert head is not None
+    assert (head.log_most, [stored.log_most for stored in await log.read(ROOM, after=0, limit=1)]) == (1_000, [1_000])
 
 
 async def test_sequences_rise_in_each_group(log: GroupLog) -> None:

@@ -40,6 +40,7 @@ from ioa.cli.probe import Probed
 from ioa.ports.inspection import (
     ANYBODY,
     DROPPED,
+    FILLING,
     FLOOD,
     KEPT,
     DeadLetterKind,
@@ -147,6 +148,11 @@ def test_who_asks_too_often_is_named() -> None:
     both = quotas_finding([SlowedCaller("eve", FLOOD, 30_312), SlowedCaller("mallory", "say", 5)]).message
     assert "Flooding the server, and disconnected: eve (30,312 messages)." in both
     assert "slowed down: mallory (5 of say refused)." in both
+    filling = quotas_finding([SlowedCaller("mallory", FILLING, 248)])
+    assert ("Filling the logs of groups, and told to conclude: mallory (248 MB)." in filling.message, "prune" in filling.hint) == (
+        True,
+        True,
+    )
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 

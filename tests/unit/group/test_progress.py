@@ -58,8 +58,13 @@ def test_what_the_machine_needs__news() -> None:
 
 
 def test_without_a_budget_usage_may_wait_for_the_result() -> None:
-    """Nothing is bounded by it."""
-    assert not _news(_without_budget(_at_work().state), _report(tokens=5))
+    """Nothing is bounded by it, nor by what the report itself has cost: with a budget, that is charged at once."""
+    report = _report()
+    header = report.message.header.model_copy(update={"usage": Usage(tokens_in=1)})
+    dear = report.model_copy(update={"message": report.message.model_copy(update={"header": header})})
+    state = _at_work().state
+    assert not _news(_without_budget(state), _report(tokens=5))
+    assert [_news(one, dear) for one in (state, _without_budget(state))] == [True, False]
 
 
 @pytest.mark.parametrize(

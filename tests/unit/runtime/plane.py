@@ -22,6 +22,7 @@ from ioa.protocol.subjects import say
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
+from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.ledger import GroupLedger
@@ -84,7 +85,7 @@ class FoundAgents:
 class Plane:
     """Every part of the control plane, over stores that share one clock."""
 
-    def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA) -> None:
+    def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
@@ -93,7 +94,8 @@ class Plane:
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.ledgers = [
-            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota) for _ in range(2)
+            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota, appended)
+            for _ in range(2)
         ]
         self.progress, self.discovery = MemoryProgress(), FoundAgents()
         self.ended = MemoryEndedGoals()

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from ioa.group.requests import Rejected
+from ioa.errors import RateLimitedError
+from ioa.group.events import EncodedEntry, SubgroupOpened, encode_entry
+from ioa.group.rejection import IllegalEventError
+from ioa.group.requests import InviteMember, Rejected
+from ioa.ports.inspection import FILLING
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
 from ioa.protocol.levels import LEVEL, TASKS_ARE_FOLDED
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskResult, SyncTaskAssignment
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskQuestion,
+)
 from ioa.protocol.policy import FormField
 from ioa.protocol.policy_check import MAX_STATE_BYTES
+from ioa.quotas import LOG_UNIT_BYTES, Family, Rate
+from ioa.runtime.appended import Appended
 from ioa.runtime.group_quota import GroupQuota
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
 
 async def test_a_group_gives_out_so_many_tasks_in_all() -> None:
@@ -52,6 +69,104 @@ async def test_a_group_that_has_filled_its_log_can_only_be_concluded() -> None:
     await plane.says(BOB, ConcludeGroupDiscussion())
     await plane.says(BOB, Conclusion(content="d" * 9_000))
     assert await plane.reason() is Reason.CONCLUDED
+
+
+CAL, OTHER = AgentId("cal"), comm_id_of_task(ROOM, TaskId("t1-2"))
+NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
+
+
+async def _held(plane: Plane, comm_id: CommId = ROOM) -> tuple[int, int | None]:
+    """What a group's log holds, by its head, and what it may hold."""
+    head = (await plane.entries(comm_id))[-1]
+    return head.log_bytes, head.log_most
+
+
+async def _nested(plane: Plane) -> None:
+    """Open a group with a task, and a nested team for it."""
+    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
+    await plane.nest("t1-1", BOB, EVE)
+
+
+async def test_a_nested_team_takes_its_log_from_its_parents() -> None:
+    """It may fill half of what its part of the turns comes to, and no more; that is set aside until its end."""
+    plane = Plane(GroupQuota(log_bytes=400_000))
+    await _nested(plane)
+    _, lent = await _held(plane, NESTED)
+    assert lent == 400_000 * 4 // 10 // 2
+    own = sum(stored.size_bytes for stored in await plane.entries())
+    assert (await _held(plane))[0] == own + lent
+    for ledger in plane.ledgers:
+        ledger.forget()
+    for router, (one, other) in enumerate(((BOB, EVE), (EVE, BOB), (BOB, EVE))):
+        said = Discussion(content=str(router) * 30_000, next_speaker=other)
+        assert not isinstance(await plane.says(one, said, comm_id=NESTED, router=router % 2), Rejected)
+    refused = await plane.says(EVE, Discussion(content="b", next_speaker=BOB), comm_id=NESTED)
+    assert isinstance(refused, Rejected)
+    assert (refused.code, refused.legal) == ("too_little_left", ("CONCLUDE_GROUP_DISCUSSION",))
+    await plane.says(EVE, ConcludeGroupDiscussion(), comm_id=NESTED)
+    await plane.says(EVE, Conclusion(content="Five."), comm_id=NESTED)
+    both = [stored.size_bytes for comm_id in (ROOM, NESTED) for stored in await plane.entries(comm_id)]
+    assert await _held(plane) == (sum(both), None)
+
+
+async def test_a_goals_teams_have_no_more_together_than_one_group() -> None:
+    """When what they have filled comes to that, no nested team is opened any more, nor anybody invited."""
+    plane = Plane(GroupQuota(log_bytes=400_000))
+    await _nested(plane)
+    await plane.log.append(ROOM, await _again(plane), expected_seq=(await plane.entries())[-1].seq, log_bytes=395_000)
+    for ledger in plane.ledgers:
+        ledger.forget()
+    await plane.join(CAL, level=LEVEL)
+    with pytest.raises(IllegalEventError) as full:
+        await plane.ledgers[1].record(ROOM, SubgroupOpened(at=plane.clock.now(), task_id=TaskId("t1-2"), by=EVE, subgroup=OTHER))
+    invited = await plane.setup.invite(InviteMember(comm_id=ROOM, by=ADA, turn=(await plane.state()).turn, agent_id=CAL))
+    assert (full.value.code, invited.answer.code if isinstance(invited.answer, Rejected) else "") == ("too_little_left",) * 2
+
+
+async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
+    """As long as there is room nobody is refused; then who has most may only bring its groups to their end, and is named."""
+    plane = Plane(appended=(appended := Appended(lambda: 0.0)))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    plane.log.free_bytes = 1_000_000
+    await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
+    await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
+    plane.log.free_bytes = 2_000
+    taken = await plane.says(ADA, Discussion(content="b", next_speaker=BOB))
+    named = [(one.caller, one.family) for one in appended.slowed()]
+    assert isinstance(taken, Rejected)
+    assert (taken.code, named) == ("too_little_left", [("ada", FILLING)])
+    plane.log.free_bytes = 1_000_000
+    await plane.says(ADA, Discussion(content="c", next_speaker=BOB))
+    plane.log.free_bytes = 2_000
+    assert not isinstance(await plane.says(BOB, Discussion(content="d", next_speaker=ADA)), Rejected)
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    await plane.says(ADA, Conclusion(content="e"))
+    assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_entries_are_charged_to_who_has_caused_them() -> None:
+    """By their own bytes and those to whom they are shown, and not by the bytes of what was said; another speaks meanwhile."""
+    now = 0.0
+    appended = Appended(lambda: now, Rate(10, 50, answer_bytes=LOG_UNIT_BYTES))
+    plane = Plane(appended=appended)
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs([f"t1-{at}:bob" for at in range(1, 5)])))
+    asked = {"text": "𐍈" * 2_000, "until": plane.clock.now() + timedelta(minutes=9), "default": "No."}
+    for at in range(1, 4):
+        taken = await plane.says(BOB, TaskQuestion(task_id=TaskId(f"t1-{at}"), number=1, **asked))
+        assert not isinstance(taken, Rejected), taken
+    with pytest.raises(RateLimitedError) as refused:
+        await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-4"), number=1))
+    assert refused.value.retry_after is not None and refused.value.retry_after > timedelta(seconds=1)
+    assert [(one.caller, one.family) for one in appended.slowed()] == [("bob", Family.LOGS)]
+    now = 120.0
+    assert not isinstance(await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-4"), number=1)), Rejected)
+
+
+async def _again(plane: Plane) -> EncodedEntry:
+    """The head of the group's log once more."""
+    return encode_entry((await plane.entries())[-1].entry)
 
 
 @pytest.mark.parametrize(("letters", "is_taken"), [(22, True), (23, False)])

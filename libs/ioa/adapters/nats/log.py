@@ -81,6 +81,10 @@ class NatsGroupLog:
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
 
+    def room(self) -> int | None:
+        """Tell what is left of the stream's share, but for what is kept for entries that end groups."""
+        return self._room
+
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page, entry by entry."""
         page: list[StoredEntry] = []
