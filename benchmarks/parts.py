@@ -21,7 +21,7 @@ from ioa.runtime.process import loop_factory
 from ioa.telemetry.logs import configure_logs
 from tests.rig.processes import ServiceProcesses, open_services
 
-NO_QUOTAS = {f"IOA_QUOTA_{family}": "1000000" for family in ("RENEW", "SEARCH", "SAY", "SYNC", "FILES", "OTHERS", "GOALS")}
+NO_QUOTAS = {f"IOA_QUOTA_{family}": "1000000" for family in ("RENEW", "SEARCH", "SAY", "LOGS", "SYNC", "FILES", "OTHERS", "GOALS")}
 """A few clients stand for many."""
 
 

@@ -18,7 +18,7 @@ from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol.ids import AgentId
 from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
 
-_PUSHED_PART = 4
+_PUSHED_PART = 16
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
 _COME_BACK = 5.0
 """In how many seconds somebody is to come back who does not listen."""

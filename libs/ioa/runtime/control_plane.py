@@ -103,7 +103,7 @@ class ControlPlaneSettings(ProcessSettings):
     quota_logs: float = Field(
         default=_LOGS.per_second,
         gt=0,
-        description="kB a second that one agent has appended to logs; each four members who are shown it count as much again",
+        description="kB a second that one agent has appended to logs; each sixteen members who are shown it count as much again",
     )
     quota_logs_burst: int = Field(default=_LOGS.burst, ge=1_000, description="how many kB of these may come at once")
     quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
