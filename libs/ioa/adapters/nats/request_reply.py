@@ -509,28 +509,33 @@ class _Answering:
         self._group.create_task(self._answer(lane, endpoint, caller, request))
 
     async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
-        asked_at, answering = self._idle(), _OwnTime(_answer(endpoint, request))
         try:
-            size = await answering
-            if size is not None and caller and caller not in endpoint.for_many:
-                self._charge(endpoint, caller, request, size, answering.seconds, asked_at)
+            if lane.turns.part is None:  # most: to count their time would cost more than it tells
+                size = await _answer(endpoint, request)
+                if size is not None and caller and caller not in endpoint.for_many:
+                    self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)
+            else:
+                await self._answer_in_part(lane.turns, endpoint, caller, request)
         finally:
-            lane.turns.spend(answering.seconds, self._loop.time())
             lane.turns.in_flight -= 1
             lane.in_flight -= 1
             this = asyncio.current_task()
             if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
                 self._go_on(lane)
 
-    def _charge(
-        self, endpoint: ServiceEndpoint, caller: str, request: Request, size_bytes: int, seconds: float, asked_at: float
-    ) -> None:
-        """Charge who asked with what the answer had, and with the time that it took: what others had done meanwhile is theirs."""
-        held = 0.0 if endpoint.counts is None else seconds
-        if endpoint.searches is not None:
-            waited = self._holding.took(request.subject, asked_at, self._idle())
-            held += waited if endpoint.searches(request.data) else 0.0
-        self._buckets.charge(caller, endpoint.family, self._loop.time(), held, size_bytes)
+    async def _answer_in_part(self, turns: _Turns, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        """Answer a request of those that have a part of the time, and charge who asked with what it took itself."""
+        asked_at, answering = self._idle(), _OwnTime(_answer(endpoint, request))
+        try:
+            size = await answering
+            held = 0.0 if endpoint.counts is None else answering.seconds
+            if endpoint.searches is not None:
+                waited = self._holding.took(request.subject, asked_at, self._idle())
+                held += waited if endpoint.searches(request.data) else 0.0
+            if size is not None and caller:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), held, size)
+        finally:
+            turns.spend(answering.seconds, self._loop.time())
 
     def _idle(self) -> float:
         """Return a time that goes on only while nothing is worked on here."""
