@@ -150,7 +150,7 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
 async def test_entries_are_charged_to_who_has_caused_them() -> None:
     """By their own bytes and those to whom they are shown, and not by the bytes of what was said; another speaks meanwhile."""
     now = 0.0
-    appended = Appended(lambda: now, Rate(10, 50, answer_bytes=LOG_UNIT_BYTES))
+    appended = Appended(lambda: now, Rate(10, 25, answer_bytes=LOG_UNIT_BYTES))
     plane = Plane(appended=appended)
     await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 5)))))
