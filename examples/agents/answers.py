@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from itertools import chain, product
-from math import isclose
+from itertools import chain
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,10 @@ from pandas.api.types import is_float
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
+from sums import sums_among
 from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
 
-SHOWN, _BLOCK, _BESIDE, _CHANCE = 25, 1_000, 12, 0.05
+SHOWN, _CHANCE = 25, 0.05
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
 """Rows that hold sums, and of how many tries."""
@@ -214,9 +214,9 @@ def _row(table: Table, at: int) -> str:
 def _sums_of_others(column: Column, table: Table) -> set[int]:
     """Rows that hold the sum of others in one of the ways below, and not by chance."""
     values, found = _measured(column).fillna(0).to_numpy(), np.zeros(table.rows, bool)
-    ways = [_sums_by_gaps(values, found, table) for _ in range(3)]  # what sums of sums are of is known then
-    ways += [_sums_of_all(values, column), _sums_of_blocks(values), _sums_by_label(values, column, table)]
-    ways += [_sums_beside(values, table), _sums_so_far(values)] if table.rows <= CHECKED else []
+    for rows in sums_among(np.rint(values / column.grain).astype(np.int64)):
+        found[rows] = True
+    ways = [_sums_of_all(values, column), _sums_by_label(values, column, table)]
     for rows, tries in chain(*ways):
         found[rows] |= not _is_by_chance(column, rows, tries)
     return {*np.flatnonzero(found).tolist()}
@@ -237,25 +237,6 @@ def _is_near(column: Column, rows: Any, wanted: Any, whole: float = 0.5) -> Any:
     return (((numbers - wanted).abs() <= reach) & (numbers != 0)).to_numpy()
 
 
-def _sums_by_gaps(values: Any, found: Any, table: Table) -> Iterator[Found]:
-    """Rows that lack the same cells and hold sums of others: of all, above, below, since the last such row, or until the next.
-
-    All of them do, or most and hardly by chance. What was found before is no other.
-    """
-    known = found.copy()
-    for alike in table.gaps:
-        rows, others = alike[~known[alike]], np.where(known, 0, values)
-        others[rows] = 0
-        above = np.cumsum([others, others != 0], axis=1)
-        whole, above = above[:, -1:], above[:, rows]
-        ways = np.stack([whole + 0 * above, above, whole - above, np.diff(above, prepend=0), np.diff(above, append=whole)])
-        sizes = np.where(np.isclose(ways[:, 0], values[rows], rtol=1e-9) & (values[rows] != 0), ways[:, 1], 0).max(axis=0)
-        hits, number = rows[sizes > 0], known[alike].sum() + np.count_nonzero(sizes)
-        enough = 1 if len(hits) > 1 else 3  # one row that is the sum of two others may be so by chance
-        if sizes.max(initial=0) > enough and 2 * number >= len(alike):
-            yield hits, len(ways) * int(number < len(alike))
-
-
 def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
     """The row that holds the sum of all others, of three at least, or of all above it, if none is negative."""
     number, total, above = np.cumsum(values != 0), values.sum(), np.cumsum(values) - values
@@ -263,57 +244,6 @@ def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
     sums = np.flatnonzero(np.isclose(values, above, rtol=1e-9) & (number > 3) & (values.min() >= 0))
     for at in [*halves[_is_near(column, halves, total - values[halves])].tolist(), *sums.tolist()]:
         yield [at], int(0 < at < len(values) - 1)  # the first and the last row are where totals stand: that is no chance
-
-
-def _sums_of_blocks(values: Any) -> Iterator[Found]:
-    """Rows of which each is the sum of those since the one before, or until the next, if every other row is in such a block.
-
-    One before or behind all may be the sum of them all. Two of them sum several.
-    """
-    for step, least, skipped in product((1, -1), (1, 2), (0, 1)):
-        ends, size, total = list[int](), 0, 0.0
-        for at, value in enumerate(values[::step][skipped:], skipped):
-            if size > _BLOCK:  # of a million rows few are looked at
-                break
-            if size >= least and total and isclose(value, total, rel_tol=1e-9):
-                ends.append(at)
-                size, total = 0, 0.0
-            else:
-                size, total = size + 1, total + value
-        if size == 1 and isclose(total, values[::step][ends].sum(), rel_tol=1e-9):
-            ends, size = [*ends, len(values) - 1], 0
-        of_several = np.count_nonzero(np.diff(ends, prepend=skipped - 1) > 2) > 1
-        if skipped and ends and isclose(values[::step][0], values[::step][ends].sum(), rel_tol=1e-9):
-            ends = [0, *ends]
-        elif skipped:
-            continue
-        if not size and of_several:
-            yield np.arange(len(values))[::step][ends], 1
-
-
-def _sums_beside(values: Any, table: Table) -> Iterator[Found]:
-    """Rows with one label that each hold the sum of as many rows above, or below, them: `Hot drinks` behind two of each year."""
-    labels = [one.coded[0] + 1 for one in table.columns if not one.is_numeric]
-    for size, step in product(range(2, min(_BESIDE, len(values) - 1) + 1), (1, -1)):
-        above = np.convolve(values[::step], np.ones(size))[: len(values)]  # up to each row, and with it
-        hits = np.isclose(np.append(np.nan, above[:-1])[::step], values, rtol=1e-9) & (values != 0)
-        hits[[*range(size)] if step == 1 else [*range(-size, 0)]] = False
-        for codes in labels if hits.sum() > 1 else ():
-            number, found = np.bincount(codes), np.bincount(codes, hits)
-            for label in np.flatnonzero((found == number) & (number > 1)):
-                yield np.flatnonzero(codes == label), 2 * _BESIDE * len(labels)
-
-
-def _sums_so_far(values: Any) -> Iterator[Found]:
-    """Rows of which each, two at least, holds what all others above it come to, such as a gross and a net result."""
-    ends, total, size = list[int](), 0.0, 0
-    for at, value in enumerate(values):
-        if size > (0 if ends else 1) and value and isclose(value, total, rel_tol=1e-9):
-            ends, size = [*ends, at], 0
-        else:
-            total, size = total + value, size + 1
-    if len(ends) > 1:
-        yield ends, 1
 
 
 def _sums_by_label(values: Any, column: Column, table: Table) -> Iterator[Found]:

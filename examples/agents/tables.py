@@ -338,17 +338,6 @@ class Table:
             found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
 
-    @cached_property
-    def gaps(self) -> list[Any]:
-        """Rows that lack the same cells, for each such set of them.
-
-        Of a column that lacks more than levels of totals can leave empty, each of which has a row at least, it does not count.
-        """
-        lacking = [one.is_missing for one in self.columns if one.is_missing.any()]
-        empty = pd.DataFrame({at: one for at, one in enumerate(lacking) if one.mean() <= len(lacking) / (len(lacking) + 1)})
-        alike: dict[Any, Any] = dict(empty.groupby([*empty]).indices) if len(empty) else {}
-        return [rows for cells, rows in alike.items() if np.any(cells)]
-
     @property
     def summed(self) -> list[Column]:
         """The columns with an amount in a row that lacks a cell: it may hold sums of others. Of many rows some are looked at."""

@@ -1697,6 +1697,33 @@ def test_sums_stand_anywhere(content: str, question: str, named: str, run: Run, 
     assert named in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        (
+            "N,a,1726.53\nN,b,1167.07\nN,R,2893.60\nS,c,3872.62\nS,R,3872.62\nR,R,6766.22",
+            "'N, R, 2893.60'; 'S, R, 3872.62'; 'R, R, ",
+        ),
+        ("N,a,1726.53\nN,b,1167.07\nN,,2893.60\nS,c,3872.62\nS,,3872.62\n,,6766.22", "'N, 2893.60'; 'S, 3872.62'; '6766.22'"),
+        ("N,a,155.6\nN,all N,155.6\nS,c,92.1\nS,d,228.4\nS,all S,320.5", "'N, all N, 155.6'; 'S, all S, 320.5'"),
+        ("R,R,992\nN,R,392\nN,a,256\nN,b,136\nS,R,600\nS,c,600", "'R, R, 992'; 'N, R, 392'; 'S, R, 600'"),
+        ("a,Sales,4000\nb,Other,1100\nc,Income,5100\nd,Goods,2200\ne,Wages,500\nf,Costs,2700\ng,Profit,2400", "'g, Profit, 2400'"),
+        ("a,Income,5130.50\nb,Costs,2610.25\nc,Profit,2520.25", "'a, Income, 5130.50'"),
+        ("a,x,1210.50\nb,y,317.25\nc,x,804.75\nd,y,618.30\ne,both,1423.05", "'e, both, 1423.05'"),
+    ],
+)
+@pytest.mark.parametrize("question", ["total n", "average n", "how many rows where n above 100"])
+def test_sums_of_groups_of_one_row_and_what_is_left_are_sums(
+    rows: str, named: str, question: str, run: Run, tmp_path: Path
+) -> None:
+    """A group of one row has its number again as its sum, which a grand total counts once; a profit is no further row."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"place,what,n\n{rows}\n")
+    with pytest.raises(InvalidInputError, match=r"t\.csv has rows that hold sums of others of n: ") as error:
+        run(agent, question, [path])
+    assert named in str(error.value)
+
+
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
     """A customer may be called Total Energies; who has one line alone is asked about."""
     path = tmp_path / "t.csv"
