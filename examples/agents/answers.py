@@ -19,7 +19,8 @@ from request import fold, format_number
 from sums import sums_among
 from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
 
-SHOWN, _CHANCE = 25, 0.05
+SHOWN, _CHANCE, _RARE, _FEW = 25, 0.05, 0.02, 2
+_CALLED_AN_EDGE = r"(?i)(?:min|max)(?:imum)?\.?:?"
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
 """Rows that hold sums, and of how many tries."""
@@ -146,7 +147,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
     by_why = doubts.groupby(doubts, sort=False).groups.items()
-    told += [f"{len(rows)} of them {why}, such as {_row(table, rows[0])}" for why, rows in by_why]
+    told += [f"{len(rows)} of them {why}, such as {'; '.join(_row(table, at) for at in rows[:3])}" for why, rows in by_why]
     parted = {str(at): key.column for at, key in enumerate(question.keys) if not key.grain}
     parted |= dict.fromkeys(["figure"], figure.columns[0]) if figure.operation == "nunique" else {}
     told += [f"told apart: {alike}" for at, one in parted.items() if not one.is_numeric and (alike := _alike(cells[at][used]))]
@@ -170,27 +171,44 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
 def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:
     """Refuse to count lines of totals; return the used rows that may be such, or no rows, for who only counts rows."""
     _refuse_several_units(question, asked, table, used)
-    checked = [one for one in dict.fromkeys([*asked, *table.summed]) if one.holds("numbers")]
-    others = table.holding("numbers") if 3 < table.rows <= CHECKED else []
-    sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*checked, *others])}
+    others = table.holding("numbers") if 2 < table.rows <= CHECKED else []
+    sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*asked, *others]) if one.holds("numbers")}
     doubts = table.doubts({*(key.column for key in question.keys), *(one.column for one in question.conditions)})
-    by_chance = set[int]()
-    for at in [at for at in (0, table.rows - 1) if others and at not in doubts]:
-        if summed := [one for one in sums if at in sums[one]]:
-            doubts[at] = f"with the sum of others in {summed[0]}"
-            by_chance |= {at} if all(_is_by_chance(one, [at]) for one in summed) else set()
-        elif len(sums) > 1 and all(_is_near(one, [at], _measured(one).fillna(0).drop(at).mean(), 0).all() for one in sums):
-            doubts[at] = "with the means of all others"
-    for column in checked:
-        cells, found = _measured(column), sums[column]
-        least = {at: cells.fillna(0).drop(at).max() if at in by_chance else -np.inf for at in doubts}
-        double = [at for at in sorted({*found, *doubts}) if used[at] and (at in found or cells[at] >= least[at])]
+    doubts = _figures_of_others(others, table, doubts) | doubts
+    summed = {at: [one for one in sums if at in sums[one]] for at in sorted(set[int]().union(*sums.values()))}
+    doubts = {at: f"with the sum of others in {ones[0]}" for at, ones in summed.items()} | doubts
+    by_chance = {at for at, ones in summed.items() if all(_is_by_chance(one, [at]) for one in ones)}
+    lacking = np.any([one.is_missing for one in table.columns], axis=0)
+    for column, found in sums.items():  # who counts rows is refused but for sums that are told from rows by what they lack
+        cells = _measured(column)
+        sure = [at for at in doubts if pd.notna(cells[at]) and (at not in by_chance or cells[at] >= cells.drop(at).max())]
+        rows = {*found, *sure} if column in asked else {at for at in found if lacking[at]}
+        double = [at for at in sorted(rows) if used[at]]
         if double and any(one.sign == "is not missing" for one in question.conditions):
             doubts = dict.fromkeys(double, "with the sum of others") | doubts
         elif double:
-            _refuse_lines_of_totals(table, column, double, next((doubts[at] for at in double if at not in found), ""))
+            _refuse_lines_of_totals(
+                table, column, double, " or ".join(dict.fromkeys(doubts[at] for at in double if at not in found))
+            )
     doubts |= dict.fromkeys(table.remarks, "with one cell alone")
-    return {at: why for at, why in doubts.items() if used[at]}
+    return {at: why for at, why in sorted(doubts.items()) if used[at]}
+
+
+def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]) -> dict[int, str]:
+    """A first or last row with the mean of others in each column, hardly by chance, and what is called Min or Max and holds it."""
+    numbers = pd.DataFrame({at: _measured(one) for at, one in enumerate(columns)}, index=range(table.rows))
+    cells = pd.concat([one.cells for one in table.columns if one not in columns] or [pd.Series(dtype=object)])
+    called = sorted(set(cells.index[cells.str.fullmatch(_CALLED_AN_EDGE, na=False)]))
+    others, found = numbers.drop({*called, *known}), dict[int, str]()
+    for at in [*called, *others.index[[0, -1]]] if len(others) > _FEW and columns else ():
+        held = [
+            (one, others[place].drop(at, errors="ignore")) for place, one in enumerate(columns) if not pd.isna(numbers[place][at])
+        ]
+        for kind in ("min", "max") if at in called else ("mean",) * bool(held):
+            chance = np.prod([min(1, 2 * _reach(one, [at]).iloc[0] / max(of.std(), 1e-9)) for one, of in held])
+            if (at in called or chance < _RARE) and all(_is_near(one, [at], getattr(of, kind)()).all() for one, of in held):
+                found[at] = f"with the {kind} of all others"
+    return found
 
 
 def _refuse_lines_of_totals(table: Table, column: Column, rows: list[int], doubt: str) -> None:
@@ -228,13 +246,18 @@ def _is_by_chance(column: Column, rows: Any, tries: int = 1) -> bool:
     return bool(np.prod(np.minimum(1, tries / units[units > 0])) > _CHANCE)
 
 
-def _is_near(column: Column, rows: Any, wanted: Any, whole: float = 0.5) -> Any:
-    """Which rows may hold a number, rounded as it is written there; by how much if it is a whole one."""
-    cells, numbers = column.cells.iloc[rows], _measured(column).iloc[rows]
+def _is_near(column: Column, rows: Any, wanted: Any) -> Any:
+    """Which rows may hold a number, rounded as it is written there."""
+    numbers = _measured(column).iloc[rows]
+    return (((numbers - wanted).abs() <= _reach(column, rows) + 1e-9 * np.abs(wanted)) & (numbers != 0)).to_numpy()
+
+
+def _reach(column: Column, rows: Any) -> pd.Series:
+    """By how much numbers may be rounded as they are written."""
+    cells = column.cells.iloc[rows]
     decimals = cells.str.extract(r"[.,](\d+)\D*$")[0].str.len()
-    is_whole = cells.str.replace(r"\D", "", regex=True) == numbers.abs().map("{:.0f}".format)  # its sign is one for thousands
-    reach = (0.5 / 10.0 ** decimals.mask(is_whole)).fillna(whole) + 1e-9 * np.abs(wanted)
-    return (((numbers - wanted).abs() <= reach) & (numbers != 0)).to_numpy()
+    is_whole = cells.str.replace(r"\D", "", regex=True) == _measured(column).iloc[rows].abs().map("{:.0f}".format)
+    return (0.5 / 10.0 ** decimals.mask(is_whole)).fillna(0.5)  # else its sign is one for thousands
 
 
 def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:

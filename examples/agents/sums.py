@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import pairwise
 from math import lgamma, log, prod
 from typing import Any
 
@@ -53,7 +54,7 @@ class Sums:
             places[ends[-1]] = len(self._terms)
 
     def close(self) -> bool:
-        """Whether every row holds a sum or is in one; the first one may be the sum of all behind it, the last what they leave of it."""
+        """Whether every row holds a sum or is in one; the first may be the sum of all behind it, the last what they leave of it."""
         terms = self._terms
         self.found += [at for at, _, kind in terms if kind == _AGAIN]
         if len(terms) > 2 and self._ends[1][-1] == 2 * terms[0][1]:
@@ -61,7 +62,7 @@ class Sums:
             self.numbers.add(terms[0][1])
             return True
         kinds = [*(kind for _, _, kind in terms), _ROW]
-        return all(kind != _ROW or after == _AGAIN for kind, after in zip(kinds, kinds[1:], strict=False))
+        return all(kind != _ROW or after == _AGAIN for kind, after in pairwise(kinds))
 
 
 def sums_among(numbers: Any) -> Iterator[list[int]]:

@@ -41,6 +41,7 @@ WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before t
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
 _CALLED_A_FIGURE = (
     r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
+    r"|(?:avg|tot)\.?:?"
 )
 _RATES, _CODES = "percent percentage pct rate ratio share margin price per average avg mean median", "id year rank zip"
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
@@ -337,13 +338,6 @@ class Table:
             called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
             found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
-
-    @property
-    def summed(self) -> list[Column]:
-        """The columns with an amount in a row that lacks a cell: it may hold sums of others. Of many rows some are looked at."""
-        rows = np.flatnonzero(np.any([one.is_missing for one in self.columns], axis=0))
-        some = np.unique([*rows[:_SAMPLE_ROWS], *rows[-_SAMPLE_ROWS:]]).astype(int)
-        return [one for one in self.columns if one.cells[some].dropna().str.fullmatch(_AMOUNT).any()]
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""

@@ -1187,7 +1187,7 @@ def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> Non
             "how many rows",
             "1 of them with the sum of others in n",
         ),
-        ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the means of all others"),
+        ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the mean of all others"),
         ("skier,jump,n\nA,1,12\nA,2,11\nB,1,15\nB,2,12\nC,1,12\n", "highest n per skier", "- C: 12"),
         ("ward,n\nA,10\nB,20\nC,31\nMaximum,31\nMinimum,10\n", "highest n", "called 'Maximum'"),
         ("d,water\n2023-01-02,900\n2024-01-03,4000\n", "sum of water between 1000 and 5000", "Say of which column"),
@@ -1713,15 +1713,42 @@ def test_sums_stand_anywhere(content: str, question: str, named: str, run: Run, 
     ],
 )
 @pytest.mark.parametrize("question", ["total n", "average n", "how many rows where n above 100"])
-def test_sums_of_groups_of_one_row_and_what_is_left_are_sums(
-    rows: str, named: str, question: str, run: Run, tmp_path: Path
-) -> None:
+def test_sums_of_one_row_and_what_is_left_are_sums(rows: str, named: str, question: str, run: Run, tmp_path: Path) -> None:
     """A group of one row has its number again as its sum, which a grand total counts once; a profit is no further row."""
     path = tmp_path / "t.csv"
     path.write_text(f"place,what,n\n{rows}\n")
     with pytest.raises(InvalidInputError, match=r"t\.csv has rows that hold sums of others of n: ") as error:
         run(agent, question, [path])
     assert named in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "named"),
+    [
+        ("A,20.1\nB,19.4\nC,22.7\nD,18.3\nØ,20.125", "'Ø, 20.125'"),
+        ("A,10\nB,20\nC,31\nD,7\nMax,31\nMin,7\nAvg,17\nTot.,68", "'Max, 31'; 'Min, 7'; 'Avg, 17' and 1 more"),
+        ("A,10\nB,20\nC,31\nD,8\nMin.,8", "'Min., 8'"),
+    ],
+)
+def test_figures_of_all_others_are_no_rows(rows: str, named: str, run: Run, tmp_path: Path) -> None:
+    """A mean in the last row, and what is called by a figure's short name and holds it; `Max` alone is somebody's name."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,n\n{rows}\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"that may hold totals or means of n: ") as error:
+        run(agent, "average n", [path])
+    assert named in str(error.value)
+    path.write_text("who,n\nA,10\nB,20\nC,31\nMax,44\n")
+    assert run(agent, "average n", [path]).text.endswith(": 26.25 (4 of 4 rows).")
+
+
+def test_who_counts_rows_is_told_of_every_line_of_totals(run: Run, tmp_path: Path) -> None:
+    """And refused for one that lacks cells alone, not for what another row lacks."""
+    path = tmp_path / "t.csv"
+    path.write_text("R,S,n\nN,a,1726.53\nN,b,1167.07\nN,R,2893.60\nS,,3872.62\nS,R,3872.62\nR,R,6766.22\n")
+    said = ": 6 (6 of 6 rows, 3 of them with the sum of others in n, such as 'N, R, 2893.6"
+    assert f"{said}0'; 'S, R, 3872.62'; 'R, R, 6766.22')." in run(agent, "how many rows", [path]).text
+    path.write_text("R,S,n\nN,a,5\nN,b,7\nN,c,4\nS,,6\n")
+    assert "4 (4 of 4 rows, 1 of them without S, which all others have" in run(agent, "how many rows", [path]).text
 
 
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
