@@ -1,11 +1,12 @@
 """What a question comes to, by pandas: the figure, and its reading: of what, per what, which rows, how many, what was left out."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from operator import or_
+from operator import and_, or_
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,9 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
             told += [f"{one!r} among words is a value" for one in column.different if one in NOTHING]
         else:
             fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
-            if condition.sign == "=" and column.is_numeric:
-                others = set(column.cells[fits].dropna()) - {span.written for span in condition.spans}
+            if condition.sign == "=" and condition.spans and column.dates is None:
+                written = {span.written for span in condition.spans}
+                others = {cell for cell in column.cells[fits].dropna() if re.sub(r"[^\d.,]", "", cell) not in written}
                 told += [f"with {', '.join(map(repr, sorted(others)[:3]))}"] * bool(others)
             used &= fits
     may_be_none = figure.operation in ("count", "nunique", "rows") and not question.keys
@@ -161,6 +163,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 def _refuse_several_units(question: Question, asked: Iterable[Column], table: Table, used: pd.Series) -> None:
     """Refuse figures of rows whose units differ, as another column tells, unless each unit has a figure of its own."""
     known = {*(key.column for key in question.keys), *(one.column for one in question.conditions if one.sign == "is not missing")}
+    if any(one.spans and one.column.dates is None for one in question.conditions):  # each row's number is compared, or left out
+        chosen = [(one, one.column.cells if one.values else one.column.dates) for one in question.conditions]
+        used = reduce(
+            and_, (_passes(one, cells) for one, cells in chosen if cells is not None and (one.values or one.spans)), used | True
+        )
     for one in table.columns if any(column.holds("numbers") for column in asked) else ():
         if one not in known and not one.holds("numbers", in_doubt=True) and UNIT_WORDS.intersection(name_words(one.name)):
             if len(units := one.cells[used].dropna().unique()) > 1:

@@ -137,10 +137,11 @@ class Column:
 
     @property
     def units(self) -> list[str]:
-        """What may be said with a number of it: the unit of its cells, or of its name: in brackets, or its last word of several."""
+        """What is said with its numbers: the unit of its cells, or else of its name: in brackets, or its last word of several."""
         words = name_words(self.name)
-        named = [] if "per" in words or self.amounts[1] or re.search(r"[(\[]", self.name) else words[1:][-1:]
-        units = [self.amounts[1], *re.findall(r"[(\[](.+?)[)\]]", self.name), *named, *["%"] * ("%" in self.name)]
+        named = [] if "per" in words or re.search(r"[(\[]", self.name) else words[1:][-1:]
+        named += [*re.findall(r"[(\[](.+?)[)\]]", self.name), *["%"] * ("%" in self.name)]
+        units = [self.amounts[1]] if self.amounts[1] else named  # those of both may differ, and nothing is converted
         return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
 
     def missing(self, rows: pd.Series | bool = True) -> str:
@@ -352,20 +353,18 @@ def read_table(path: Path) -> Table:
         text, delimiter = text[named.end() :], named[1]
     head = (text := _tidy(text, delimiter))[:65_536]
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
-    if len(titles) > 2 and not any(titles[1:]):
-        hint = "Take away what stands above the line with the names of the columns, or name all."
-        raise InvalidInputError(f"The first line of {name} names but its first column, {titles[0]!r}.", hint=hint)
     places = range(len(titles))
     read = partial(_read, name, text.encode(), names=places, sep=delimiter)
     if text.rstrip().count(f"\n{text.strip().partition(chr(10))[0]}\n") and len(titles) > 1:
         raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
     if (first := read(nrows=_SAMPLE_ROWS)).empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    _refuse_other_heads(name, titles, first)
     unnamed = [at for at in places if re.fullmatch(_NO_NAME, titles[at]) and first[at].str.fullmatch(_NO_NAME).any()]
     for title in (titles[at] for at in unnamed):
         hint = "Write the names of the columns above it."
         raise InvalidInputError(f"The first line of {name} is taken for the names of columns, and {title!r} is none.", hint=hint)
-    measured = [at for at in places if first[at][~first[at].isin(NOTHING)].dropna().str.fullmatch(_MEASURED).mean() > 0.5]
+    measured = [at for at in places if _is_measured(first[at]).mean() > 0.5]
     frame = read(na_values=dict.fromkeys(measured, NOTHING))
     _refuse_short_lines(name, text, delimiter, len(frame), titles)
 
@@ -376,6 +375,26 @@ def read_table(path: Path) -> Table:
         if title or frame[at].notna().any()
     )
     return Table(name, columns, len(frame))
+
+
+def _is_measured(cells: pd.Series) -> pd.Series:
+    """Which cells that are given are amounts or dates."""
+    return cells[~cells.isin(NOTHING)].dropna().str.fullmatch(_MEASURED)
+
+
+def _refuse_other_heads(name: str, titles: list[str], first: pd.DataFrame) -> None:
+    """Refuse a title above the names of columns, and names in two lines: the second one would be a row."""
+    hint = "Write the names of all columns, and nothing else, in the first line."
+    if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
+        named = f"names but its first column, {titles[0]!r}" if not any(titles[1:]) else f"names no column {lost[0] + 1}"
+        example = first[lost[0]].dropna().iloc[0]
+        raise InvalidInputError(f"The first line of {name} {named}; without a name are cells such as {example!r}.", hint=hint)
+    if len(set(titles)) < len(titles) and pd.isna(first[0][0]):
+        raise InvalidInputError(f"The first line of {name} has names twice, and the next one no first cell.", hint=hint)
+    kinds = [kinds for at in first if len(kinds := _is_measured(first[at])) > 1 and kinds.iloc[1:].all() and kinds.index[0] == 0]
+    if kinds and not any(of[0] for of in kinds):
+        row = ", ".join(first.iloc[0].dropna())
+        raise InvalidInputError(f"The second line of {name}, {row!r}, has words where all others have amounts.", hint=hint)
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:

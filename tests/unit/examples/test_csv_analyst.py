@@ -1751,6 +1751,61 @@ def test_who_counts_rows_is_told_of_every_line_of_totals(run: Run, tmp_path: Pat
     assert "4 (4 of 4 rows, 1 of them without S, which all others have" in run(agent, "how many rows", [path]).text
 
 
+@pytest.mark.parametrize(
+    ("name", "cell", "unit"), [("weight (kg)", "{} g", "kg"), ("price (EUR)", "${}", "EUR"), ("% [m]", "{} cm", "%")]
+)
+def test_the_unit_of_the_cells_counts_and_not_that_of_the_name(name: str, cell: str, unit: str, run: Run, tmp_path: Path) -> None:
+    """They may differ, and nothing is converted."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,{name}\nA,{cell.format(120)}\nB,{cell.format(180)}\n")
+    with pytest.raises(InvalidInputError, match=f"A number of .* is said alone or with '{re.escape(cell.format('').strip())}'"):
+        run(agent, f"how many rows where {name} above 150 {unit}", [path])
+    assert ": 1 (1 of 2 rows, " in run(agent, f"how many rows where {name} above 150", [path]).text
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            "Name,Weight,Price\n,kg,EUR\nA,3,5\nB,4,6\n",
+            "The second line of t.csv, 'kg, EUR', has words where all others have amounts.",
+        ),
+        ("Report,of March\nName,Weight\nA,3\nB,4\n", "The second line of t.csv, 'Name, Weight', has words"),
+        ("Report 2024,\nName,Weight\nA,3\nB,4\n", "names but its first column, 'Report 2024'"),
+        (
+            ",Sales,,Costs,\nLand,2022,2023,2022,2023\nN,1,2,3,4\nS,5,6,7,8\n",
+            "names no column 3; without a name are cells such as '2023'.",
+        ),
+        ("Land,Sales,Sales,Tax\n,2022,2023,2022\nN,1,2,3\nS,5,6,7\n", "has names twice, and the next one no first cell."),
+    ],
+)
+def test_names_stand_in_one_line(content: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A title above them, or a second line of them, is none of the rows."""
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    with pytest.raises(InvalidInputError, match=re.escape(said)):
+        run(agent, "how many rows", [path])
+
+
+def test_a_number_is_compared_with_amounts_of_one_currency(run: Run, tmp_path: Path) -> None:
+    """Whatever rows it leaves."""
+    path = tmp_path / "t.csv"
+    path.write_text("who,price,currency,at\nA,5,EUR,2024-05-01\nB,7,USD,2024-06-01\n")
+    for question in ("how many rows where price above 6", "list who where price above 6", "maximum price where price above 6"):
+        with pytest.raises(InvalidInputError, match="currency tells of EUR and USD in these rows"):
+            run(agent, question, [path])
+    for condition in ("currency is USD", "at since 2024-06"):
+        assert ": 1 (1 of" in run(agent, f"how many rows where price above 6 and {condition}", [path]).text
+
+
+@pytest.mark.parametrize(("cell", "told"), [("01.1", "with '01.1', '1.10'"), ("1.100", "with '1.10', '1.100'")])
+def test_other_writings_of_a_number_are_told(cell: str, told: str, run: Run, tmp_path: Path) -> None:
+    """It may be a version, or an article, that is none of those."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"v,n\n{cell},1\n1.10,2\n1.1,4\n2.5,3\n")
+    assert told in run(agent, "how many rows where v is 1.1", [path]).text
+
+
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
     """A customer may be called Total Energies; who has one line alone is asked about."""
     path = tmp_path / "t.csv"
