@@ -163,6 +163,9 @@ class Reader:
         if not (is_of_all := self._take(_ROWS)) and not (columns := self._list(self._column, ",|and")):
             return None
         question = self._clauses(Question(Figure("rows", () if is_of_all else tuple(columns))))
+        if self._ended and not question.conditions and self.text.startswith("list"):
+            named = self.table.columns[0] if is_of_all else columns[0]
+            self._fail(f"Rows are listed by a condition; 'where {named} is not missing' is one of all that have it.")
         return question if question.conditions and self._ended else None
 
     def _ranked(self) -> Question | None:
@@ -228,6 +231,8 @@ class Reader:
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:
+        if not column.different:
+            raise InvalidInputError(f"{column} is empty: all of its cells are missing.", hint="Ask for another column.")
         held, example = "numbers" + " or dates" * (column.dates is None), next(iter(column.unread or column.different), "")
         hint = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
         raise InvalidInputError(f"{column} is not read as {held}: it has cells such as {example!r}.", hint=hint)
@@ -251,7 +256,11 @@ class Reader:
         dates = self.table.holding("dates", in_doubt=True)
         columns = list(dict.fromkeys((*dates, *others))) if dates else []
         if len(columns) != 1:
-            names = ", ".join(map(str, columns)) or "none"
+            if not columns:
+                shown = ", ".join(f"{one} has {one.different[0]!r}" for one in self.table.columns[:_ADVISED] if one.different)
+                hint = f"Dates are written as 2024-03-31 or 2024-03; mere years are numbers: 'COLUMN above 2024'. {shown}."
+                raise InvalidInputError(f"No column of {self.table.name} is read as one of dates.", hint=hint)
+            names = ", ".join(map(str, columns))
             hint = "Say 'year of COLUMN', 'where COLUMN is 2024', of mere years 'COLUMN above 2024'; in quotes 'year' is a column."
             raise InvalidInputError(f"{self.table.name} has {len(columns)} columns that the date may be of: {names}.", hint=hint)
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
@@ -288,6 +297,8 @@ class Reader:
             if not is_value:
                 self._fail() if column.dates is not None or column.numbers is not None else self._no_numbers(column)
         if not (values := self._value(column)):
+            if not column.different:
+                self._no_numbers(column)
             some = ", ".join(f'"{one}"' if "," in one else one for one in column.different[:8])
             self._fail(f"Values of {column} are {some}{', …' * (len(column.different) > 8)}; a cell without one is 'missing'.")
         return Condition(column, sign, values=sum(self._others(column, sign, self._value, values), ()))

@@ -193,8 +193,9 @@ class Column:
 
     @property
     def unread(self) -> list[str]:
-        """Those of some of its cells that are no numbers."""
-        return self._sample[~self._sample.str.fullmatch(_AMOUNT)].to_list()
+        """Those of some of its cells that are no numbers, such as `1,23,456`."""
+        plain = self._sample.str.replace(r"(?<=\d)['’ ](?=\d{3}\b)", "", regex=True)
+        return self._sample[~(self._sample.str.fullmatch(_AMOUNT) & plain.str.fullmatch(rf"\D*(?:{_POINT}|{_COMMA})\D*"))].to_list()
 
     @cached_property
     def _by_words(self) -> dict[str, list[str]]:

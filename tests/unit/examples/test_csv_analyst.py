@@ -1473,7 +1473,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "year,n\n2020,1\n",
             "total n since 2020",
-            "0 columns that the date may be of: none. Say 'year of COLUMN', 'where COLUMN is 2024', of mere years",
+            "No column of t.csv is read as one of dates. Dates are written as 2024-03-31 or 2024-03; mere years are numbers:",
         ),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "2 columns that the date may be of: at, year."),
         ("grade,n\na-b,1\na b,2\n", "total n where grade is a/b", "'a/b' may be said of several values of grade: 'a-b', 'a b'."),
@@ -1643,7 +1643,7 @@ def test_rows_like_others_are_counted(rows: str, asked: str, said: str, run: Run
         ("Berlin,12,2024-01-05\nHamburg,7,2024-02-01\nKiel,4,2024-03-01", "how many rows", "'2024-01-05' is none. Write the names"),
         ("1,Berlin,3.5\n2,Kiel,4.5\n3,Ulm,5", "how many rows", "'3.5' is none"),
         ("month,n\n2024-11,5\n2024-12,6", "total n since 2024-12-15", "month holds months, and 2024-12-15 is a day. Say 2024-12."),
-        ("who,note\nA,\nB,", "total note", "note is not read as numbers or dates: it has cells such as ''"),
+        ("who,note\nA,\nB,", "total note", "note is empty: all of its cells are missing."),
         ("n\n999999999999999\n0.1\n0.2", "total n", "too large to be added up exactly"),
         (
             "who,n\nA,5\nB,7",
@@ -1804,6 +1804,30 @@ def test_other_writings_of_a_number_are_told(cell: str, told: str, run: Run, tmp
     path = tmp_path / "t.csv"
     path.write_text(f"v,n\n{cell},1\n1.10,2\n1.1,4\n2.5,3\n")
     assert told in run(agent, "how many rows where v is 1.1", [path]).text
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "said"),
+    [
+        *(
+            (f"m,n\n{cell},1\n{cell},2\n", "total n in 2024", f"m has '{cell}', n has '1'.")
+            for cell in ("Mar 2024", "20240331", "45382", "31-Mar-24")
+        ),
+        (
+            'who,n\nA,"2,000"\nB,"1,23,456"\nC,"12,34,567"\n',
+            "total n",
+            "n is not read as numbers or dates: it has cells such as '1,23",
+        ),
+        ("city,n\nA,1\nB,2\n", "list city", "'where city is not missing' is one of all that have it."),
+        ("city,n,x\nA,1,\nB,2,\n", "total x", "x is empty: all of its cells are missing."),
+        ("city,n,x\nA,1,\nB,2,\n", "how many rows where x is 5", "x is empty: all of its cells are missing."),
+    ],
+)
+def test_the_reason_is_the_one_that_helps(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Dates that are not read, the cell that is no number, a list without a condition and a column without a cell."""
+    path = tmp_path / "t.csv"
+    path.write_text(content)
+    assert said in told(run, question, path)
 
 
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
