@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
@@ -98,6 +100,13 @@ async def test_what_nobody_heard_is_asked_again(nats_server: NatsServer) -> None
         assert ((await asking_until_heard(ask)).data, asked) == (b"here", 2)
         with pytest.raises(NoRespondersError):
             await client.request("nobody", b"")
+
+
+def _keep(messages: list[bytes]) -> Callable[[Msg], Coroutine[Any, Any, None]]:
+    async def keep(message: Msg) -> None:
+        messages.append(message.data)
+
+    return keep
 
 
 _INFO = {"server_id": "fickle", "version": "2.15.0", "max_payload": 2**20, "headers": True, "client_id": 1, "proto": 1}
@@ -235,6 +244,34 @@ async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_p
     ):
         with pytest.raises(PayloadTooLargeError, match="talk"):
             await NatsRequester(client).request("talk", CancelGroup(), Acknowledged)
+
+
+async def test_a_subscription_that_was_refused_hears_once_the_server_allows_it(tmp_path: Path) -> None:
+    """Whoever connects before the server has read its new authorization is not deaf for ever; nothing is heard twice or unasked."""
+    may = {"subscribe": ["_INBOX.>", "heard"]}
+    refusing = json.dumps({"authorization": {"users": [{"user": "u", "password": "p", "permissions": may}]}})
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(open_nats_server(tmp_path / "nats", None, authorization=refusing))
+        url = server.url.replace("//", "//u:p@")
+        client = await stack.enter_async_context(open_connection(NatsSettings(url, "early"), patience=timedelta(seconds=10)))
+        heard: dict[str, list[bytes]] = {"heard": [], "News.new": [], "News.left": []}
+        for subject, messages in heard.items():
+            subscription = await client.subscribe(subject, cb=_keep(messages))
+        await subscription.unsubscribe()
+        await client.flush()
+        written = tmp_path / "nats" / "nats-server.conf"
+        written.write_text(written.read_text().replace('"heard"', '"heard", "News.>"'))
+        os.kill(server.pid, signal.SIGHUP)
+
+        async def publish() -> bool:
+            for subject in heard:
+                await client.publish(subject, b"%d" % len(heard["heard"]))
+            await client.flush()
+            return bool(heard["News.new"])
+
+        await eventually(publish, within=timedelta(seconds=20))
+        assert len(heard["News.new"]) == len(set(heard["News.new"]))
+        assert (len(heard["heard"]) == len(set(heard["heard"])), heard["News.left"]) == (True, [])
 
 
 async def test_a_client_is_let_in_again_by_the_password_of_the_next_start(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
+from ioa.beside import beside
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
@@ -39,7 +41,10 @@ _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED = "authorization violation"
 _NOT_PERMITTED = "permissions violation"
+_NOT_TO_BE_HEARD = re.compile(r'permissions violation for subscription to "([^"]+)"')
 _REMEMBERED_REFUSALS = 100
+_FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE = 1.0, 30.0
+"""How long a subscription that was refused waits before it is asked for again, in seconds."""
 _REFUSED_SECONDS = 5.0
 """How long somebody waits at most who is let in no more before asking again."""
 _UNHEARD_SECONDS = 0.5
@@ -137,7 +142,8 @@ async def open_connection(
         if not any_payload:
             check_max_payload(client.max_payload)
         with traffic.watch(client):
-            yield client
+            async with beside(client.subscribe_again()):
+                yield client
     finally:
         await _close(client)
 
@@ -155,7 +161,7 @@ def check_max_payload(allowed_bytes: int) -> None:
         )
 
 
-async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client:
+async def _connect(settings: NatsSettings, patience: timedelta | None) -> _LastingClient:
     loop = asyncio.get_running_loop()
     deadline = None if patience is None else loop.time() + patience.total_seconds()
     pause = pauses(0.05, 1.0)
@@ -214,6 +220,8 @@ class _LastingClient(Client):
 
     What the server refuses on a standing connection (this key is let in no more, this token has run out) ends that connection;
     nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
+
+    A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
     """
 
     def __init__(self, seed: str | None, *, asks_to_read: bool) -> None:
@@ -223,6 +231,8 @@ class _LastingClient(Client):
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
+        self._deaf_to: set[str] = set()
+        self._is_deaf = asyncio.Event()
 
     async def request(
         self,
@@ -239,10 +249,28 @@ class _LastingClient(Client):
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:
             self.not_permitted.append(err_msg)
+            if refused := _NOT_TO_BE_HEARD.search(err_msg):
+                self._deaf_to.add(refused[1])
+                self._is_deaf.set()
             await super()._process_err(err_msg)
         else:
             _log.warning("nats_ends_connection", error=err_msg.strip("'"))
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
+
+    async def subscribe_again(self) -> None:
+        """Ask for the subscriptions that were refused until they are not, ever less often; for ever."""
+        while True:
+            await self._is_deaf.wait()
+            pause = pauses(_FIRST_DEAF_PAUSE, _LONGEST_DEAF_PAUSE)
+            while self._deaf_to:
+                await asyncio.sleep(next(pause))
+                refused, self._deaf_to = self._deaf_to, set()
+                again = [one for one in self._subs.values() if one.subject.lower() in refused]
+                with suppress(nats.errors.Error, OSError, TimeoutError):
+                    for subscription in again:
+                        await self._send_subscribe(subscription)
+                    await self.flush(_FLUSH_SECONDS)  # behind what the server says of them
+            self._is_deaf.clear()
 
     async def _attempt_reconnect(self) -> None:
         # Where a connection is lost again while one attempt ends, nats-py starts another. It cancels the first, which may miss
@@ -288,7 +316,7 @@ def asks_to_read(client: Client) -> bool:
     return isinstance(client, _LastingClient) and client.asks_to_read
 
 
-async def _attempt(settings: NatsSettings) -> Client:
+async def _attempt(settings: NatsSettings) -> _LastingClient:
     client, turned_away = (
         _LastingClient(settings.seed, asks_to_read=settings.asks_to_read),
         deque[nats.errors.Error | ssl.SSLError](maxlen=1),
