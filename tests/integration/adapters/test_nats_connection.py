@@ -9,13 +9,20 @@ import random
 import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.transport import TcpTransport
 from nats.errors import NoRespondersError
 
 from ioa.adapters.nats import connection as nats_connection
@@ -207,6 +214,75 @@ async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServ
             await eventually(lambda: silence.taken, lambda taken: taken > 2)
             assert silence.taken - silence.left <= 1
         await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1])
+
+
+def _written_certificate(folder: Path) -> tuple[Path, Path]:
+    """Write a certificate for 127.0.0.1 and its key; returns where they are."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
+    now, day = datetime.now(UTC), timedelta(days=1)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now - day, now + day)
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths = folder / "tls.crt", folder / "tls.key"
+    paths[0].write_bytes(certificate.public_bytes(Encoding.PEM))
+    paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return paths
+
+
+async def test_a_connection_lost_as_it_is_encrypted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that starts may hang up right behind the handshake, before the client goes on."""
+    certificate, key = _written_certificate(tmp_path)
+    tls, lost, renewed = {"tls": {"cert_file": str(certificate), "key_file": str(key)}}, 0, asyncio.Event()
+    encrypt = TcpTransport.connect_tls
+
+    async def encrypt_and_lose(transport: TcpTransport, *args: Any) -> None:
+        nonlocal lost
+        await encrypt(transport, *args)
+        if lost < 3:
+            lost += 1
+            writer = transport._io_writer
+            assert writer is not None
+            writer.transport.abort()
+            await eventually(lambda: writer.transport.get_protocol() is None)
+
+    async with open_nats_server(tmp_path / "nats", None, authorization=json.dumps(tls)) as server:
+        settings = NatsSettings(server.url.replace("nats://", "tls://"), "test", ca=str(certificate))
+        async with open_connection(settings, patience=timedelta(seconds=10)) as client:
+            monkeypatch.setattr(TcpTransport, "connect_tls", encrypt_and_lose)
+            with at_renewal(client, renewed.set):
+                await crash(server)
+                await server.start()
+                async with asyncio.timeout(20):
+                    await renewed.wait()
+            await client.flush()
+    assert lost == 3
+
+
+async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors that nats-py does not expect, as event loops have their own for lost connections, leave no deaf client behind."""
+    broken, renewed = ["write", "read"], asyncio.Event()
+
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        connect = client._process_connect_init
+
+        async def break_and_connect() -> None:
+            if len(broken) == 1:
+                await connect()
+            if broken:
+                raise RuntimeError(broken.pop())
+            await connect()
+
+        monkeypatch.setattr(client, "_process_connect_init", break_and_connect)
+        with at_renewal(client, renewed.set):
+            await crash(nats_server)
+            await nats_server.start()
+            async with asyncio.timeout(20):
+                await renewed.wait()
+        await client.flush()
+    assert not broken
 
 
 async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None:

@@ -278,7 +278,17 @@ class _LastingClient(Client):
         before, self._reconnecting = self._reconnecting, asyncio.current_task()
         if before is not None:
             await _end(before)
-        await super()._attempt_reconnect()
+        pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
+        while not self.is_closed:
+            try:
+                await super()._attempt_reconnect()
+            except Exception as error:  # noqa: BLE001 - nats-py expects few, and gives up for good at any other, which nobody hears
+                _log.warning("nats_connects_anew", error=str(error) or type(error).__name__)
+                if not self.is_closed:
+                    self._status = Client.RECONNECTING
+            else:
+                return
+            await asyncio.sleep(next(pause))
 
     def _connect_command(self) -> bytes:
         asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
@@ -297,6 +307,8 @@ def _tell_that_it_encrypts(transport: Transport | None) -> None:
     """Tell asyncio's reader that it reads by TLS, which nats-py forgets: asyncio would warn of it when the connection ends."""
     if isinstance(transport, TcpTransport) and transport._io_writer is not None:
         protocol = transport._io_writer.transport.get_protocol()
+        if protocol is None:
+            raise ConnectionResetError("the connection was lost as soon as it was encrypted")
         protocol._over_ssl = True  # type: ignore[attr-defined]
 
 
