@@ -206,7 +206,7 @@ def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]
     numbers = pd.DataFrame({at: _measured(one) for at, one in enumerate(columns)}, index=range(table.rows))
     cells = pd.concat([one.cells for one in table.columns if one not in columns] or [pd.Series(dtype=object)])
     called = sorted(set(cells.index[cells.str.fullmatch(_CALLED_AN_EDGE, na=False)]))
-    others, found = numbers.drop({*called, *known}), dict[int, str]()
+    others, found = numbers.drop([*{*called, *known}]), dict[int, str]()
     for at in [*called, *others.index[[0, -1]]] if len(others) > _FEW and columns else ():
         held = [
             (one, others[place].drop(at, errors="ignore")) for place, one in enumerate(columns) if not pd.isna(numbers[place][at])
@@ -264,7 +264,8 @@ def _reach(column: Column, rows: Any) -> pd.Series:
     cells = column.cells.iloc[rows]
     decimals = cells.str.extract(r"[.,](\d+)\D*$")[0].str.len()
     is_whole = cells.str.replace(r"\D", "", regex=True) == _measured(column).iloc[rows].abs().map("{:.0f}".format)
-    return (0.5 / 10.0 ** decimals.mask(is_whole)).fillna(0.5)  # else its sign is one for thousands
+    reach: pd.Series = 0.5 / 10.0 ** decimals.mask(is_whole)
+    return reach.fillna(0.5)  # else its sign is one for thousands
 
 
 def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
