@@ -39,7 +39,8 @@ class Answer:
 
 def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
     """Answer a question about a file: in words, and by a table in CSV with its title; both are empty if it has none."""
-    found = answer(Reader(text, table := read_table(path)).question(), table)
+    table = read_table(path)
+    found = answer(Reader(text, table, answered=lambda question: answer(question, table)).question(), table)
     return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
 
 
@@ -171,7 +172,8 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
     for one in table.columns if any(column.holds("numbers") for column in asked) else ():
         if one not in known and not one.holds("numbers", in_doubt=True) and UNIT_WORDS.intersection(name_words(one.name)):
             if len(units := one.cells[used].dropna().unique()) > 1:
-                hint = f"Say 'where {one} is {units[0]}' or 'per {one}'. If these are no units, say 'where {one} is not missing'."
+                per = f" or 'per {one}'" * (question.figure.operation != "rows")
+                hint = f"Say 'where {one} is {units[0]}'{per}. If these are no units, say 'where {one} is not missing'."
                 raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
 
 

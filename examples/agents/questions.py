@@ -120,9 +120,10 @@ class Question(NamedTuple):
 
 
 class Reader:
-    """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
+    """Reads a text from `at`; before `far` it was understood, in one way or another. What is not `answered` is not advised."""
 
-    def __init__(self, text: str, table: Table, *, advises: bool = True) -> None:
+    def __init__(self, text: str, table: Table, *, advises: bool = True, answered: Callable[[Question], object] = bool) -> None:
+        self._answered = answered
         self.said, self.table, self.advises = " ".join(unicodedata.normalize("NFC", text).split()), table, advises
         self.text, self.told, self.at, self.far = fold(self.said), dict[int, str](), 0, 0
         name = re.escape(fold(table.name))
@@ -142,9 +143,9 @@ class Reader:
         return found if self._ended else self._fail()
 
     def reads(self, text: str) -> bool:
-        """Whether a text is a question that can be read: nothing else is advised."""
+        """Whether a text is a question that can be read, and answered: nothing else is advised."""
         with suppress(InvalidInputError):
-            return bool(Reader(text, self.table, advises=False).question())
+            return bool(self._answered(Reader(text, self.table, advises=False).question()))
         return False
 
     def _as_said(self, start: int, end: int | None = None) -> str:

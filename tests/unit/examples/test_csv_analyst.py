@@ -1830,6 +1830,18 @@ def test_the_reason_is_the_one_that_helps(content: str, question: str, said: str
     assert said in told(run, question, path)
 
 
+def test_what_is_advised_is_answered(run: Run, tmp_path: Path) -> None:
+    """Not refused again, for a line of totals or for several currencies."""
+    path = tmp_path / "t.csv"
+    for content in ("who,n\nA,20\nB,25\nC,31\nall,76\n", "who,n,currency\nA,1,EUR\nB,2,USD\nA,2,EUR\n"):
+        path.write_text(content)
+        with pytest.raises(InvalidInputError, match="Questions are such as 'how many rows") as error:
+            run(agent, "what of it", [path])
+        assert "average n" not in str(error.value)
+    with pytest.raises(InvalidInputError, match=r"Say 'where currency is EUR'\. If"):
+        run(agent, "list who where n above 1", [path])
+
+
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
     """A customer may be called Total Energies; who has one line alone is asked about."""
     path = tmp_path / "t.csv"
