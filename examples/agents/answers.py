@@ -169,8 +169,9 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
         used = reduce(
             and_, (_passes(one, cells) for one, cells in chosen if cells is not None and (one.values or one.spans)), used | True
         )
-    for one in table.columns if any(column.holds("numbers") for column in asked) else ():
-        if one not in known and not one.holds("numbers", in_doubt=True) and UNIT_WORDS.intersection(name_words(one.name)):
+    tell_units = [one for one in table.columns if UNIT_WORDS.intersection(name_words(one.name))]
+    for one in tell_units if any(column.holds("numbers") for column in asked) else ():
+        if one not in known and not one.holds("numbers", in_doubt=True):
             if len(units := one.cells[used].dropna().unique()) > 1:
                 per = f" or 'per {one}'" * (question.figure.operation != "rows")
                 hint = f"Say 'where {one} is {units[0]}'{per}. If these are no units, say 'where {one} is not missing'."
@@ -205,11 +206,13 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
 
 def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]) -> dict[int, str]:
     """A first or last row with the mean of others in each column, hardly by chance, and what is called Min or Max and holds it."""
+    if not columns:
+        return {}
     numbers = pd.DataFrame({at: _measured(one) for at, one in enumerate(columns)}, index=range(table.rows))
     cells = pd.concat([one.cells for one in table.columns if one not in columns] or [pd.Series(dtype=object)])
     called = sorted(set(cells.index[cells.str.fullmatch(_CALLED_AN_EDGE, na=False)]))
     others, found = numbers.drop([*{*called, *known}]), dict[int, str]()
-    for at in [*called, *others.index[[0, -1]]] if len(others) > _FEW and columns else ():
+    for at in [*called, *others.index[[0, -1]]] if len(others) > _FEW else ():
         held = [
             (one, others[place].drop(at, errors="ignore")) for place, one in enumerate(columns) if not pd.isna(numbers[place][at])
         ]
