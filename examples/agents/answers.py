@@ -246,7 +246,7 @@ def _sums_of_others(column: Column, table: Table) -> set[int]:
     values, found = _measured(column).fillna(0).to_numpy(), np.zeros(table.rows, bool)
     for rows in sums_among(np.rint(values / column.grain).astype(np.int64)):
         found[rows] = True
-    ways = [_sums_of_all(values, column), _sums_by_label(values, column, table)]
+    ways = [_sums_of_all(values, column), _sums_by_label(values, column, table), _sums_by_gaps(values, table)]
     for rows, tries in chain(*ways):
         found[rows] |= not _is_by_chance(column, rows, tries)
     return {*np.flatnonzero(found).tolist()}
@@ -280,6 +280,16 @@ def _sums_of_all(values: Any, column: Column) -> Iterator[Found]:
     sums = np.flatnonzero(np.isclose(values, above, rtol=1e-9) & (number > 3) & (values.min() >= 0))
     for at in [*halves[_is_near(column, halves, total - values[halves])].tolist(), *sums.tolist()]:
         yield [at], int(0 < at < len(values) - 1)  # the first and the last row are where totals stand: that is no chance
+
+
+def _sums_by_gaps(values: Any, table: Table) -> Iterator[Found]:
+    """Rows that lack the same words and come to what all rows without gaps do: one level of totals, in whichever order."""
+    words = [one.is_missing for one in table.columns if one.is_missing.any() and not one.is_numeric]
+    gaps = pd.DataFrame(dict(enumerate(words)))
+    whole = values[~gaps.any(axis=1)].sum() if words else 0
+    for rows in gaps.groupby([*gaps]).indices.values() if whole and table.rows <= CHECKED else ():
+        if gaps.iloc[rows[0]].any() and np.isclose(values[rows].sum(), whole, rtol=1e-9):
+            yield rows, 1
 
 
 def _sums_by_label(values: Any, column: Column, table: Table) -> Iterator[Found]:

@@ -1842,6 +1842,15 @@ def test_what_is_advised_is_answered(run: Run, tmp_path: Path) -> None:
         run(agent, "list who where n above 1", [path])
 
 
+def test_levels_of_totals_are_told_in_any_order(run: Run, tmp_path: Path) -> None:
+    """By what they lack, if they come to what all others do."""
+    path = tmp_path / "t.csv"
+    path.write_text("R,S,n\n,,27\nG,,15\nH,,12\nG,b,9\nH,a,7\nG,a,6\nH,b,5\n")
+    for question in ("total n", "how many rows"):
+        with pytest.raises(InvalidInputError, match="hold sums of others of n: '27'; 'G, 15'; 'H, 12'"):
+            run(agent, question, [path])
+
+
 def test_a_name_that_stands_in_several_rows_is_no_total(run: Run, tmp_path: Path) -> None:
     """A customer may be called Total Energies; who has one line alone is asked about."""
     path = tmp_path / "t.csv"
