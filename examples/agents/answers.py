@@ -108,7 +108,8 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     """Keep the rows that are asked about and can be used: figures and labels; say how many were left out, and why. Refuses none."""
     figure = question.figure
-    used, notes, told = pd.Series(True, index=range(table.rows)), list[str](), list[str]()
+    used, notes = pd.Series(True, index=range(table.rows)), list[str]()
+    told = [f"read as {table.assumed}"] * bool(table.assumed)
 
     def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used

@@ -90,7 +90,11 @@ def run(task: str, ctx: TaskContext) -> str:
         said = f"{text!r} is no amount of a unit and the unit that is wanted."
         raise InvalidInputError(said, hint="Say 'convert 12 miles to km'.")
     signs = _in_signs(text)
-    return f"{text} = {show(compute(signs))}{' %' * (signs != text and signs.endswith('* 100'))}"
+    value, source = show(compute(signs)), _source(signs)
+    words = signs == text and re.search("[a-z]{4}", text) and "(" not in text
+    spoken = bool(words) and len(re.findall(r"\*\*|[-+*/]", source)) > 1  # which goes first is seen then
+    read = f" = {re.sub(' ?[*]{2} ?', '^', source)}" * spoken
+    return f"{text}{read} = {value}{' %' * (signs != text and signs.endswith('* 100'))}"
 
 
 def _in_signs(text: str) -> str:
@@ -124,17 +128,26 @@ def _figure(line: str, *, with_unit: bool) -> list[str]:
     return numbers if len(numbers) == 1 and not line.rstrip().endswith(":") else []
 
 
-def compute(text: str) -> Fraction:
-    """Compute an expression of numbers and signs; declines what is none, refuses what has no value."""
+def _source(text: str) -> str:
     source = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text.strip())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
+    return " ".join(source.split())
+
+
+def compute(text: str) -> Fraction:
+    """Compute an expression of numbers and signs; declines what is none, refuses what has no value."""
+    source = _source(text)
     if rest := re.sub(rf"(?i){_NUMBER}|\bsqrt\b|\bsquare root of\b|[-+*/()%]", " ", source, flags=re.ASCII).split():
         if unknown := [word for word in rest if word.lower() not in _KNOWN][:3]:
+            if all(word in ("in", "to", "into") or _is_known(_name_of(word.strip("."))) for word in unknown):
+                raise InvalidInputError(
+                    f"{text!r} is not read as one amount of a unit, alone, and the unit that is wanted.", hint=_HINT
+                )
             raise DeclinedError(f"{text!r} is no calculation that is read here: {are_not(unknown, 'part of one')}", hint=_HINT)
-        raise InvalidInputError(f"Each word is known, but {text!r} is no one calculation.", hint=_HINT)
+        raise InvalidInputError(f"Each word is known, but {text!r} is not read as one calculation.", hint=_HINT)
+    source = source.replace(",", "")
     try:
-        source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
     except ZeroDivisionError:
         raise InvalidInputError(f"{text[:60]} divides by zero.") from None

@@ -471,7 +471,8 @@ class Reader:
             if shown := ", ".join(f"'{one}'" for one in found):
                 yield f"{what} {shown}."
         names = (f'"{one}"' if "," in one.name else one.name for one in self.table.columns)
-        yield f"Columns of {self.table.name}: {', '.join(names)}. All forms of a question: docs/questions.md."
+        assumed = f", which is read as {self.table.assumed}" * bool(self.table.assumed)
+        yield f"Columns of {self.table.name}{assumed}: {', '.join(names)}. All forms of a question: docs/questions.md."
 
     def _values_in(self, words: list[str]) -> Iterator[str]:
         """Conditions on the values that words are, the most words first. A number may be of any column."""

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
-from ioa.files import read_text
+from ioa.files import assumed_encoding, read_text
 from request import RECORDS, fold
 
 CHECKED, _SAMPLE_ROWS, _LAST, _GROUPS = 50_000, 1_000, 3, 25
@@ -313,6 +313,8 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     rows: int
+    assumed: str
+    """The encoding in which it was read, if nothing tells that it is the right one."""
 
     @property
     def remarks(self) -> list[int]:
@@ -349,6 +351,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a delimited file with a header, or JSON records: its cells as they are written."""
     name, text = path.name, read_text(path)
+    assumed = "" if text.isascii() else assumed_encoding(path)
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
     if named := re.match(r"sep=(.)\r?\n", text):  # a line for spreadsheets
         text, delimiter = text[named.end() :], named[1]
@@ -375,7 +378,7 @@ def read_table(path: Path) -> Table:
         for at, title in enumerate(titles)
         if title or frame[at].notna().any()
     )
-    return Table(name, columns, len(frame))
+    return Table(name, columns, len(frame), assumed)
 
 
 def _is_measured(cells: pd.Series) -> pd.Series:

@@ -7,9 +7,11 @@ told apart: behind `Dr.` or `5 p.m.` no rule knows whether one ends.
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, of_results, read_page, read_text, text_of_html, with_suffix
+from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
+from ioa.files import assumed_encoding, came, missing, named_in, of_results, read_page, read_text, text_of_html, with_suffix
 from request import are_not, of_length
 from text_measures import occurrences, unspaced, without_name
 
@@ -26,7 +28,7 @@ agent = Agent(
     ],
     tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
-_PAGES, _OF_A_PAGE = (".html", ".htm"), "its main text, without menus and the addresses of links"
+_PAGES, _OF_A_PAGE = (".html", ".htm"), "its text, without menus and the addresses of links"
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
@@ -51,31 +53,46 @@ _HINT = (
 _COLON = " A text itself stands behind a colon: 'how many words has this text: …'."
 
 
+class _Text(NamedTuple):
+    name: str
+    content: str
+    assumed: str = ""
+    """The encoding in which it was read, if nothing tells that it is the right one."""
+    is_page: bool = False
+
+
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer for every text the task is about."""
     if address := re.search(r"https?://\S+", task):
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
     answers = []
-    for name, text in _texts(task, ctx):
-        lines = [measure(text, what, ctx) for measure, what in _asked(task.removesuffix(text), ctx)]
+    for name, text, assumed, is_page in _texts(task, ctx):
+        asked = _asked(task.removesuffix(text), ctx)
+        if is_page and any(measure is _count_of_lines for measure, _ in asked):
+            raise InvalidInputError(
+                f"{name} is a page: how many lines it has depends on who shows it.", hint="Count its paragraphs."
+            )
+        if assumed and (strange := [what for _, what in asked if what.encode("cp1252", "replace").decode("cp1252") != what]):
+            said = f"{strange[0]!r} cannot stand in {name}, which is no UTF-8 and is read as {assumed}."
+            raise InvalidInputError(said, hint="If it is written in another encoding, save it as UTF-8.")
+        told = ", ".join(filter(None, (_OF_A_PAGE * is_page, f"read as {assumed}" * bool(assumed))))
+        lines, name = [measure(text, what, ctx) for measure, what in asked], f"{name} ({told})".removesuffix(" ()")
         answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
     return "\n\n".join(answers)
 
 
-def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
-    """The texts that a task is about, with their names: named, attached by earlier tasks, or all that came."""
+def _texts(task: str, ctx: TaskContext) -> list[_Text]:
+    """The texts that a task is about: named, attached by earlier tasks, or all that came."""
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} does not end as a text that is read here: {', '.join(suffixes)}.", hint=came(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
-        pages = with_suffix(fitting, _PAGES)
-        texts = [(one.name, read_page(one.path) if one in pages else read_text(one.path), one in pages) for one in fitting]
-        return [(f"{name} ({_OF_A_PAGE})", _readable(text)) if is_page else (name, text) for name, text, is_page in texts]
+        return [*map(_read, fitting)]
     if written := _WRITTEN.fullmatch(task):
-        return [("The text", written[2])]
+        return [_Text("The text", written[2])]
     try:
         _asked(task, ctx)
     except InvalidInputError as error:  # a text would not help
@@ -85,11 +102,13 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
 
 
-def _readable(page: str) -> str:
-    """The text of a page, its paragraphs apart by blank lines."""
-    if not (text := text_of_html(page, before_cells="\n").replace("\n", "\n\n")):
+def _read(file: InputFile) -> _Text:
+    """The text of a file; of a page its paragraphs, apart by blank lines."""
+    if not with_suffix([file], _PAGES):
+        return _Text(file.name, read_text(file.path), assumed_encoding(file.path))
+    if not (text := text_of_html(read_page(file.path), before_cells="\n").replace("\n", "\n\n")):
         raise InvalidInputError("The page holds no text.")
-    return text
+    return _Text(file.name, text, assumed_encoding(file.path, is_page=True), is_page=True)
 
 
 def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:
@@ -101,7 +120,11 @@ def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:
     for name in names:
         task = without_name(task, name)
     terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
-    measures = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", task)))))
+    parts = _JOINT.split(_QUOTED.sub(f" {_ANY} ", task))
+    if any(re.search(r"\blines?\b", before) and part.strip() == _ANY for before, part in pairwise(parts)):
+        hint = "Ask for each: which lines mention 'WORD', which lines mention 'OTHER'."
+        raise InvalidInputError("It is not clear whether lines with each of the words are meant, or with any.", hint=hint)
+    measures = list(filter(None, map(_understood, parts)))
     if not measures or measures.count(_term) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
     return [(measure, terms.pop(0) if measure is _term else "") for measure in measures]
@@ -127,12 +150,16 @@ def _understood(part: str) -> Measure | None:
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
     count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term) and not unspaced(term))
-    lines = [(many, f"\n  {at}: {line}") for at, line in enumerate(text.splitlines(), 1) if (many := occurrences(line, term))]
+    lines = [(many, f"\n  {at}: {line}") for at, line in enumerate(_lines(text), 1) if (many := occurrences(line, term))]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"
     said += f", and {over} over the end of one" if (over := count - sum(many for many, _ in lines)) else ""
     shown = "".join(line for _, line in lines[:_LINES_SHOWN])
     return f"'{term}' occurs {said}{shown}{more}"
+
+
+def _lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n")  # as editors and `wc -l` do: a form feed ends none
 
 
 def _whole(text: str, term: str, ctx: TaskContext) -> str:
@@ -155,12 +182,16 @@ def _paragraphs(text: str, term: str, ctx: TaskContext) -> str:
     return f"paragraphs (what stands between blank lines, headings and lists, too): {len(blocks)}"
 
 
+def _count_of_lines(text: str, term: str, ctx: TaskContext) -> str:
+    return f"lines: {len(_lines(text))}"
+
+
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
 _OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
 _MEASURES: list[tuple[list[str], Measure]] = [
     (["words", "word"], _words),
     (["paragraphs", "paragraph"], _paragraphs),
-    (["lines", "line"], lambda text, term, ctx: f"lines: {len(text.splitlines())}"),
+    (["lines", "line"], _count_of_lines),
     (["characters", "character"], lambda text, term, ctx: f"characters: {len(text)}"),
     (["show", "read", "open", "contents", "content"], _whole),
     ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term),

@@ -18,7 +18,7 @@ from ioa.errors import DeclinedError, InvalidInputError
 _WORD = re.compile(r"[\w.-]+")
 _IN_NAMES = "_.-"
 
-__all__ = ["came", "missing", "named_in", "of_results", "pick", "read_text", "text_of_html", "with_suffix"]
+__all__ = ["assumed_encoding", "came", "missing", "named_in", "of_results", "pick", "read_text", "text_of_html", "with_suffix"]
 
 
 def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
@@ -73,12 +73,12 @@ def came(ctx: TaskContext) -> str:
 def read_text(path: Path) -> str:
     r"""Return a file's text, with `\n` at the ends of its lines.
 
-    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits most Western files.
+    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits most Western files: `assumed_encoding` tells; so should you.
 
     Raises:
         InvalidInputError: It is empty, or no text in one of these.
     """
-    return _decoded(path, path.read_bytes(), "cp1252")
+    return _read(path, is_page=False)[0]
 
 
 def read_page(path: Path) -> str:
@@ -87,26 +87,49 @@ def read_page(path: Path) -> str:
     Raises:
         InvalidInputError: It is empty, or no text in one of these.
     """
-    from bs4.dammit import EncodingDetector
-
-    data = path.read_bytes()
-    return _decoded(path, data, EncodingDetector.find_declared_encoding(data, is_html=True) or "cp1252")
+    return _read(path, is_page=True)[0]
 
 
-def _decoded(path: Path, data: bytes, otherwise: str) -> str:
+def assumed_encoding(path: Path, *, is_page: bool = False) -> str:
+    """Return in which encoding a text, or a page, is read without telling which it has; empty if it is UTF-8, or says what it is.
+
+    In another one its letters are others: a reader should be told.
+
+    Raises:
+        InvalidInputError: It is no text.
+    """
+    return _read(path, is_page=is_page)[1]
+
+
+def _read(path: Path, *, is_page: bool) -> tuple[str, str]:
+    data, assumed = path.read_bytes(), ""
     try:
         text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
     except UnicodeDecodeError:
-        try:
-            text = data.decode(otherwise)
-        except (UnicodeDecodeError, LookupError) as error:
-            raise InvalidInputError(f"{path.name} cannot be read: {error}.", hint="Save it as UTF-8.") from None
+        text, assumed = _decoded(path, data, _declared_in(data) if is_page else None)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.strip("\x00 \n\t"):
-        raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
+        said = "has nothing but blanks" if data else "is empty"
+        raise InvalidInputError(f"{path.name} {said}.", hint="Send a file with text in it.")
     if "\x00" in text:
         raise InvalidInputError(f"{path.name} is not a text file.")
-    return text
+    return text, assumed
+
+
+def _declared_in(page: bytes) -> str | None:
+    from bs4.dammit import EncodingDetector
+
+    declared: str | None = EncodingDetector.find_declared_encoding(page, is_html=True)
+    return declared
+
+
+def _decoded(path: Path, data: bytes, declared: str | None) -> tuple[str, str]:
+    try:
+        return data.decode(declared or "cp1252"), "" if declared else "Windows-1252"
+    except (UnicodeDecodeError, LookupError):
+        other = declared or "Windows-1252"
+        said = f"{path.name} is no text that can be read: it is neither UTF-8 nor UTF-16 nor {other}."
+        raise InvalidInputError(said, hint="If it is a text, save it as UTF-8.") from None
 
 
 def _stands_in(name: str, text: str) -> bool:

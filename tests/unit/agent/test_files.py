@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import DeclinedError, InvalidInputError
-from ioa.files import came, missing, pick, read_text, text_of_html
+from ioa.files import assumed_encoding, came, missing, pick, read_page, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
 
 TABLES = (".csv", ".tsv")
@@ -72,12 +72,29 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_texts_of_any_machine(data: bytes, text: str, tmp_path: Path) -> None:
-    """Marks of the order of bytes are none of the text, and lines end in one way."""
+    """Marks of the order of bytes are none of the text, lines end in one way, and what is assumed can be told."""
     (tmp_path / "t.txt").write_bytes(data)
     assert read_text(tmp_path / "t.txt") == text
+    assert assumed_encoding(tmp_path / "t.txt") == "Windows-1252" * (data == text.encode("cp1252", "replace"))
 
 
-@pytest.mark.parametrize(("data", "said"), [(b" \r\n", "is empty"), (b"PK\x03\x04\x00a", "is not a text file")])
+def test_a_page_that_says_its_encoding(tmp_path: Path) -> None:
+    """Nothing is assumed of it."""
+    (tmp_path / "p.html").write_bytes('<meta charset="windows-1251"><p>Привет'.encode("cp1251"))
+    assert read_page(tmp_path / "p.html").endswith("Привет")
+    assert assumed_encoding(tmp_path / "p.html", is_page=True) == ""
+    assert assumed_encoding(tmp_path / "p.html") == "Windows-1252"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "is empty"),
+        (b" \r\n", "has nothing but blanks"),
+        (b"PK\x03\x04\x00a", "is not a text file"),
+        (b"\x89PNG\x9d", "is no text that"),
+    ],
+)
 def test_what_is_no_text(data: bytes, said: str, tmp_path: Path) -> None:
     """It is refused with its name."""
     (tmp_path / "t.txt").write_bytes(data)
@@ -86,9 +103,12 @@ def test_what_is_no_text(data: bytes, said: str, tmp_path: Path) -> None:
 
 
 def test_a_page_says_what_a_reader_sees() -> None:
-    """Menus, scripts and what is around the main part are left out; lines of the source are none of the page, but in `pre`."""
+    """Menus and scripts are left out, and nothing else; lines of the source are none of the page, but in `pre`."""
     page = "<nav>Home</nav><div>Advert</div><main><h1>A\nB</h1><pre>x\ny</pre><p>one<br>two<aside>more</aside></main><p>Imprint"
-    assert text_of_html(page) == "A B\nx\ny\none\ntwo"
+    assert text_of_html(page) == "Advert\nA B\nx\ny\none\ntwo\nmore\nImprint"
+    fields = "<p hidden>a<button>b</button></p>c<select><option>dog<option>cat</select><button>Save</button><button>No</button>"
+    assert text_of_html(fields) == "c\ndog\ncat\nSave\nNo"
+    assert text_of_html("<ruby>漢<rt>kan</rt></ruby>字") == "漢 kan 字"
     hidden = '<p hidden>a<br>b<b>c</b></p><p>d<img hidden></p><div style="display: none"><p>e</p></div>f<p style="color:red">g</p>'
     assert text_of_html(hidden) == "d\nf\ng"
     assert text_of_html("<p hidden>a<p>b<ul><li hidden>c<li>d</ul><p hidden>e<div>f</div>") == "b\nd\nf"

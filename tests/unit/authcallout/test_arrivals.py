@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ioa.adapters.nats.arrivals import Arrival, Arrivals, network_of
+from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue, network_of
 
 _number = count()
 
@@ -19,7 +19,7 @@ class Hall:
     def __init__(self) -> None:
         self.time = 0.0
         self.given_up: list[str] = []
-        self.arrivals = Arrivals(lambda: self.time, lambda arrival: self.given_up.append(arrival.token))
+        self.arrivals = ArrivalQueue(lambda: self.time, lambda arrival: self.given_up.append(arrival.token))
 
     def come(self, token: str, address: str = "192.0.2.1") -> None:
         """Have somebody come."""
@@ -100,6 +100,7 @@ async def test_lines_are_bounded_for_all(hall: Hall) -> None:
         hall.come(f"eve-{number}")
     for number in range(4_000):
         hall.come(f"other-{number}", f"198.51.{number // 250}.{number % 250}")
+        await asyncio.sleep(0)
     assert hall.given_up == [f"eve-{number}" for number in range(900)]
 
 

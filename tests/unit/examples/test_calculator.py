@@ -104,10 +104,33 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
     assert not isinstance(error.value, DeclinedError)
 
 
+@pytest.mark.parametrize("task", ["3 kg + 2 m", "1/2 mile in m", "6 foot 2 in cm", "how many kg in 3 stone"])
+def test_units_in_another_form_are_not_called_unknown(task: str, run: Run) -> None:
+    """What is said of them is that one amount is converted at a time, and how."""
+    with pytest.raises(InvalidInputError, match=r"is not read as one amount of a unit, alone,.*12 miles in km") as error:
+        run(agent, task)
+    assert not isinstance(error.value, DeclinedError)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("3 plus 4 squared", "3 plus 4 squared = 3 + 4^2 = 19"),
+        ("What is 5 plus 5 divided by 2?", "5 plus 5 divided by 2 = 5 + 5 / 2 = 7.5"),
+        ("minus 5 squared", "minus 5 squared = - 5^2 = -25"),
+        ("3 plus 4", "3 plus 4 = 7"),
+        ("3 + 4^2", "3 + 4^2 = 19"),
+        ("(3 plus 4) squared", "(3 plus 4) squared = 49"),
+    ],
+)
+def test_spoken_signs_show_what_goes_first(task: str, said: str, run: Run) -> None:
+    """Who says `3 plus 4 squared` may mean another order than the one that is computed, and sees it."""
+    assert run(agent, task).text == said
+
+
 @pytest.mark.parametrize(
     "task",
     [
-        "3 kg + 2 m",
         "60 km / 2 h",
         "__import__('os').system('true')",
         "open('/etc/passwd').read()",
@@ -151,7 +174,7 @@ def test_several_amounts_are_not_converted_at_once(task: str, run: Run) -> None:
 @pytest.mark.parametrize("task", ["15 % of 240 plus 5", "What is 19 % of 240 + 12?", "divide 10 by 2 * 5"])
 def test_what_has_no_brackets(task: str, run: Run) -> None:
     """Of known words alone no word is at fault: the task is no other agent's, and is told to have brackets."""
-    with pytest.raises(InvalidInputError, match=r"Each word is known, but .* is no one calculation.*brackets") as error:
+    with pytest.raises(InvalidInputError, match=r"Each word is known, but .* is not read as one calculation.*brackets") as error:
         run(agent, task)
     assert not isinstance(error.value, DeclinedError)
 

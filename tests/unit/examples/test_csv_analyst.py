@@ -580,7 +580,12 @@ def test_messy_files(kind: str, question: str, expected: float, run: Run, tmp_pa
 
 @pytest.mark.parametrize(
     ("content", "said"),
-    [(b"", "empty"), (b"\xef\xbb\xbf\n\n", "empty"), (b"a,b,c\n", "no rows"), (b"\x89PNG\x00\x01\x02\x00rest", "not a text file")],
+    [
+        (b"", "empty"),
+        (b"\xef\xbb\xbf\n\n", "nothing but blanks"),
+        (b"a,b,c\n", "no rows"),
+        (b"\x89PNG\x00\x01\x02\x00rest", "not a text file"),
+    ],
 )
 def test_refuses_what_is_no_table(content: bytes, said: str, run: Run, tmp_path: Path) -> None:
     """An empty file, a lone header and a binary file are errors that say so."""
@@ -628,6 +633,17 @@ def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp
     path = tmp_path / "t.csv"
     path.write_text("shop,day,n,note\nLima,2024-01-02,1,x\nRome,2023-04-05,2,\nMüller,2024-06-07,4,y\n", encoding="cp1252")
     assert _ask(question, read_table(path)) == _ask(question, read_table(path))
+
+
+def test_what_is_assumed_of_a_file_is_said(run: Run, tmp_path: Path) -> None:
+    """In another encoding its words would be others, and who asked sees as which they were read."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,n\nMüller,4\nLima,2\n", encoding="cp1252")
+    said = run(agent, "total n per shop", [path]).text
+    assert said.startswith("t.csv: sum of n per shop (2 of 2 rows, read as Windows-1252):\n- Lima: 2\n- Müller: 4")
+    path.write_text("miasto,kwota\nŁódź,4\nZażółć,2\n", encoding="iso8859-2")
+    with pytest.raises(InvalidInputError, match=r"Columns of t\.csv, which is read as Windows-1252: miasto, kwota\."):
+        run(agent, 'total kwota where miasto is "Łódź"', [path])
 
 
 def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,13 +96,39 @@ def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
     """What is left out of a page's text is said."""
     (tmp_path / "p.html").write_text('<p>See <a href="https://a.example">there</a>.</p>')
     said = run(agent, "Read p.html", [tmp_path / "p.html"]).text
-    assert said == "p.html (its main text, without menus and the addresses of links): See there."
+    assert said == "p.html (its text, without menus and the addresses of links): See there."
+
+
+def test_what_is_assumed_of_a_text_is_said(run: Run, tmp_path: Path) -> None:
+    """Letters of another encoding would be found nowhere: what cannot stand in the one that is assumed is refused."""
+    (tmp_path / "a.txt").write_bytes("Müller, Grüße".encode("cp1252"))
+    assert run(agent, "how often does 'Müller' occur", [tmp_path / "a.txt"]).text.startswith(
+        "a.txt (read as Windows-1252): 'Müller' occurs 1 time "
+    )
+    (tmp_path / "b.txt").write_bytes("Привет мир".encode("cp1251"))
+    with pytest.raises(InvalidInputError, match=r"'мир' cannot stand in b\.txt, which is no UTF-8 and is read as Windows-1252"):
+        run(agent, "how often does 'мир' occur", [tmp_path / "b.txt"])
+
+
+def test_lines(run: Run, tmp_path: Path) -> None:
+    """Only what every editor takes for the end of a line ends one; of a page it is nobody's to say."""
+    path, page = tmp_path / "a.txt", tmp_path / "p.html"
+    path.write_text("page one\x0cpage two\u2028more\nlast", encoding="utf-8")
+    page.write_text("<p>one<p>two")
+    assert run(agent, "how many lines has a.txt", [path]).text == "a.txt: lines: 2"
+    assert "\n  2: last" in run(agent, "which lines mention 'last'", [path]).text
+    with pytest.raises(InvalidInputError, match=r"p\.html is a page: how many lines it has"):
+        run(agent, "how many lines has p.html", [page])
+    with pytest.raises(InvalidInputError, match="whether lines with each of the words are meant, or with any"):
+        run(agent, "which lines mention 'one' and 'two'", [path])
+    both = run(agent, "which lines mention 'one', and which lines mention 'two'", [path]).text
+    assert both.count("occurs 1 time") == 2
 
 
 def test_html(run: Run, data: Path) -> None:
     """Of a page the reader's text counts, not its scripts and menus."""
     text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
-    of_page = "page.html (its main text, without menus and the addresses of links)"
+    of_page = "page.html (its text, without menus and the addresses of links)"
     assert text.startswith(f"{of_page}: 'sundial' occurs 4 times (whole words), in ")
 
 
@@ -120,7 +146,7 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
     ("task", "content", "said"),
     [
         ("count the words", b"", "empty"),
-        ("count the words", b" \n\t\n", "empty"),
+        ("count the words", b" \n\t\n", "has nothing but blanks"),
         ("count the words", b"ab\x00\x01cd", "not a text file"),
         ("boil it", b"water", "'boil' is not understood"),
         ("count the words of both texts", b"water", "'both' is not understood"),
@@ -228,7 +254,7 @@ def test_a_page_is_read_in_the_encoding_that_it_declares(head: str, encoding: st
 def test_a_text_in_another_encoding_is_refused(run: Run, tmp_path: Path) -> None:
     """Rather than read with signs that stand for what was not read."""
     (tmp_path / "a.txt").write_bytes("über".encode("cp850"))
-    with pytest.raises(InvalidInputError, match=r"a\.txt cannot be read: .*Save it as UTF-8"):
+    with pytest.raises(InvalidInputError, match=r"a\.txt is no text that can be read: .*save it as UTF-8"):
         run(agent, "read a.txt", [tmp_path / "a.txt"])
 
 

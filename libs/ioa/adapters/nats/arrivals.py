@@ -73,7 +73,7 @@ class _Lines:
         return arrival
 
 
-class Arrivals:
+class ArrivalQueue:
     """Gives out who is judged next.
 
     Args:

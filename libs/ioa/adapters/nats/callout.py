@@ -18,7 +18,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.arrivals import Arrival, Arrivals, network_of
+from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue, network_of
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
@@ -53,7 +53,7 @@ class Guest:
     until: datetime
 
 
-class Entrance(Protocol):
+class CalloutJudge(Protocol):
     """Who says whom nats-server lets in. Addresses are as `network_of` has them."""
 
     async def judge(self, token: str, address: str) -> Guest:
@@ -73,7 +73,7 @@ class Entrance(Protocol):
         ...
 
 
-async def answer_callouts(client: Client, issuer_seed: str, entrance: Entrance, now: Callable[[], datetime]) -> None:
+async def answer_callouts(client: Client, issuer_seed: str, entrance: CalloutJudge, now: Callable[[], datetime]) -> None:
     """Answer nats-server's questions as one replica of several, until cancelled.
 
     Args:
@@ -83,7 +83,7 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: Entrance, 
         now: The time.
     """
     clock = asyncio.get_running_loop().time
-    answering = _Answering(issuer_seed, entrance, now, Arrivals(clock, lambda arrival: entrance.given_up(arrival.address)))
+    answering = _Answering(issuer_seed, entrance, now, ArrivalQueue(clock, lambda arrival: entrance.given_up(arrival.address)))
 
     def come(message: Msg) -> None:
         try:
@@ -102,7 +102,7 @@ async def answer_callouts(client: Client, issuer_seed: str, entrance: Entrance, 
 
 
 class _Answering:
-    def __init__(self, issuer_seed: str, entrance: Entrance, now: Callable[[], datetime], arrivals: Arrivals) -> None:
+    def __init__(self, issuer_seed: str, entrance: CalloutJudge, now: Callable[[], datetime], arrivals: ArrivalQueue) -> None:
         self.arrivals = arrivals
         self._seed = issuer_seed
         self._issuer = account_key_of(issuer_seed)
