@@ -185,7 +185,7 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
     others = table.holding("numbers") if 2 < table.rows <= CHECKED else []
     sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*asked, *others]) if one.holds("numbers")}
     doubts = table.doubts({*(key.column for key in question.keys), *(one.column for one in question.conditions)})
-    doubts = _figures_of_others(others, table, doubts) | doubts
+    doubts = _figures_of_others(others, table, {*doubts}.union(*sums.values())) | doubts
     summed = {at: [one for one in sums if at in sums[one]] for at in sorted(set[int]().union(*sums.values()))}
     doubts = {at: f"with the sum of others in {ones[0]}" for at, ones in summed.items()} | doubts
     by_chance = {at for at, ones in summed.items() if all(_is_by_chance(one, [at]) for one in ones)}
@@ -198,9 +198,8 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
         if double and any(one.sign == "is not missing" for one in question.conditions):
             doubts = dict.fromkeys(double, "with the sum of others") | doubts
         elif double:
-            _refuse_lines_of_totals(
-                table, column, double, " or ".join(dict.fromkeys(doubts[at] for at in double if at not in found))
-            )
+            whys = dict.fromkeys("that hold sums of others" if at in found else doubts[at] for at in double)
+            _refuse_lines_of_totals(table, column, double, " or ".join(whys))
     doubts |= dict.fromkeys(table.remarks, "with one cell alone")
     return {at: why for at, why in sorted(doubts.items()) if used[at]}
 
@@ -233,7 +232,7 @@ def _refuse_lines_of_totals(table: Table, column: Column, rows: list[int], doubt
     fill = ", or fill in what others lack" * doubt.startswith("without")
     known = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
     hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{known}."
-    what = f"{doubt}, that may hold totals or means" if doubt else "that hold sums of others"
+    what = doubt + ", that may hold totals or means" * (doubt != "that hold sums of others")
     named = "; ".join(_row(table, at) for at in rows[:3]) + f" and {len(rows) - 3} more" * (len(rows) > 3)
     raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 

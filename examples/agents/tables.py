@@ -318,9 +318,9 @@ class Table:
 
     @property
     def remarks(self) -> list[int]:
-        """Rows of a first cell alone, of three or more: they may be no rows, which nobody can tell but who wrote them."""
+        """Rows of a first cell alone, of several: they may be no rows, which nobody can tell but who wrote them."""
         given = [~one.is_missing for one in self.columns]
-        return np.flatnonzero((np.sum(given, axis=0) == 1) & given[0]).tolist() if len(given) > 2 else []
+        return np.flatnonzero((np.sum(given, axis=0) == 1) & given[0]).tolist() if len(given) > 1 else []
 
     def doubts(self, known: Collection[Column]) -> dict[int, str]:
         """Rows that may hold figures of others, and why: a cell calls them so, unless of a known column, or they lack one.
