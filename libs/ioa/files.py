@@ -26,15 +26,15 @@ def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile
 
     Raises:
         DeclinedError: The task names files that came, and none of them is of this kind.
-        InvalidInputError: No file is there, while the task names one of this kind.
+        InvalidInputError: The task names one of this kind that is not there.
     """
     named = named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=came(ctx))
-    found = with_suffix(named or ctx.inputs, suffixes) or of_results(ctx, suffixes)
-    if not found and (said := missing(task, suffixes, ())):
+    attached = of_results(ctx, suffixes)
+    if said := missing(task, suffixes, [file.name for file in (*ctx.inputs, *attached)]):
         raise InvalidInputError(said, hint=came(ctx))
-    return found
+    return with_suffix(named or ctx.inputs, suffixes) or attached
 
 
 def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
@@ -58,7 +58,7 @@ def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
 def missing(text: str, suffixes: Sequence[str], there: Iterable[str]) -> str:
     """Say that files of a kind whose names stand in a text did not come; empty if none does but in the names that are `there`."""
     known = [_comparable(name) for name in there]
-    words = [word.rstrip(".-") for word in _WORD.findall(text)]
+    words = [word.rstrip(".-") for word in _WORD.findall(_composed(text))]
     names = [word for word in words if word.lower().endswith(tuple(suffixes))]
     lost = [name for name in names if not any(_stands_in(_comparable(name), one) for one in known)]
     return f"{', '.join(map(repr, lost))} did not come with the goal." if lost else ""

@@ -153,15 +153,15 @@ def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> li
 
 
 def _body(reached: Sequence[Section], titled: bool) -> list[str]:
-    paragraphs: list[str] = []
-    said = ""
+    paragraphs, shown = list[str](), list[Section]()
+    uses = {section.task_id: section.uses for section in reached}
     for section in _report_first(reached):
         text = section.text.strip()
-        if text and text in said:
+        made_of_it = [other.text for other in shown if section.task_id in built_on(other.task_id, uses)]
+        if text and any(f"\n{text}\n" in f"\n{other.strip()}\n" for other in made_of_it):
             continue
-        said += "\n" + text
-        text = text or "Done."
-        paragraphs.append(f"## {section.title}\n\n{text}" if titled else text)
+        shown.append(section)
+        paragraphs.append(f"## {section.title}\n\n{text or 'Done.'}" if titled else text or "Done.")
     return paragraphs
 
 

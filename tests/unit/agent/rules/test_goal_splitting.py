@@ -36,6 +36,9 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             "Compute the total hours per team where status is not closed and make a bar chart of it",
             [("Compute the total hours per team where status is not closed", ()), ("make a bar chart of it", (0,))],
         ),
+        ("- 5 + 8", [("- 5 + 8", ())]),
+        ("12. 5 % of 80", [("12. 5 % of 80", ())]),
+        ("- 5 + 8\n- 2 + 3", [("5 + 8", ()), ("2 + 3", ())]),
         ("How much is 17 + 25, and is it prime?", [("How much is 17 + 25", ()), ("is it prime?", (0,))]),
         ("Summarise notes.txt. What is 15% of 240?", [("Summarise notes.txt", ()), ("What is 15% of 240?", ())]),
         (

@@ -49,6 +49,14 @@ async def test_a_final_report_comes_first_and_nothing_twice() -> None:
     assert "chart.png: a bar" in conclusion.content
 
 
+async def test_what_is_said_twice_is_shown_twice() -> None:
+    """Two requests may have one answer, and a figure stands in many texts: only what a report that builds on it holds is left out."""
+    other = planned("t2", "b", "compute the total in b.csv")
+    said = {"t1": "7", "t2": "7", "t3": "# Report\n\n17 pages"}
+    conclusion = await concluded(GroupPlay(charter_of([SUM, other, REPORT])), said)
+    assert conclusion.content.count("\n\n7") == 2
+
+
 async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
     """A need that was not fulfilled makes the conclusion a failure that names it and its cause."""
     conclusion = await concluded(

@@ -132,9 +132,10 @@ def requests_of(covered: str) -> list[Request] | None:
 
 
 def _pieces(covered: str) -> Iterator[tuple[str, bool]]:
-    """Yield the items of lists, and the sentences of everything else."""
-    for line in (" ".join(line.split()) for line in covered.split("\n")):
-        item = _ITEM.match(line)
+    """Yield the items of lists, and the sentences of everything else. One line alone is no list: `- 5 + 8`, `12. 5 % of 80`."""
+    lines = [" ".join(line.split()) for line in covered.split("\n") if line.strip()]
+    for line in lines:
+        item = _ITEM.match(line) if len(lines) > 1 else None
         for sentence in _END.split(line[item.end() :] if item else line):
             if sentence.strip():
                 yield sentence.strip(), item is not None
