@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from ioa.files import of_results
 from request import are_not, of_length
 
 agent = Agent(
@@ -42,6 +43,7 @@ _SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
 }  # fmt: skip
 _OPERAND = rf"(?:-?{_NUMBER}|\([^()]+\))"
 _SHARE = rf"(?P<rate>{_NUMBER}) ?(?:%|per ?cent)(?: (?:VAT|tax))?"
+_NET = re.compile(r"(?i)subtract [^%]*(?:%|per ?cent) (?:VAT|tax) from ")
 _FORMS: list[tuple[str, str]] = [
     (rf"{_SHARE} of (?P<a>{_OPERAND})", "({a}) * {rate} / 100"),
     (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
@@ -81,6 +83,9 @@ def run(task: str, ctx: TaskContext) -> str:
     conversions = re.findall(r"\d ?[^\W\d]+(?: [^\W\d]+)? (?:in|to|into) ", text)
     if len(conversions) > 1 or re.fullmatch(several, text, re.IGNORECASE):
         raise InvalidInputError(f"{text!r} has several amounts.", hint="One amount is converted at a time: '5 feet in cm'.")
+    if _NET.match(text):  # `20 % VAT` of a price that has it within are 20 of 120
+        hint = "If it has, divide: '120 / 1.2'. If not, say 'subtract 20 % from 120'."
+        raise InvalidInputError("Whether that amount has the tax within is not said.", hint=hint)
     if re.search(r"(?<![\d,.])[\d.]+,(?:\d{1,2}|\d{4,})(?![\d,])", text):
         raise InvalidInputError(f"{text!r} has a comma that parts no thousands.", hint="Decimals have a point: 2.75.")
     if amount := re.fullmatch(rf"(-?{_NUMBER}) (?:in|to|into) [^\W\d]+", text):
@@ -109,7 +114,10 @@ def _with_result(task: str, ctx: TaskContext) -> str:
         return task
     is_converted = re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE) is not None
     lines = [line for result in ctx.results for line in result.content.splitlines()]
-    figures = {figure for line in lines for figure in _figure(line, with_unit=is_converted)}
+    if of_results(ctx, (".txt",)) or any(len(line) > _MAX_CHARS for line in lines):
+        raise InvalidInputError("The earlier result is a text, and no figure.", hint="Say which number to calculate with.")
+    figures = {*filter(None, (_reported(line, with_unit=is_converted) for line in lines))}
+    figures = figures or {number for line in lines for number in re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)}
     if len(figures) != 1:
         found = f"several figures: {', '.join(sorted(figures)[:10])}" if figures else "no figure"
         raise InvalidInputError(f"The earlier result holds {found}.", hint="Say which number to calculate with.")
@@ -117,15 +125,13 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     return _REFERENCE.sub(f"({figure})" if figure.startswith("-") else figure, task)
 
 
-def _figure(line: str, *, with_unit: bool) -> list[str]:
-    """The figure that a line reports: what follows its last colon or equals sign, else its only number. A long line is prose."""
-    if len(line) > _MAX_CHARS:
-        return []
-    if tail := re.search(rf"[:=]\s*(-?{_NUMBER})(?:e([-+]\d+))?(?: ([^\W\d]\S*))?(?=[^\d:=]*(?:\(.*)?$)", line):
-        figure = f"({tail[1]} * 10^{int(tail[2])})" if tail[2] else tail[1]
-        return [f"{figure} {tail[3]}" if with_unit and tail[3] and _is_known(_name_of(tail[3])) else figure]
-    numbers = re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)
-    return numbers if len(numbers) == 1 and not line.rstrip().endswith(":") else []
+def _reported(line: str, *, with_unit: bool) -> str:
+    """The figure that a line reports: what follows its last colon or equals sign; nothing if it reports none."""
+    tail = re.search(rf"[:=]\s*(-?{_NUMBER})(?:e([-+]\d+))?(?: ([^\W\d]\S*))?(?=[^\d:=]*(?:\(.*)?$)", line)
+    if tail is None:
+        return ""
+    figure = f"({tail[1]} * 10^{int(tail[2])})" if tail[2] else tail[1]
+    return f"{figure} {tail[3]}" if with_unit and tail[3] and _is_known(_name_of(tail[3])) else figure
 
 
 def _source(text: str) -> str:

@@ -30,7 +30,7 @@ agent = Agent(
 )  # fmt: skip
 _PAGES, _OF_A_PAGE = (".html", ".htm"), "its text, without menus and the addresses of links"
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
-_QUOTED = re.compile(r'"([^"]+)"|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
+_QUOTED = re.compile(r'"([^"]+)"|„([^„“”]+)[“”]|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
 _WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
 _WORD = re.compile(r"^\w|\w$")
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
@@ -79,7 +79,17 @@ def run(task: str, ctx: TaskContext) -> str:
         told = ", ".join(filter(None, (_OF_A_PAGE * is_page, f"read as {assumed}" * bool(assumed))))
         lines, name = [measure(text, what, ctx) for measure, what in asked], f"{name} ({told})".removesuffix(" ()")
         answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
+    if others := ", ".join(file.name for file in _not_read(task, ctx)):
+        answers.append(f"Not read, since no name says so and they do not end as texts: {others}")
     return "\n\n".join(answers)
+
+
+def _not_read(task: str, ctx: TaskContext) -> list[InputFile]:
+    """The files beside the texts that came, of a task that names none and is of no earlier result."""
+    texts = with_suffix(ctx.inputs, _SUFFIXES)
+    if re.search(r"\bfiles\b", task) or named_in(task, ctx.inputs) or of_results(ctx, _SUFFIXES) or not texts:
+        return []
+    return [file for file in ctx.inputs if file not in texts]
 
 
 def _texts(task: str, ctx: TaskContext) -> list[_Text]:
@@ -87,19 +97,24 @@ def _texts(task: str, ctx: TaskContext) -> list[_Text]:
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
-        raise DeclinedError(f"{named[0].name} does not end as a text that is read here: {', '.join(suffixes)}.", hint=came(ctx))
+        _decline_others(task, ctx)
+        suffixes = ("",)  # what is asked of a text may be asked of any file that is one
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
         return [*map(_read, fitting)]
     if written := _WRITTEN.fullmatch(task):
         return [_Text("The text", written[2])]
-    try:
-        _asked(task, ctx)
-    except InvalidInputError as error:  # a text would not help
-        raise DeclinedError(error.message, hint=error.hint) from None
+    _decline_others(task, ctx)  # a text would not help
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
     hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {came(ctx)}"
     raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
+
+
+def _decline_others(task: str, ctx: TaskContext) -> None:
+    try:
+        _asked(task, ctx)
+    except InvalidInputError as error:
+        raise DeclinedError(error.message, hint=error.hint) from None
 
 
 def _read(file: InputFile) -> _Text:
@@ -149,7 +164,9 @@ def _understood(part: str) -> Measure | None:
 
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
-    count, whole = occurrences(text, term), " (whole words)" * bool(_WORD.search(term) and not unspaced(term))
+    count, written = occurrences(text, term), occurrences(text, term, in_any_case=False)
+    told = ["whole words"] * bool(_WORD.search(term) and not unspaced(term)) + [f"{written} in this case"] * (written < count)
+    whole = f" ({'; '.join(told)})" * bool(told)
     lines = [(many, f"\n  {at}: {line}") for at, line in enumerate(_lines(text), 1) if (many := occurrences(line, term))]
     more = f"\n  … and {len(lines) - _LINES_SHOWN} more" if len(lines) > _LINES_SHOWN else ""
     said = f"{count} {'time' if count == 1 else 'times'}{whole}, in {len(lines)} {'line' if len(lines) == 1 else 'lines'}"

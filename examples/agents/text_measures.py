@@ -6,13 +6,13 @@ import unicodedata
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-def occurrences(text: str, term: str) -> int:
-    """How often a phrase occurs, in any case; a word at its edge is whole, a sign may touch anything. Accents are what one sees."""
+def occurrences(text: str, term: str, *, in_any_case: bool = True) -> int:
+    """How often a phrase occurs; a word at its edge is whole, a sign may touch anything. Accents are what one sees."""
     edge, (text, term) = "" if unspaced(term) else r"(?:(?<!\w)|(?!\w))", map(_as_seen, (text, term))
     if "_" not in term:  # `_bold_` is emphasis
         text = re.sub(r"\b_+|_+\b", "", text)
     first, last = (r"(?<!\d[.,])" * term[:1].isdigit(), r"(?![.,]\d)" * term[-1:].isdigit())  # 10 is no part of 10.5
-    return len(re.compile(rf"{first}{edge}{re.escape(term)}{edge}{last}", re.IGNORECASE).findall(text))
+    return len(re.compile(rf"{first}{edge}{re.escape(term)}{edge}{last}", re.IGNORECASE * in_any_case).findall(text))
 
 
 def without_name(text: str, name: str) -> str:

@@ -104,6 +104,26 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
     assert not isinstance(error.value, DeclinedError)
 
 
+def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
+    """Nobody can tell; a figure that is reported is one beside what explains it, and several are told."""
+    text = tmp_path / "text.txt"
+    text.write_text("12 chairs and 3 tables at 45.00 each,\nthe tables 120.00 each")
+    with pytest.raises(InvalidInputError, match="The earlier result is a text, and no figure"):
+        run(agent, "double it", results=[upstream("read letter.txt", text.read_text(), text)])
+    for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120"):
+        with pytest.raises(InvalidInputError, match="holds several figures"):
+            run(agent, "double it", results=[upstream("run it", said)])
+    row = "t.csv: maximum of n: 80 (3 of 3 rows).\nIts row: in 50, n 80"
+    assert run(agent, "double it", results=[upstream("maximum n", row)]).text == "double 80 = 160"
+
+
+@pytest.mark.parametrize("task", ["subtract 20 % VAT from 120", "subtract 7% tax from 107"])
+def test_a_tax_is_not_subtracted_by_its_rate(task: str, run: Run) -> None:
+    """A price may have it within or not."""
+    with pytest.raises(InvalidInputError, match=r"has the tax within is not said.*120 / 1\.2"):
+        run(agent, task)
+
+
 @pytest.mark.parametrize("task", ["3 kg + 2 m", "1/2 mile in m", "6 foot 2 in cm", "how many kg in 3 stone"])
 def test_units_in_another_form_are_not_called_unknown(task: str, run: Run) -> None:
     """What is said of them is that one amount is converted at a time, and how."""

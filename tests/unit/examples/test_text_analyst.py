@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
 from text_analyst import agent
@@ -80,12 +80,12 @@ def test_lines_and_files_that_mention_a_word(task: str, said: str, run: Run, tmp
 
 
 def test_occurrences(run: Run, tmp_path: Path) -> None:
-    """Occurrences are in any case; of a phrase whose edge is of a word the word is whole, and the answer says so."""
+    """Of a phrase whose edge is of a word the word is whole, and case counts for nothing: the answer says so, and of how many."""
     path = tmp_path / "story.txt"
     path.write_text(STORY + "Mail to ann@sea.example or bo@sea.example (urgent).")
     counts = {"the": 2, "at": 0, ".": 9, "@": 2, "ann@": 1, "@sea": 2, "(urgent)": 1, "d Dr": 0, "$": 0}
     said = {term: run(agent, f"how often does '{term}' occur in story.txt", [path]).text.partition(", in ")[0] for term in counts}
-    plain = {".": "", "@": "", "(urgent)": "", "$": ""}
+    plain = {".": "", "@": "", "(urgent)": "", "$": "", "the": " (whole words; 0 in this case)"}
     for term, count in counts.items():
         times = "time" if count == 1 else "times"
         assert said[term] == f"story.txt: '{term}' occurs {count} {times}{plain.get(term, ' (whole words)')}"
@@ -108,6 +108,24 @@ def test_what_is_assumed_of_a_text_is_said(run: Run, tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_bytes("Привет мир".encode("cp1251"))
     with pytest.raises(InvalidInputError, match=r"'мир' cannot stand in b\.txt, which is no UTF-8 and is read as Windows-1252"):
         run(agent, "how often does 'мир' occur", [tmp_path / "b.txt"])
+
+
+def test_any_file_that_is_a_text_is_measured_if_it_is_named(run: Run, tmp_path: Path) -> None:
+    """What came beside texts and was not read is said; what no text is asked is for others."""
+    table, text, picture = tmp_path / "t.csv", tmp_path / "a.txt", tmp_path / "p.png"
+    table.write_text("item,n\nPen,1\n")
+    text.write_text("a pen")
+    picture.write_bytes(b"\x89PNG\x00\x9d")
+    files = [table, text]
+    assert run(agent, "how often does 'Pen' occur in t.csv", files).text.startswith("t.csv: 'Pen' occurs 1 time")
+    assert run(agent, "how many words", files).text == (
+        "a.txt: words: 2\n\nNot read, since no name says so and they do not end as texts: t.csv"
+    )
+    assert run(agent, "how many words are in the files", files).text == "t.csv: words: 2\n\na.txt: words: 2"
+    with pytest.raises(DeclinedError, match="'total', 'n' are not understood"):
+        run(agent, "total n in t.csv", files)
+    with pytest.raises(InvalidInputError, match=r"p\.png is no text that can be read"):
+        run(agent, "count the words in p.png", [picture])
 
 
 def test_lines(run: Run, tmp_path: Path) -> None:
@@ -216,7 +234,9 @@ def test_words_without_blanks_between_them_are_not_counted(text: str, run: Run) 
 @pytest.mark.parametrize(
     ("text", "term", "said"),
     [
-        ("This is _bold_, __Bold__ and *bold* text", "bold", "3 times (whole words), in 1 line"),
+        ("This is _bold_, __bold__ and *bold* text", "bold", "3 times (whole words), in 1 line"),
+        ("ERROR\nerror\nno error", "ERROR", "3 times (whole words; 1 in this case), in 3 lines"),
+        ("A.\na", ".", "1 time, in 1 line"),
         ("10 10.5 1,010 10%", "10", "2 times (whole words), in 1 line"),
         ("I don’t know, I don't", "don't", "2 times (whole words), in 1 line"),
         ("in the shed.\nAnna said", "shed. Anna", "1 time (whole words), in 0 lines, and 1 over the end of one"),

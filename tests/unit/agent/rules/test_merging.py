@@ -50,7 +50,7 @@ async def test_a_final_report_comes_first_and_nothing_twice() -> None:
 
 
 async def test_what_is_said_twice_is_shown_twice() -> None:
-    """Two requests may have one answer, and a figure stands in many texts: only what a report that builds on it holds is left out."""
+    """Two requests may have one answer, and a figure stands in many texts: only what a report quotes is left out."""
     other = planned("t2", "b", "compute the total in b.csv")
     said = {"t1": "7", "t2": "7", "t3": "# Report\n\n17 pages"}
     conclusion = await concluded(GroupPlay(charter_of([SUM, other, REPORT])), said)
