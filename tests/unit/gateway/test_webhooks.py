@@ -143,6 +143,48 @@ async def test_what_is_posted_arrives_as_the_url_says() -> None:
     assert body == b"{}"
 
 
+async def test_no_receiver_chooses_what_costs_much() -> None:
+    """A group of 8,192 or 10,000 bits stops the event loop for 0.1 to 0.6 s: none but a curve is offered, of any version of TLS."""
+    told = asyncio.Queue[bytes]()
+
+    async def hear(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        told.put_nowait((await reader.readexactly(int.from_bytes((await reader.readexactly(5))[3:])))[4:])
+        writer.close()
+
+    async with await asyncio.start_server(hear, "127.0.0.1", 0) as server, open_posting(inside=True) as posting:
+        with pytest.raises(UnavailableError):
+            await posting.post(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
+        suites, groups = _offered(await told.get())
+    assert (suites & _FINITE_FIELD_SUITES, groups) == (set(), {_P256})
+
+
+_P256 = 23
+_FINITE_FIELD_SUITES = {0x33, 0x39, 0x67, 0x6B, 0x9E, 0x9F, 0xAA, 0xC09E, 0xC09F, 0xCCAA}
+"""Suites of TLS 1.2 with DHE, as OpenSSL has them."""
+
+
+def _offered(hello: bytes) -> tuple[set[int], set[int]]:
+    """Return the suites and the groups that a client offers (RFC 8446, 4.1.2 and 4.2.7), which follow a random and a session id."""
+
+    def numbers(data: bytes) -> set[int]:
+        return {int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2)}
+
+    def parted(data: bytes, size: int) -> tuple[bytes, bytes]:
+        end = size + int.from_bytes(data[:size])
+        return data[size:end], data[end:]
+
+    _session, left = parted(hello[34:], 1)
+    suites, left = parted(left, 2)
+    _compression, left = parted(left, 1)
+    left, _nothing = parted(left, 2)
+    groups = b""
+    while left:
+        kind, (data, left) = left[:2], parted(left[2:], 2)
+        if kind == b"\x00\x0a":
+            groups = data[2:]
+    return numbers(suites), numbers(groups)
+
+
 async def test_names_that_take_long_hold_up_no_other_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name server that does not answer keeps those alone waiting who look names up."""
     waits = Event()
