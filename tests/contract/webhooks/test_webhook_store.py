@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.topology import HOOKS, Topology
+from ioa.adapters.nats.topology import HOOKS, WEBHOOKS, Topology
 from ioa.adapters.nats.webhooks import NatsWebhooks
 from ioa.ports.webhook_store import WebhookStore
 from ioa.protocol.api_keys import KeyId
@@ -78,6 +79,18 @@ async def test_what_waits_is_counted_by_webhook(store: WebhookStore) -> None:
     for webhook_id, number in (("one", 1), ("two", 1), ("two", 2)):
         await store.queue(_notice(webhook_id, number))
     assert await store.waiting() == {"one": 1, "two": 2}
+
+
+async def test_webhooks_that_were_removed_cost_nothing(tmp_path: Path) -> None:
+    """Nothing is left of them, so that whoever makes and removes thousands has nobody read more."""
+    async with open_nats_server(tmp_path, None) as server, open_connection(NatsSettings(server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        store = NatsWebhooks(client)
+        await store.put(_hook("stays"))
+        for number in range(3):
+            await store.put(_hook(f"goes-{number}"))
+            await store.remove(WebhookId(f"goes-{number}"))
+        assert (await client.jetstream().stream_info(stream_of(WEBHOOKS))).state.messages == 1
 
 
 @pytest.mark.parametrize("bound", ["max_msgs", "max_msgs_per_subject"])

@@ -213,6 +213,7 @@ def of_gateway() -> Permissions:
     webhooks = (
         *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
         subject_of(WEBHOOKS, _ANY),
+        _removing(stream_of(WEBHOOKS)),
         subject_of(GATEWAY, TAIL),
         subjects.ANY_HOOK,
         subjects.dead(DeadReason.WEBHOOK),

@@ -8,7 +8,7 @@ from nats.aio.client import Client
 from nats.js.api import Header
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.keys import last_message, stream_of, subject_of
+from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.reading import DirectReads, ends_of
 from ioa.adapters.nats.streams import counts_of, pages
@@ -30,7 +30,10 @@ and many may have to be until one comes that can be told."""
 
 
 class NatsWebhooks:
-    """A `WebhookStore` over a connection. Any replica answers reads. What is forgotten leaves an empty value."""
+    """A `WebhookStore` over a connection. Any replica answers reads.
+
+    What older versions forgot has left an empty value.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -55,7 +58,7 @@ class NatsWebhooks:
     async def remove(self, webhook_id: WebhookId) -> None:
         """Forget a webhook."""
         with unavailable_unless_answered(_WHAT):
-            await self._js.publish(subject_of(WEBHOOKS, webhook_id), b"", stream=_STREAM)
+            await erase(self._js, WEBHOOKS, webhook_id)
 
     async def ends(self) -> StreamEnds:
         """Tell how far results and logs have come."""
