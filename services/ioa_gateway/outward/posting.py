@@ -241,7 +241,7 @@ class Posting:
                     return answer.status
         except TimeoutError:
             raise UnavailableError(f"Nobody answered within {WITHIN.total_seconds():.0f} s.") from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as error:
             raise UnavailableError(f"Nobody answered ({type(error).__name__}).") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
@@ -248,6 +249,33 @@ async def test_an_answer_that_never_begins_has_failed(begins: bytes, goes_on: by
         with pytest.raises(UnavailableError, match="no status within 32,768 bytes"):
             await posting.post(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/", LOCAL, b"{}", {})
     assert turns > 8
+
+
+class _Unreadable(httpcore.AsyncNetworkBackend, httpcore.AsyncNetworkStream):
+    """A receiver that sends what no TLS is, once the handshake is over."""
+
+    async def connect_tcp(self, *_args: object, **_options: object) -> httpcore.AsyncNetworkStream:
+        return self
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        """Nobody reads it."""
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        raise ssl.SSLError("bad record mac")
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def get_extra_info(self, info: str) -> None:
+        """Nothing is known."""
+
+
+async def test_an_answer_that_is_no_tls_has_failed() -> None:
+    """Its webhook is left alone as any that fails is: as an outage of our own each of its messages was tried again and again."""
+    with ThreadPoolExecutor(1) as names:
+        async with httpcore.AsyncConnectionPool(network_backend=_Unreadable()) as http:
+            with pytest.raises(UnavailableError, match="SSLError"):
+                await Posting(http, inside=True, names=names).post("http://127.0.0.1/", LOCAL, b"{}", {})
 
 
 async def test_receivers_that_do_not_answer_hold_up_no_other() -> None:
