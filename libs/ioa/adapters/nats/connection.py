@@ -21,6 +21,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport, Transport
 
+from ioa.adapters.nats.headers import read_headers
 from ioa.adapters.nats.tokens import inbox_owner_of, read_token
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import read_key
@@ -222,6 +223,8 @@ class _LastingClient(Client):
     nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
 
     A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
+
+    Headers are read by `read_headers`, since strangers write them.
     """
 
     def __init__(self, seed: str | None, *, asks_to_read: bool) -> None:
@@ -245,6 +248,10 @@ class _LastingClient(Client):
         """Ask as nats-py does, and again what nobody has heard; see `asking_until_heard`."""
         ask = super().request
         return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
+
+    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
+        # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.
+        return (read_headers(headers) or None) if headers else None
 
     async def _process_err(self, err_msg: str) -> None:
         if _NOT_PERMITTED in err_msg:

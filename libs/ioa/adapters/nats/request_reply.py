@@ -31,6 +31,7 @@ from nats.micro.service import EndpointConfig, EndpointStats
 from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.headers import header_bytes
 from ioa.adapters.nats.in_turns import asking
 from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.permissions import SHOWN_ASKER
@@ -408,7 +409,8 @@ class _Answering:
         is_bounded = endpoint.caller_at is not None or (caller and endpoint.counts is not None)
         if is_bounded and caller not in endpoint.for_many:
             counts = once if endpoint.counts is None else partial(endpoint.counts, message.data)
-            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), len(message.data), counts)
+            size = len(message.data) + header_bytes(message.headers)
+            judged = self._buckets.judge(caller, endpoint.family, self._loop.time(), size, counts)
             if not isinstance(judged, Admitted):
                 if judged.is_flood and endpoint.caller_at is not None:
                     listener.close_out(caller)

@@ -1,0 +1,64 @@
+"""What strangers write into the headers of messages stops nobody's reading, costs little, and forges nobody's name."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from ioa.adapters.nats.headers import header_bytes, read_headers
+from ioa.adapters.nats.permissions import SHOWN_ASKER
+
+_TOLD = b'Nats-Request-Info: {"acc":"IOA_AGENTS","user":"mallory","name":"Nats-Request-Info: {\\"user\\""}\r\n\r\n'
+"""What the server puts in the place of the last two bytes of a block, when a connection has such a name."""
+_FORGED = b'{"acc":"IOA_AGENTS","user":"bob"}'
+
+
+@pytest.mark.parametrize(
+    ("block", "headers"),
+    [
+        (b"NATS/1.0\r\nA: b\r\nC:d: e \r\n\r\n", {"A": "b", "C": "d: e"}),
+        (b"NATS/1.0 503\r\n\r\n", {"Status": "503"}),
+        (b"NATS/1.0 404 No Messages\r\nA: b\r\n\r\n", {"Status": "404", "Description": "No Messages", "A": "b"}),
+        (b"NATS/1.0\r\nIoa-Reason: na\xc3\xafve\r\n\r\n", {"Ioa-Reason": "naïve"}),
+        (b"NATS/1.0 \xff\xff\xff\r\nA: \xff\r\n\r\n", {"A": "\ufffd"}),
+        (b"NATS/1.0 404 \xff\r\n\r\n", {"Status": "404", "Description": "\ufffd"}),
+        (b"NATS/1.0\r\nA\xff: b\r\nA B: c\r\n: d\r\nE\r\n\r\n", {}),
+        (b"NATS/1.0", {}),
+        (b"?", {}),
+    ],
+)
+def test_any_block_is_read(block: bytes, headers: dict[str, str]) -> None:
+    """What cannot be read is left out: nats-py ended its reading, and the connection stayed open and deaf."""
+    assert read_headers(block) == headers
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        b"NATS/1.0\r\n",
+        b"NATS/1.0\r\nfoo: ",
+        b"NATS/1.0\r\n\xff",
+        b"NATS/1.0 ",
+        b"NATS/1.0\r\nNats-Request-Info : " + _FORGED + b"\r\nfoo: ",
+        b"NATS/1.0\r\n Nats-Request-Info: " + _FORGED + b"\r\n\xff",
+        b"NATS/1.0\r\nNats-Request-Info: " + _FORGED + b"\r\n\r\nfoo: ",
+        b"NATS/1.0\r\n" + b"a:\r\n" * 200_000,
+    ],
+)
+def test_who_asks_is_what_the_server_says(before: bytes) -> None:
+    """A line without an end swallows the server's; one that is written otherwise stands for it."""
+    assert json.loads(read_headers(before + _TOLD)[SHOWN_ASKER])["user"] == "mallory"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b"NATS/1.0\r\n" + b"a:\r\n" * 250_000, b"NATS/1.0\r\n" + b"a" * 1_000_000 + b":\r\n\r\n", b"NATS/1.0 " + b"\xff" * 1_000_000],
+)
+def test_large_blocks_cost_little_and_count(block: bytes) -> None:
+    """A megabyte of small headers took a third of a second, and counted as nothing."""
+    began = time.thread_time()
+    headers = read_headers(block)
+    assert time.thread_time() - began < 0.05  # noqa: PLR2004
+    assert header_bytes(headers) >= len(block)
