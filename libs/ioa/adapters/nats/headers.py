@@ -20,17 +20,15 @@ _MOST_BYTES = 100_000
 _LONGEST_NAME = 128
 _SHOWN = SHOWN_ASKER.encode() + b": "
 _BEGINS_SHOWN = _SHOWN + b'{"'
-"""How the line begins in which the server tells who asks. In its texts, which strangers choose in part, a quotation mark is escaped."""
+"""How the line begins in which the server tells who asks. In its texts, some of which strangers choose, quotation marks are escaped."""
 _UNREAD = "Ioa-Unread-Header-Bytes"
 
 
 def read_headers(block: bytes) -> dict[str, str]:
     """Read a block of headers, whatever stands in it. Who asks is what the server has added last."""
     first, _, rest = block.partition(_END)
-    if len(block) > _MOST_BYTES:
-        found = {_UNREAD: str(len(block))}
-    else:
-        found = _status(first[len(_VERSION) :]) | _lines(rest)
+    is_read = len(block) <= _MOST_BYTES
+    found = _status(first[len(_VERSION) :]) | _lines(rest) if is_read else {_UNREAD: str(len(block))}
     shown = block.rfind(_BEGINS_SHOWN)
     if shown >= 0:
         found[SHOWN_ASKER] = _text(block[shown + len(_SHOWN) :].partition(_END)[0])
