@@ -20,7 +20,7 @@ _MOST_BYTES = 100_000
 _LONGEST_NAME = 128
 _SHOWN = SHOWN_ASKER.encode() + b": "
 _BEGINS_SHOWN = _SHOWN + b'{"'
-"""How the line begins in which the server tells who asks. In its texts, some of which strangers choose, quotation marks are escaped."""
+"""How the line begins in which the server tells who asks. Within its texts a quotation mark is escaped."""
 _UNREAD = "Ioa-Unread-Header-Bytes"
 
 
