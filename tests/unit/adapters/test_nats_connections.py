@@ -11,6 +11,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from ioa.adapters.nats.connections import NatsConnections, heartbeats_asked, take_most
+from ioa.adapters.nats.permissions import SHOWN_ASKER, TAKEN
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.ports.connections import SentTotals
 from ioa.protocol import subjects
@@ -46,7 +47,7 @@ class _Client:
         self.heard: dict[str, MessageSink] = {}
 
     def new_inbox(self) -> str:
-        return "_INBOX.registry"
+        return "_INBOhave a registry hear what agents ask JetStream for.registry"
 
     async def subscribe(self, subject: str, *, future: MessageSink) -> None:
         self.heard[subject] = future
@@ -98,3 +99,37 @@ def test_those_who_ask_most_are_told_first() -> None:
     told = take_most(asked)
     assert len(told) <= 65_536
     assert (len(asked) < 1_000, f"{1_000:0>320}" in asked, asked[f"{1:0>320}"]) == (True, False, 1)
+
+
+class _Pulled:
+    """A connection over which the test has a registry hear what agents ask JetStream for."""
+
+    is_closed = True
+
+    def __init__(self) -> None:
+        self.heard: dict[str, MessageSink] = {}
+
+    def new_inbox(self) -> str:
+        return "_INBOhave a registry hear what agents ask JetStream for.registry"
+
+    async def subscribe(self, subject: str, queue: str = "", *, future: MessageSink) -> _Pulled:
+        self.heard[subject] = future
+        return self
+
+    async def unsubscribe(self, limit: int = 0) -> None:
+        """Want no more than so many."""
+
+    async def publish(self, subject: str, data: bytes, reply: str) -> None:
+        """Ask who is connected."""
+
+
+async def test_an_acknowledgement_that_asks_for_more_is_worth_a_flood() -> None:
+    """By `+Nhave a registry hear what agents ask JetStream forT` an agent asks as by a pull, with heartbeats, of which the server keeps what it cannot deliver."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for data in (b"+ACK", b"+WPI", b'+Nhave a registry hear what agents ask JetStream forT {"batch":1}'):
+            told = {SHOWN_ASKER: f'{{"acc":"IOA_AGENTS","user":"{data[:4].decode()}"}}'}
+            client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
+    assert hearer.pulled == [("+Nhave a registry hear what agents ask JetStream forT", 100_000, None)]

@@ -10,6 +10,7 @@ from ioa.adapters.nats.accounts import AGENTS, CONTROL_PLANE, USERS
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
     SHOWN,
+    TAKEN,
     WHO_AM_I,
     Permissions,
     Service,
@@ -114,7 +115,9 @@ def test_every_export_names_who_imports_it() -> None:
     ]
     assert exported == {(kind, one[kind]["subject"], name) for one, kind, name in imports}
     assert {one[kind]["subject"] for one, kind, _ in imports if one.get("share")} == {
-        subject for _, subject, _ in exported if subject.startswith("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.") or subject in SHOWN
+        subject
+        for _, subject, _ in exported
+        if subject.startswith("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.") or subject in (*SHOWN, TAKEN)
     }
 
 

@@ -20,6 +20,7 @@ from ioa.adapters.nats.permissions import (
     PULLS,
     SHOWN,
     SYSTEM,
+    TAKEN,
     Permissions,
     Service,
     account_of,
@@ -393,7 +394,7 @@ def _written(account: Mapping[str, Any]) -> str:
 
 
 def _imported(kind: str, account: str, subject: str) -> dict[str, Any]:
-    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in SHOWN) else {}
+    shown = {"share": True} if kind == "service" and (subject.startswith(PULLS) or subject in (*SHOWN, TAKEN)) else {}
     return {kind: {"account": account, "subject": subject}} | shown
 
 

@@ -29,6 +29,7 @@ from ioa.adapters.nats.permissions import (
     DISCONNECTED,
     PULLS,
     SHOWN_ASKER,
+    TAKEN,
     disconnecting,
     is_judged,
     is_of_agents,
@@ -54,6 +55,8 @@ _DEAREST = 20_000
 """As how many messages a pull counts at most."""
 _FLOOD = 100_000
 """More than anybody may have sent at once."""
+_NEXT = b"+NXT"
+"""How an acknowledgement begins that asks for the next message. No client of ours asks so, and it is worth a flood."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
@@ -167,24 +170,31 @@ class _Pulls:
         self._client = client
         self._queue = queue
         self._hear = hear
-        self._subscription: Subscription | None = None
+        self._subscriptions: list[Subscription] = []
         self._left = 0
 
     async def listen(self) -> None:
         """Hear of more."""
         if self._left <= _MOST_HEARD // 2:
             self._left = _MOST_HEARD
-            if self._subscription is not None:  # else each would be heard, and counted, by both
-                await self._subscription.unsubscribe()
-            self._subscription = await self._client.subscribe(f"{PULLS}*", self._queue, future=MessageSink(self._take))
-            await self._subscription.unsubscribe(limit=_MOST_HEARD)
+            while self._subscriptions:  # else each would be heard, and counted, by both
+                await self._subscriptions.pop().unsubscribe()
+            for subject, take in ((f"{PULLS}*", self._take), (TAKEN, self._take_next)):
+                self._subscriptions.append(await self._client.subscribe(subject, self._queue, future=MessageSink(take)))
+                await self._subscriptions[-1].unsubscribe(limit=_MOST_HEARD)
 
     def _take(self, message: Msg) -> None:
+        self._count(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
+
+    def _take_next(self, message: Msg) -> None:
+        self._count(message, _FLOOD if message.data.startswith(_NEXT) else 0)
+
+    def _count(self, message: Msg, messages: int) -> None:
         self._left -= 1
         with suppress(ValidationError):
             asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
-            if is_outside(asker.account):
-                self._hear(asker, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
+            if messages and is_outside(asker.account):
+                self._hear(asker, messages)
 
 
 def take_most(asked: Counter[str]) -> bytes:

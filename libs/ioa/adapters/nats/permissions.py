@@ -77,6 +77,8 @@ READS = "$JS.API.DIRECT.GET."
 PULLS = f"$JS.API.CONSUMER.MSG.NEXT.{WORK}."
 """Where agents ask for goals. The registry hears it too, and the import shows who asks: he says where
 answers go, and how often he is told of none."""
+TAKEN = f"$JS.ACK.{WORK}.>"
+"""Where agents say how the goals stand that they took. The registry hears that too: by `+NXT` one asks for more there."""
 
 STANDING = (
     subjects.GET_AGENTS,
@@ -311,7 +313,7 @@ def crossings() -> dict[str, Crossing]:
     # Nobody outside may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     information = f"{_API}.INFO"
-    of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", information)
+    of_agents = (*agent.publish, TAKEN, information)
     outside = (of_user(UserId(_ANY)), of_gateway(), of_observer(), of_auditor())
     of_users = (information, *(subject for one in outside for subject in one.publish if subject != WHO_AM_I))
     return {
@@ -448,6 +450,7 @@ _SERVED = {
         CONNECTED,
         DISCONNECTED,
         f"{PULLS}*",
+        TAKEN,
         subjects.ANY_PULLED,
     ),
     Service.GROUPS: (
