@@ -124,12 +124,12 @@ class _Pulled:
 
 
 async def test_an_acknowledgement_that_asks_for_more_is_worth_a_flood() -> None:
-    """By `+Nhave a registry hear what agents ask JetStream forT` an agent asks as by a pull, with heartbeats, of which the server keeps what it cannot deliver."""
+    """By `+NXT` an agent asks as by a pull, with heartbeats, of which the server keeps what it cannot deliver."""
     client, hearer = _Pulled(), _Hearer()
     connections = NatsConnections(cast(Client, client))
     async with connections.hearing(hearer):
         await connections.count()
-        for data in (b"+ACK", b"+WPI", b'+Nhave a registry hear what agents ask JetStream forT {"batch":1}'):
+        for data in (b"+ACK", b"+WPI", b'+NXT {"batch":1}'):
             told = {SHOWN_ASKER: f'{{"acc":"IOA_AGENTS","user":"{data[:4].decode()}"}}'}
             client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
-    assert hearer.pulled == [("+Nhave a registry hear what agents ask JetStream forT", 100_000, None)]
+    assert hearer.pulled == [("+NXT", 100_000, None)]
