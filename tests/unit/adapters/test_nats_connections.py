@@ -47,7 +47,7 @@ class _Client:
         self.heard: dict[str, MessageSink] = {}
 
     def new_inbox(self) -> str:
-        return "_INBOhave a registry hear what agents ask JetStream for.registry"
+        return "_INBOX.registry"
 
     async def subscribe(self, subject: str, *, future: MessageSink) -> None:
         self.heard[subject] = future
@@ -110,7 +110,7 @@ class _Pulled:
         self.heard: dict[str, MessageSink] = {}
 
     def new_inbox(self) -> str:
-        return "_INBOhave a registry hear what agents ask JetStream for.registry"
+        return "_INBOX.registry"
 
     async def subscribe(self, subject: str, queue: str = "", *, future: MessageSink) -> _Pulled:
         self.heard[subject] = future
