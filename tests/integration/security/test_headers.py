@@ -1,0 +1,47 @@
+"""Headers that a stranger wrote byte by byte: nats-server hands them on as they came."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId, PoolId
+from tests.integration.security.secured import open_intruder
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, Town
+
+DEAF = (b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0 404 \xff\xfe\r\nA: b\r\n\r\n", b"NATS/1.0", b"ABCD")
+"""At the first two nats-py ends its reading, and its connection stays open."""
+MANY = b"NATS/1.0\r\n" + b"a:b\r\n" * 150_000 + b"\r\n"
+_SUBJECTS = (
+    subjects.sync(MALLORY), subjects.say(CommId("x"), MALLORY), subjects.renew(PoolId(MALLORY), MALLORY),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("headers", [*DEAF, MANY], ids=["status", "described", "version", "none", "many"])
+async def test_no_header_makes_services_deaf(town: Town, headers: bytes) -> None:
+    """Registry, group setup and routers go on answering, each time: goals beside them take what they take."""
+    usual = await _lead(town)
+    async with open_intruder(town.secured, MALLORY, MALLORY) as client:
+        for subject in _SUBJECTS:
+            await _send(client, subject, headers)
+        await client.flush()
+        took = await _lead(town)
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
+
+
+async def _send(client: Client, subject: str, headers: bytes) -> None:
+    reply = client.new_inbox()
+    size = len(headers)
+    await client._send_command(f"HPUB {subject} {reply} {size} {size + 1}\r\n".encode() + headers + b"\x80\r\n", priority=False)
+
+
+async def _lead(town: Town) -> float:
+    started = time.perf_counter()
+    [goal_id] = await town.ask_for("Count to ten.")
+    await town.agents[BOB].lead(goal_id, "Ten.")
+    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+    return time.perf_counter() - started
