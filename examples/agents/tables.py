@@ -183,8 +183,8 @@ class Column:
 
     @property
     def holds_months(self) -> bool:
-        """Whether its cells are months such as 2024-03."""
-        return self.dates is not None and bool(self.coded[1].str.fullmatch(r"\d{4}-\d\d").all())
+        """Whether some of its cells are months such as 2024-03, of which no day is known."""
+        return self.dates is not None and bool(self.coded[1].str.fullmatch(r"\d{4}-\d\d").any())
 
     @property
     def different(self) -> list[str]:

@@ -635,6 +635,22 @@ def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp
     assert _ask(question, read_table(path)) == _ask(question, read_table(path))
 
 
+@pytest.mark.parametrize("odd", ["TBC,55\n", "", "2024-04-09,55\n"])
+def test_months_have_no_days(odd: str, run: Run, tmp_path: Path) -> None:
+    """Whatever else stands among them: a month is none of its days, and keeps its name."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"Period,Sales\n2024-01,112.5\n2024-02,98\n{odd}2024-03,143\n")
+    assert "- 2024-01: 112.5\n- 2024-02: 98\n- 2024-03: 143" in run(agent, "total sales per period", [path]).text
+    assert figure(run(agent, "total sales in February 2024", [path]).text) == 98
+    for question in ("total sales per day", "total sales on 1 February 2024", "how many rows after 2024-01-15"):
+        with pytest.raises(InvalidInputError, match="holds months"):
+            run(agent, question, [path])
+    path.write_text("Period,Sales\n2024-01,1\n2024-01-01,2\n2024-02,3\n")
+    with pytest.raises(InvalidInputError, match="holds months such as '2024-01'.*per month of Period"):
+        run(agent, "total sales per period", [path])
+    assert figures(run(agent, "total sales per month", [path]).text) == {"2024-01": 3, "2024-02": 3}
+
+
 def test_what_is_assumed_of_a_file_is_said(run: Run, tmp_path: Path) -> None:
     """In another encoding its words would be others, and who asked sees as which they were read."""
     path = tmp_path / "t.csv"
