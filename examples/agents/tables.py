@@ -433,9 +433,10 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()
         hint = f"The first line is taken for the names of columns: {first!r}. Each line has as many cells as it has."
-        raise InvalidInputError(
-            f"{name} cannot be read as a table: {str(error).strip().rpartition('error: ')[2]}.", hint=hint
-        ) from None
+        said = str(error).strip().rpartition("error: ")[2].rstrip(".")
+        if isinstance(error, pd.errors.ParserWarning):
+            said = "lines have more cells than the first one, which may be a remark above the names"
+        raise InvalidInputError(f"{name} cannot be read as a table: {said}.", hint=hint) from None
 
 
 def _records(name: str, text: str) -> tuple[str, str]:

@@ -635,6 +635,16 @@ def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp
     assert _ask(question, read_table(path)) == _ask(question, read_table(path))
 
 
+def test_a_remark_above_the_names(run: Run, tmp_path: Path) -> None:
+    """It is told what may be wrong, in no words of pandas."""
+    path = tmp_path / "t.csv"
+    path.write_text("# exported 2024-01-01\nshop,n\nA,1\nB,2\n")
+    with pytest.raises(
+        InvalidInputError, match=r"more cells than the first one, which may be a remark above the names\. The first"
+    ):
+        run(agent, "total n", [path])
+
+
 @pytest.mark.parametrize("odd", ["TBC,55\n", "", "2024-04-09,55\n"])
 def test_months_have_no_days(odd: str, run: Run, tmp_path: Path) -> None:
     """Whatever else stands among them: a month is none of its days, and keeps its name."""
