@@ -656,7 +656,7 @@ def test_months_have_no_days(odd: str, run: Run, tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match="holds months"):
             run(agent, question, [path])
     path.write_text("Period,Sales\n2024-01,1\n2024-01-01,2\n2024-02,3\n")
-    with pytest.raises(InvalidInputError, match="holds months such as '2024-01'.*per month of Period"):
+    with pytest.raises(InvalidInputError, match=r"holds months such as '2024-01'.*per month of Period"):
         run(agent, "total sales per period", [path])
     assert figures(run(agent, "total sales per month", [path]).text) == {"2024-01": 3, "2024-02": 3}
 
