@@ -25,6 +25,8 @@ _COME_BACK = 5.0
 
 _PART = 4
 """So many times what is left for logs may be one agent's: alone it has four fifths, beside another as greedy four ninths."""
+_LITTLE_BYTES = 4_000_000
+"""Who has had less appended has filled nothing, however little is left."""
 _FORGOTTEN = 86_400.0
 """After so many seconds half of what somebody has had appended counts no more."""
 _MOST_AGENTS = 16_384
@@ -43,14 +45,20 @@ class Appended:
         now: Tells the time in seconds; it never goes back.
         rate: How much of it one agent may, in kB.
         slowed: Is told of an agent that has more appended, once in a while.
+        little_bytes: Who has had no more appended fills no logs.
     """
 
     def __init__(
-        self, now: Callable[[], float], rate: Rate = RATES[Family.LOGS], slowed: Callable[[str, Family], None] = _nobody
+        self,
+        now: Callable[[], float],
+        rate: Rate = RATES[Family.LOGS],
+        slowed: Callable[[str, Family], None] = _nobody,
+        little_bytes: int = _LITTLE_BYTES,
     ) -> None:
         self._now = now
         self._buckets = Buckets({Family.LOGS: rate})
         self._slowed = slowed
+        self._little_bytes = little_bytes
         self._held: dict[AgentId, tuple[float, float]] = {}
         """How many bytes each agent has had stored, as of when."""
         self._told: dict[AgentId, float] = {}
@@ -93,7 +101,7 @@ class Appended:
         if free_bytes is None or agent_id not in self._held:
             return True
         now = self._now()
-        if self._bytes_of(agent_id, now) <= _PART * max(0, free_bytes):
+        if self._bytes_of(agent_id, now) <= max(self._little_bytes, _PART * free_bytes):
             return True
         if agent_id not in self._told:
             _log.warning("logs_filled", agent_id=agent_id, stored_bytes=round(self._bytes_of(agent_id, now)))

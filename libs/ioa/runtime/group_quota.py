@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
+from ioa.errors import RateLimitedError
 from ioa.group.events import Kind, Said, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -33,6 +35,8 @@ _LENT_PART = 2
 """A nested team is lent one part of so many of the log that its part of the turns comes to."""
 _LEAST_LENT = 1_000_000
 """How many bytes of log it is lent at least, if that is no more than an eighth."""
+_COME_BACK = timedelta(seconds=5)
+"""When somebody is to come back who has filled the logs of all."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
@@ -74,16 +78,21 @@ class GroupQuota:
             why = f"{self._held(head)}. Conclude."
             raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
 
-    def check_shared(self, said: Said, head: StoredEntry, policy: Policy | None) -> None:
-        """Refuse what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
+    @staticmethod
+    def check_shared(said: Said) -> None:
+        """Put off what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
+
+        He is not told to conclude: a goal would end with half an answer, since the store is nearly full.
 
         Raises:
-            IllegalEventError: It leads to none. It says what would be legal.
+            RateLimitedError: It leads to no end. There may be room later.
         """
-        sender, state = said.message.header.sender, head.entry.state
         if not isinstance(said.message.payload, _CLOSES):
-            why = f"{sender} has filled so much of the room for logs that others need what is left. Conclude."
-            raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
+            raise RateLimitedError(
+                f"{said.message.header.sender} has filled so much of the room for logs that others need what is left.",
+                retry_after=_COME_BACK,
+                hint="Conclude, or wait until there is room again.",
+            )
 
     def check_invited(self, head: StoredEntry) -> None:
         """Refuse another member where the log is full.
