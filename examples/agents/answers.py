@@ -103,7 +103,7 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
     row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
-    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
+    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of these {len(values)} rows have it."
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:

@@ -635,6 +635,13 @@ def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp
     assert _ask(question, read_table(path)) == _ask(question, read_table(path))
 
 
+def test_how_many_rows_have_a_figure(run: Run, tmp_path: Path) -> None:
+    """Of those that are asked about: others may have it, too."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,n\nA,1\nA,1\nA,5\nB,1\n")
+    assert run(agent, "minimum n where shop is A", [path]).text.endswith("\n2 of these 3 rows have it.")
+
+
 def test_a_remark_above_the_names(run: Run, tmp_path: Path) -> None:
     """It is told what may be wrong, in no words of pandas."""
     path = tmp_path / "t.csv"
