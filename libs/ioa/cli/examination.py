@@ -532,7 +532,7 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
     hints = [_TOO_MUCH] if flooding or asking else []
     if filling:
-        said.append(f"Filling the logs of groups, and told to conclude: {', '.join(filling)}.")
+        said.append(f"Filling the logs of groups, and put off: {', '.join(filling)}.")
         hints.append(_FILLING)
     if dropping:
         said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {_queues_of(dropping)}.")

@@ -149,7 +149,7 @@ def test_who_asks_too_often_is_named() -> None:
     assert "Flooding the server, and disconnected: eve (30,312 messages)." in both
     assert "slowed down: mallory (5 of say refused)." in both
     filling = quotas_finding([SlowedCaller("mallory", FILLING, 248)])
-    assert ("Filling the logs of groups, and told to conclude: mallory (248 MB)." in filling.message, "prune" in filling.hint) == (
+    assert ("Filling the logs of groups, and put off: mallory (248 MB)." in filling.message, "prune" in filling.hint) == (
         True,
         True,
     )
