@@ -27,9 +27,9 @@ MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
+"""How many files a result or a conclusion may have."""
 MAX_LACKING = 8
 """So many objects that are not there are named, the first ones."""
-"""How many files a result or a conclusion may have."""
 MAX_REJECTS = 32
 """How many results one message may reject."""
 MAX_SEATS = 63
