@@ -17,11 +17,12 @@ from ioa.group.events import Event, GroupLaunched, MemberJoined, MessageRefused,
 from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol.ids import AgentId
 from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
+from ioa.runtime.group_quota import CLOSES
 
 _PUSHED_PART = 16
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
-_COME_BACK = 5.0
-"""In how many seconds somebody is to come back who does not listen."""
+_COME_BACK = timedelta(seconds=5)
+"""When somebody is to come back who does not listen, or who has filled the logs of all."""
 
 _PART = 4
 """So many times what is left for logs may be one agent's: alone it has four fifths, beside another as greedy four ninths."""
@@ -76,10 +77,9 @@ class Appended:
         if judged.is_first:
             _log.warning("caller_slowed_down", caller=agent_id, family=Family.LOGS.value)
             self._slowed(agent_id, Family.LOGS)
-        wait = _COME_BACK if judged.retry_after is None else judged.retry_after
         raise RateLimitedError(
             f"What {agent_id} says makes entries that are too many bytes together.",
-            retry_after=timedelta(seconds=wait),
+            retry_after=_COME_BACK if judged.retry_after is None else timedelta(seconds=judged.retry_after),
             hint="Entries carry the open tasks of their group, with what these ask: have fewer open, or say them in fewer words.",
         )
 
@@ -92,22 +92,34 @@ class Appended:
                 del self._held[min(self._held, key=lambda one: self._bytes_of(one, now))]
             self._held[agent_id] = (self._bytes_of(agent_id, now) + size_bytes, now)
 
-    def leaves_room(self, agent_id: AgentId, free_bytes: int | None) -> bool:
-        """Whether an agent may have more stored where so many bytes are left for all; None is no bound.
+    def check_room(self, said: Said, free_bytes: int | None) -> None:
+        """Put off what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
 
-        What it has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
-        there is room for others, and nobody is as long as there is enough.
+        What he has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
+        there is room for others, and nobody is as long as there is enough. He is not told to conclude: a goal would end with half
+        an answer.
+
+        Args:
+            said: What a member says.
+            free_bytes: How much is left for all; None is no bound.
+
+        Raises:
+            RateLimitedError: It leads to no end. There may be room later.
         """
-        if free_bytes is None or agent_id not in self._held:
-            return True
-        now = self._now()
-        if self._bytes_of(agent_id, now) <= max(self._little_bytes, _PART * free_bytes):
-            return True
-        if agent_id not in self._told:
-            _log.warning("logs_filled", agent_id=agent_id, stored_bytes=round(self._bytes_of(agent_id, now)))
-            self._slowed(agent_id, Family.LOGS)
-        self._told[agent_id] = now
-        return False
+        sender, now = said.message.header.sender, self._now()
+        held = self._bytes_of(sender, now)
+        if free_bytes is None or held <= max(self._little_bytes, _PART * free_bytes):
+            return
+        if sender not in self._told:
+            _log.warning("logs_filled", agent_id=sender, stored_bytes=round(held))
+            self._slowed(sender, Family.LOGS)
+        self._told[sender] = now
+        if not isinstance(said.message.payload, CLOSES):
+            raise RateLimitedError(
+                f"{sender} has filled so much of the room for logs that others need what is left.",
+                retry_after=_COME_BACK,
+                hint="Conclude, or wait until there is room again.",
+            )
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was refused lately, and how often; and who fills the logs, with how many MB."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
-from ioa.errors import RateLimitedError
 from ioa.group.events import Kind, Said, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -35,12 +33,11 @@ _LENT_PART = 2
 """A nested team is lent one part of so many of the log that its part of the turns comes to."""
 _LEAST_LENT = 1_000_000
 """How many bytes of log it is lent at least, if that is no more than an eighth."""
-_COME_BACK = timedelta(seconds=5)
-"""When somebody is to come back who has filled the logs of all."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
-_CLOSES = (InformTaskResult, *_ENDS)
+CLOSES = (InformTaskResult, *_ENDS)
+"""What leads to the end of a task or group: there is always room for it."""
 
 
 @dataclass(frozen=True)
@@ -77,22 +74,6 @@ class GroupQuota:
         if head.log_bytes > room and not isinstance(payload, _ENDS):
             why = f"{self._held(head)}. Conclude."
             raise self._refusal(RejectionCode.TOO_LITTLE_LEFT, why, said, state, policy)
-
-    @staticmethod
-    def check_shared(said: Said) -> None:
-        """Put off what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
-
-        He is not told to conclude: a goal would end with half an answer, since the store is nearly full.
-
-        Raises:
-            RateLimitedError: It leads to no end. There may be room later.
-        """
-        if not isinstance(said.message.payload, _CLOSES):
-            raise RateLimitedError(
-                f"{said.message.header.sender} has filled so much of the room for logs that others need what is left.",
-                retry_after=_COME_BACK,
-                hint="Conclude, or wait until there is room again.",
-            )
 
     def check_invited(self, head: StoredEntry) -> None:
         """Refuse another member where the log is full.
@@ -138,7 +119,7 @@ class GroupQuota:
 
     @staticmethod
     def _refusal(code: RejectionCode, why: str, said: Said, state: GroupState, policy: Policy | None) -> IllegalEventError:
-        legal = [kind for kind in _legal(said, state, policy) if kind in _CLOSES]
+        legal = [kind for kind in _legal(said, state, policy) if kind in CLOSES]
         return IllegalEventError(code, why, legal=tuple(map(name_of, legal)))
 
 

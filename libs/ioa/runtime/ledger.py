@@ -403,8 +403,8 @@ class GroupLedger:
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
             self._quota.check(event, head, policy)
-            if self._appended and not self._appended.leaves_room(event.message.header.sender, self._log.room()):
-                self._quota.check_shared(event)
+            if self._appended is not None:
+                self._appended.check_room(event, self._log.room())
         elif isinstance(event, SubgroupOpened):
             loan = transition.state.loan(event.subgroup)
             self._quota.check_lent(head, transition.state, 0 if loan is None else self._quota.lent(head, loan))
