@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.answer_files import built_on, files_of_answer
@@ -155,7 +155,7 @@ def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> li
 def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     paragraphs, shown = list[str](), list[Section]()
     uses = {section.task_id: section.uses for section in reached}
-    for section in _report_first(reached):
+    for section in _report_first(reached, uses):
         text = section.text.strip()
         made_of_it = [other.text for other in shown if section.task_id in built_on(other.task_id, uses)]
         if text and any(f"\n{text}\n" in f"\n{other.strip()}\n" for other in made_of_it):
@@ -165,10 +165,10 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
     return paragraphs
 
 
-def _report_first(reached: Sequence[Section]) -> list[Section]:
+def _report_first(reached: Sequence[Section], uses: Mapping[TaskId, tuple[TaskId, ...]]) -> list[Section]:
     """Put a final report that builds on all the others in front of them, unless it is a file: its words only name that."""
     others, last = list(reached[:-1]), reached[-1] if reached else None
     if last is None or not others or not is_document(last.title) or (last.record and last.record.artifacts):
         return list(reached)
-    feeding = built_on(last.task_id, {section.task_id: section.uses for section in reached})
+    feeding = built_on(last.task_id, uses)
     return [last, *others] if feeding.issuperset(other.task_id for other in others) else list(reached)
