@@ -21,7 +21,6 @@ from sums import sums_among
 from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
 
 SHOWN, _CHANCE, _RARE, _FEW = 25, 0.05, 0.02, 2
-_A_MONTH = re.compile(r"\d{4}-\d\d")
 _CALLED_AN_EDGE = r"(?i)(?:min|max)(?:imum)?\.?:?"
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
@@ -340,11 +339,11 @@ def _labels(key: Key) -> pd.Series:
     order = written
     if key.column.dates is not None:
         dates = key.column.dates.take(rows).set_axis(written.index)
-        is_twice, has_months = dates.count() > dates.nunique(), key.column.holds_months
-        if has_months and (key.grain == "day" or (is_twice and not key.grain)):
-            said = f"{key.column} holds months such as {next(filter(_A_MONTH.fullmatch, written))!r}, of which no day is known."
+        is_twice, months = dates.count() > dates.nunique(), key.column.months
+        if months and (key.grain == "day" or (is_twice and not key.grain)):
+            said = f"{key.column} holds months such as {months[0]!r}, of which no day is known."
             raise InvalidInputError(said, hint=f"Say 'per month of {key.column}'.")
-        if has_months and not key.grain:
+        if months and not key.grain:
             order, written = dates, written.where(dates.notna())
         elif key.grain or is_twice or not written.str.match(r"\d{4}-\d\d").all():  # else in order as they stand
             grain = key.grain or ("second" if (dates != dates.dt.normalize())[dates.notna()].any() else "day")

@@ -99,7 +99,7 @@ class Condition:
     def __post_init__(self) -> None:
         if self.sign == "between" and self.spans[0].first > self.spans[1].last:
             raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
-        if days := [one.written for one in self.spans if one.written.count("-") == 2 and self.column.holds_months]:
+        if days := [one.written for one in self.spans if one.written.count("-") == 2 and self.column.months]:
             raise InvalidInputError(f"{self.column} holds months, and {days[0]} is a day.", hint=f"Say {days[0][:7]}.")
 
     def __str__(self) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from ioa import InvalidInputError
-from ioa.files import assumed_encoding, read_text
+from ioa.files import read_and_tell
 from request import RECORDS, fold
 
 CHECKED, _SAMPLE_ROWS, _LAST, _GROUPS = 50_000, 1_000, 3, 25
@@ -182,9 +182,9 @@ class Column:
         return float(max(whole, 1) / decimals)
 
     @property
-    def holds_months(self) -> bool:
-        """Whether some of its cells are months such as 2024-03, of which no day is known."""
-        return self.dates is not None and bool(self.coded[1].str.fullmatch(r"\d{4}-\d\d").any())
+    def months(self) -> list[str]:
+        """Its cells that are months such as 2024-03, of which no day is known."""
+        return [] if self.dates is None else self.coded[1][self.coded[1].str.fullmatch(r"\d{4}-\d\d")].to_list()
 
     @property
     def different(self) -> list[str]:
@@ -350,8 +350,7 @@ class Table:
 
 def read_table(path: Path) -> Table:
     """Read a delimited file with a header, or JSON records: its cells as they are written."""
-    name, text = path.name, read_text(path)
-    assumed = "" if text.isascii() else assumed_encoding(path)
+    name, (text, assumed) = path.name, read_and_tell(path)
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
     if named := re.match(r"sep=(.)\r?\n", text):  # a line for spreadsheets
         text, delimiter = text[named.end() :], named[1]

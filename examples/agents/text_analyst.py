@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from ioa.files import assumed_encoding, came, missing, named_in, of_results, read_page, read_text, text_of_html, with_suffix
+from ioa.files import came, missing, named_in, of_results, read_and_tell, text_of_html, with_suffix
 from request import are_not, of_length
 from text_measures import occurrences, unspaced, without_name
 
@@ -73,7 +73,7 @@ def run(task: str, ctx: TaskContext) -> str:
             raise InvalidInputError(
                 f"{name} is a page: how many lines it has depends on who shows it.", hint="Count its paragraphs."
             )
-        if assumed and (strange := [what for _, what in asked if what.encode("cp1252", "replace").decode("cp1252") != what]):
+        if assumed and (strange := [what for _, what in asked if what.encode(assumed, "replace").decode(assumed) != what]):
             said = f"{strange[0]!r} cannot stand in {name}, which is no UTF-8 and is read as {assumed}."
             raise InvalidInputError(said, hint="If it is written in another encoding, save it as UTF-8.")
         told = ", ".join(filter(None, (_OF_A_PAGE * is_page, f"read as {assumed}" * bool(assumed))))
@@ -119,11 +119,11 @@ def _decline_others(task: str, ctx: TaskContext) -> None:
 
 def _read(file: InputFile) -> _Text:
     """The text of a file; of a page its paragraphs, apart by blank lines."""
-    if not with_suffix([file], _PAGES):
-        return _Text(file.name, read_text(file.path), assumed_encoding(file.path))
-    if not (text := text_of_html(read_page(file.path), before_cells="\n").replace("\n", "\n\n")):
+    is_page = bool(with_suffix([file], _PAGES))
+    text, assumed = read_and_tell(file.path, is_page=is_page)
+    if is_page and not (text := text_of_html(text, before_cells="\n").replace("\n", "\n\n")):
         raise InvalidInputError("The page holds no text.")
-    return _Text(file.name, text, assumed_encoding(file.path, is_page=True), is_page=True)
+    return _Text(file.name, text, assumed, is_page)
 
 
 def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:

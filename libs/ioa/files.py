@@ -18,7 +18,7 @@ from ioa.errors import DeclinedError, InvalidInputError
 _WORD = re.compile(r"[\w.-]+")
 _IN_NAMES = "_.-"
 
-__all__ = ["assumed_encoding", "came", "missing", "named_in", "of_results", "pick", "read_text", "text_of_html", "with_suffix"]
+__all__ = ["came", "missing", "named_in", "of_results", "pick", "read_and_tell", "read_text", "text_of_html", "with_suffix"]
 
 
 def pick(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
@@ -73,35 +73,26 @@ def came(ctx: TaskContext) -> str:
 def read_text(path: Path) -> str:
     r"""Return a file's text, with `\n` at the ends of its lines.
 
-    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits most Western files: `assumed_encoding` tells; so should you.
+    It is UTF-8, or UTF-16 that says so, else Windows-1252, which fits most Western files: `read_and_tell` says so, as should you.
 
     Raises:
         InvalidInputError: It is empty, or no text in one of these.
     """
-    return _read(path, is_page=False)[0]
+    return read_and_tell(path)[0]
 
 
-def read_page(path: Path) -> str:
-    """Return the markup of a page, as `read_text` does, or in the encoding that it declares (HTML, section 4.2.5.4).
+def read_and_tell(path: Path, *, is_page: bool = False) -> tuple[str, str]:
+    """Return a file's text, as `read_text` does, and the encoding that was assumed; none if it is UTF-8, or says what it is.
 
-    Raises:
-        InvalidInputError: It is empty, or no text in one of these.
-    """
-    return _read(path, is_page=True)[0]
+    In another encoding its letters are others: a reader should be told.
 
-
-def assumed_encoding(path: Path, *, is_page: bool = False) -> str:
-    """Return in which encoding a text, or a page, is read without telling which it has; empty if it is UTF-8, or says what it is.
-
-    In another one its letters are others: a reader should be told.
+    Args:
+        path: Where it lies.
+        is_page: Whether it is the markup of a page, which may declare its encoding (HTML, section 4.2.5.4).
 
     Raises:
-        InvalidInputError: It is no text.
+        InvalidInputError: It is empty, or no text.
     """
-    return _read(path, is_page=is_page)[1]
-
-
-def _read(path: Path, *, is_page: bool) -> tuple[str, str]:
     data, assumed = path.read_bytes(), ""
     try:
         text = data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import DeclinedError, InvalidInputError
-from ioa.files import assumed_encoding, came, missing, pick, read_page, read_text, text_of_html
+from ioa.files import came, missing, pick, read_and_tell, read_text, text_of_html
 from ioa.testing import RecordingContext, input_file, upstream
 
 TABLES = (".csv", ".tsv")
@@ -76,15 +76,16 @@ def test_texts_of_any_machine(data: bytes, text: str, tmp_path: Path) -> None:
     """Marks of the order of bytes are none of the text, lines end in one way, and what is assumed can be told."""
     (tmp_path / "t.txt").write_bytes(data)
     assert read_text(tmp_path / "t.txt") == text
-    assert assumed_encoding(tmp_path / "t.txt") == "Windows-1252" * (data == text.encode("cp1252", "replace"))
+    assert read_and_tell(tmp_path / "t.txt")[1] == "Windows-1252" * (data == text.encode("cp1252", "replace"))
 
 
 def test_a_page_that_says_its_encoding(tmp_path: Path) -> None:
     """Nothing is assumed of it."""
     (tmp_path / "p.html").write_bytes('<meta charset="windows-1251"><p>Привет'.encode("cp1251"))
-    assert read_page(tmp_path / "p.html").endswith("Привет")
-    assert assumed_encoding(tmp_path / "p.html", is_page=True) == ""
-    assert assumed_encoding(tmp_path / "p.html") == "Windows-1252"
+    text, assumed = read_and_tell(tmp_path / "p.html", is_page=True)
+    assert text.endswith("Привет")
+    assert assumed == ""
+    assert read_and_tell(tmp_path / "p.html")[1] == "Windows-1252"
 
 
 @pytest.mark.parametrize(
