@@ -141,12 +141,17 @@ async def test_what_holds_up_others_counts_by_its_time(nats_client: Client) -> N
 
     endpoint = ServiceEndpoint("shared", _SUBJECT, note, family=Family.READS, at_most=250, counts=lambda _data: 1)
     bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=10**12)})
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
-        await heard(nats_client)
+    await _asked_in_turn(nats_client, endpoint, bounds)
+    assert done == ["eve", "anna", "anna"]
+
+
+async def _asked_in_turn(client: Client, endpoint: ServiceEndpoint, bounds: Bounds) -> None:
+    """Have eve ask twice, and then anna twice."""
+    async with open_service(client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(client)
         for asker in ("eve", "eve", "anna", "anna"):
             shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker})}
-            await nats_client.request(_SUBJECT, asker.encode(), headers=shown)
-    assert done == ["eve", "anna", "anna"]
+            await client.request(_SUBJECT, asker.encode(), headers=shown)
 
 
 async def test_what_others_do_meanwhile_counts_for_nobody_who_waits(nats_client: Client) -> None:
@@ -195,11 +200,7 @@ async def test_what_is_searched_for_others_counts_by_the_time_that_it_takes(nats
         searches=lambda data: data == b"eve",
     )
     bounds = Bounds(rates={Family.READS: Rate(100, 100, second_counts=1_000)})
-    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
-        await heard(nats_client)
-        for asker in ("eve", "eve", "anna", "anna"):
-            shown = {SHOWN_ASKER: json.dumps({"acc": "IOA_USERS", "user": asker})}
-            await nats_client.request(_SUBJECT, asker.encode(), headers=shown)
+    await _asked_in_turn(nats_client, endpoint, bounds)
     assert done == ["eve", "anna", "anna"]
 
 

@@ -235,7 +235,7 @@ def _written_certificate(folder: Path) -> tuple[Path, Path]:
 async def test_a_connection_lost_as_it_is_encrypted_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that starts may hang up right behind the handshake, before the client goes on."""
     certificate, key = _written_certificate(tmp_path)
-    tls, lost, renewed = {"tls": {"cert_file": str(certificate), "key_file": str(key)}}, 0, asyncio.Event()
+    tls, lost = {"tls": {"cert_file": str(certificate), "key_file": str(key)}}, 0
     encrypt = TcpTransport.connect_tls
 
     async def encrypt_and_lose(transport: TcpTransport, *args: Any) -> None:
@@ -252,18 +252,13 @@ async def test_a_connection_lost_as_it_is_encrypted_is_made_again(tmp_path: Path
         settings = NatsSettings(server.url.replace("nats://", "tls://"), "test", ca=str(certificate))
         async with open_connection(settings, patience=timedelta(seconds=10)) as client:
             monkeypatch.setattr(TcpTransport, "connect_tls", encrypt_and_lose)
-            with at_renewal(client, renewed.set):
-                await crash(server)
-                await server.start()
-                async with asyncio.timeout(20):
-                    await renewed.wait()
-            await client.flush()
+            await _crash_and_renew(server, client)
     assert lost == 3
 
 
 async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors that nats-py does not expect, as event loops have their own for lost connections, leave no deaf client behind."""
-    broken, renewed = ["write", "read"], asyncio.Event()
+    broken = ["write", "read"]
 
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         connect = client._process_connect_init
@@ -276,13 +271,19 @@ async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsS
             await connect()
 
         monkeypatch.setattr(client, "_process_connect_init", break_and_connect)
-        with at_renewal(client, renewed.set):
-            await crash(nats_server)
-            await nats_server.start()
-            async with asyncio.timeout(20):
-                await renewed.wait()
-        await client.flush()
+        await _crash_and_renew(nats_server, client)
     assert not broken
+
+
+async def _crash_and_renew(server: NatsServer, client: Client) -> None:
+    """Have a server come back, and wait until a client has connected anew and is heard."""
+    renewed = asyncio.Event()
+    with at_renewal(client, renewed.set):
+        await crash(server)
+        await server.start()
+        async with asyncio.timeout(20):
+            await renewed.wait()
+    await client.flush()
 
 
 async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None:

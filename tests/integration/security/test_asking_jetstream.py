@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from ioa.adapters.nats.inspection import NatsInspection, open_inspection
@@ -12,7 +10,6 @@ from ioa.cli.examination import Health, probe_finding, quotas_finding
 from ioa.cli.probe import send_probe
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from tests.integration.security.secured import flooding, open_intruder
 from tests.integration.security.town import BOB, EVE, SLACK_SECONDS, SOON, Town
@@ -21,10 +18,10 @@ from tests.rig.deadline import eventually
 
 async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) -> None:
     """A user who asks as fast as he can delays no goals; an observer is answered meanwhile, and told by the doctor who it is."""
-    usual = await _lead(town)
+    usual = await town.lead_one()
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
         async with flooding(town.secured, EVE, "seed", subjects.standing_of(EVE), b"\x80"):
-            took = await _lead(town)
+            took = await town.lead_one()
             storage = await eventually(inspection.storage, bool, within=SOON)
         found = quotas_finding(await inspection.slowed())
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
@@ -33,7 +30,7 @@ async def test_asking_how_streams_stand_stops_nobody_and_is_named(town: Town) ->
 
 async def test_observers_and_users_see_the_same_as_an_admin(town: Town) -> None:
     """Whoever asks group setup learns what whoever asks JetStream does, and a goal that is not there is not found."""
-    await _lead(town)
+    await town.lead_one()
     seen = []
     for name in ("admin", "observer", "user"):
         async with open_intruder(town.secured, name) as client:
@@ -45,14 +42,6 @@ async def test_observers_and_users_see_the_same_as_an_admin(town: Town) -> None:
         with pytest.raises(NotFoundError, match="There is no goal"):
             await system.goal(GoalId("nothing"))
     assert seen == [seen[0]] * 3
-
-
-async def _lead(town: Town) -> float:
-    started = time.perf_counter()
-    [goal_id] = await town.ask_for("Count to ten.")
-    await town.agents[BOB].lead(goal_id, "Ten.")
-    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
-    return time.perf_counter() - started
 
 
 async def test_a_user_tries_whether_goals_get_through_and_an_observer_may_not(town: Town) -> None:

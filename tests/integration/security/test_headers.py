@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from nats.aio.client import Client
 
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, PoolId
 from tests.integration.security.secured import open_intruder
-from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, Town
+from tests.integration.security.town import MALLORY, SLACK_SECONDS, Town
 
 DEAF = (b"NATS/1.0 \xff\xff\xff\r\n\r\n", b"NATS/1.0 404 \xff\xfe\r\nA: b\r\n\r\n", b"NATS/1.0", b"ABCD")
 """At the first two nats-py ends its reading, and its connection stays open."""
@@ -24,12 +21,12 @@ _SUBJECTS = (
 @pytest.mark.parametrize("headers", [*DEAF, MANY], ids=["status", "described", "version", "none", "many"])
 async def test_no_header_makes_services_deaf(town: Town, headers: bytes) -> None:
     """Registry, group setup and routers go on answering, each time: goals beside them take what they take."""
-    usual = await _lead(town)
+    usual = await town.lead_one()
     async with open_intruder(town.secured, MALLORY, MALLORY) as client:
         for subject in _SUBJECTS:
             await _send(client, subject, headers)
         await client.flush()
-        took = await _lead(town)
+        took = await town.lead_one()
     assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed it takes {usual:.3f} s"
 
 
@@ -37,11 +34,3 @@ async def _send(client: Client, subject: str, headers: bytes) -> None:
     reply = client.new_inbox()
     size = len(headers)
     await client._send_command(f"HPUB {subject} {reply} {size} {size + 1}\r\n".encode() + headers + b"\x80\r\n", priority=False)
-
-
-async def _lead(town: Town) -> float:
-    started = time.perf_counter()
-    [goal_id] = await town.ask_for("Count to ten.")
-    await town.agents[BOB].lead(goal_id, "Ten.")
-    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
-    return time.perf_counter() - started

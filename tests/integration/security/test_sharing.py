@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.cli.examination import Health, goals_finding
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
 from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, Town
 from tests.rig.deadline import eventually
@@ -19,24 +16,16 @@ _SLACK_SECONDS = 0.5
 
 async def test_thousands_of_goals_of_one_user_do_not_delay_anothers_first(town: Town) -> None:
     """It takes three times as long as undisturbed at most, bob is given few of the thousands, and the doctor says whose wait."""
-    await _lead(town, "Count to ten.")
-    usual = await _lead(town, "Count to eleven.")
+    await town.lead_one("Count to ten.")
+    usual = await town.lead_one("Count to eleven.")
     async with open_intruder(town.secured, "eve") as eve, open_inspection(town.secured.settings("observer"), patience=SOON) as seen:
         for number in range(_GOALS):
             await eve.publish(subjects.goal_to(EVE, BOB), b"Count to %d." % number)
         await eve.flush()
         await eventually(lambda: any(name.user == EVE for name in town.agents[BOB].given.names), within=SOON)
-        took = await _lead(town, "Count to twelve.")
+        took = await town.lead_one("Count to twelve.")
         found = goals_finding([(stream.name, queue) for stream in await seen.read() for queue in stream.queues])
     given = sum(name.user == EVE for name in town.agents[BOB].given.names)
     assert took <= 3 * usual + _SLACK_SECONDS, f"{took:.2f} s; undisturbed {usual:.2f} s"
     assert given < 20
     assert (found.health, "intake-eve" in found.message, "intake-user" in found.message) == (Health.WARNING, True, False)
-
-
-async def _lead(town: Town, goal: str) -> float:
-    started = time.perf_counter()
-    [goal_id] = await town.ask_for(goal)
-    await town.agents[BOB].lead(goal_id, "Done.")
-    assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Done.")
-    return time.perf_counter() - started

@@ -123,13 +123,19 @@ class Town:
             result = await self.user.wait_for_result(goal_id)
         return result.reason, result.content
 
+    async def lead_one(self, goal: str = "Count to ten.") -> float:
+        """Have bob lead a goal, and return how many seconds that took."""
+        started = time.perf_counter()
+        [goal_id] = await self.ask_for(goal)
+        await self.agents[BOB].lead(goal_id, "Ten.")
+        assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+        return time.perf_counter() - started
+
     async def lead_some(self) -> float:
         """Have bob lead some goals, one after the other, and return how many seconds that took."""
         started = time.perf_counter()
         for _ in range(_SOME):
-            [goal_id] = await self.ask_for("Count to ten.")
-            await self.agents[BOB].lead(goal_id, "Ten.")
-            assert await self.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+            await self.lead_one()
         return time.perf_counter() - started
 
 
