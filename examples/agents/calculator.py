@@ -42,13 +42,14 @@ _SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
 _OPERAND = rf"(?:-?{_NUMBER}|\([^()]+\))"
-_SHARE = rf"(?P<rate>{_NUMBER}) ?(?:%|per ?cent)(?: (?:VAT|tax))?"
+_RATE = rf"(?P<rate>{_NUMBER}) ?(?:%|per ?cent)"
+_SHARE = rf"{_RATE}(?: (?:VAT|tax))?"
 _NET = re.compile(r"(?i)subtract [^%]*(?:%|per ?cent) (?:VAT|tax) from ")
 _FORMS: list[tuple[str, str]] = [
     (rf"{_SHARE} of (?P<a>{_OPERAND})", "({a}) * {rate} / 100"),
     (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
     (rf"add {_SHARE} to (?P<a>{_OPERAND})", "({a}) * (1 + {rate} / 100)"),
-    (rf"subtract {_SHARE} from (?P<a>{_OPERAND})", "({a}) * (1 - {rate} / 100)"),
+    (rf"subtract {_RATE} from (?P<a>{_OPERAND})", "({a}) * (1 - {rate} / 100)"),
     (rf"add (?P<b>{_OPERAND}) (?:to|and) (?P<a>{_OPERAND})", "({a}) + ({b})"),
     (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "({a}) - ({b})"),
     (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "({a}) * ({b})"),

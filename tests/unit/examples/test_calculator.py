@@ -122,6 +122,8 @@ def test_a_tax_is_not_subtracted_by_its_rate(task: str, run: Run) -> None:
     """A price may have it within or not."""
     with pytest.raises(InvalidInputError, match=r"has the tax within is not said.*120 / 1\.2"):
         run(agent, task)
+    with pytest.raises(DeclinedError, match="'VAT' is not part of one"):
+        run(agent, "(subtract 20 % VAT from 120) + 5")
 
 
 @pytest.mark.parametrize("task", ["3 kg + 2 m", "1/2 mile in m", "6 foot 2 in cm", "how many kg in 3 stone"])
