@@ -133,8 +133,14 @@ class MembershipWatch:
                 _log.exception("group_untold", comm_id=comm_id, agent_id=agent_id)
 
     async def _tell(self, comm_id: CommId, agent_id: AgentId) -> None:
-        """Tell one group what is true now, which may have changed while others were told."""
+        """Tell one group what is true now, which may have changed while others were told.
+
+        Raises:
+            UnavailableError: The group cannot be told now, or the agent was lost and back so often that what it has had appended is
+                too much: it stays lost there for a while.
+        """
         if self._registry.is_online(agent_id):
+            self._ledger.check_may_append(agent_id)
             kind: type[MemberLost | MemberReturned] = MemberReturned
         elif self._registry.is_lost(agent_id):
             kind = MemberLost

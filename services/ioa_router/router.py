@@ -216,6 +216,7 @@ class Router:
 
         Raises:
             IllegalEventError: The report is not legal now.
+            RateLimitedError: Its sender has filled the logs of all, and each lease that it renews is an entry.
         """
         comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
         seen = await self._ports.ledger.seen(comm_id)
@@ -228,6 +229,7 @@ class Router:
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)
+        self._ports.ledger.check_may_hold(said)
         if self._heard.is_too_soon(seen.entry.state, report.task_id, said.at):
             return Accepted(seq=seen.seq)
         self.hear(said)

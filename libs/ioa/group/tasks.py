@@ -310,12 +310,16 @@ def check_question_fits(state: GroupState, question: Question, instead: OfTask |
     Raises:
         IllegalEventError: It does not fit, in the place of `instead`.
     """
-    held = _bytes_of(state.unfinished_tasks) - (_bytes_of_question(instead) if instead is not None else 0)
-    if isinstance(state.stage, Awaiting):
-        held += _bytes_of_question(state.stage)
+    held = open_bytes(state) - (_bytes_of_question(instead) if instead is not None else 0)
     if held + _bytes_of_question(question) > MAX_OPEN_TASK_BYTES:
         why = "What is asked now, and the tasks that are open, fill the group's entries: wait for answers, or use fewer words."
         raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
+
+
+def open_bytes(state: GroupState) -> int:
+    """Return what unfinished tasks, and all that is asked, take up in each entry of a group, to some bytes."""
+    asked = _bytes_of_question(state.stage) if isinstance(state.stage, Awaiting) else 0
+    return _bytes_of(state.unfinished_tasks) + asked
 
 
 def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:

@@ -7,13 +7,28 @@ it is appended: whoever has had more appended than he may is told when to come b
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import structlog
 
 from ioa.errors import RateLimitedError
-from ioa.group.events import Event, GroupLaunched, MemberJoined, MessageRefused, RepetitionRefused, Said, SubgroupOpened
+from ioa.group.events import (
+    Entry,
+    Event,
+    GroupLaunched,
+    MemberJoined,
+    MemberLost,
+    MemberReturned,
+    MessageRefused,
+    RepetitionRefused,
+    Said,
+    SubgroupAsked,
+    SubgroupClosed,
+    SubgroupOpened,
+)
+from ioa.group.state import GroupState, OpenTask
 from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol.ids import AgentId
 from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
@@ -83,40 +98,42 @@ class Appended:
             hint="Entries carry the open tasks of their group, with what these ask: have fewer open, or say them in fewer words.",
         )
 
-    def note(self, event: Event, size_bytes: int, shown_to: int) -> None:
-        """Charge whoever has caused an entry of so many bytes, which is pushed to so many members."""
-        if (agent_id := _caused_by(event)) is not None:
-            weight, now = size_bytes + size_bytes * shown_to // _PUSHED_PART, self._now()
-            self._buckets.charge(agent_id, Family.LOGS, now, answered_bytes=weight)
-            if len(self._held) >= _MOST_AGENTS and agent_id not in self._held:
-                del self._held[min(self._held, key=lambda one: self._bytes_of(one, now))]
-            self._held[agent_id] = (self._bytes_of(agent_id, now) + size_bytes, now)
+    def note(self, entry: Entry, size_bytes: int) -> None:
+        """Charge whoever has caused an entry of so many bytes, which is pushed to its audience."""
+        agent_id, now = _caused_by(entry.event, entry.state), self._now()
+        weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
+        self._buckets.charge(agent_id, Family.LOGS, now, answered_bytes=weight)
+        if len(self._held) >= _MOST_AGENTS and agent_id not in self._held:
+            del self._held[min(self._held, key=lambda one: self._bytes_of(one, now))]
+        self._held[agent_id] = (self._bytes_of(agent_id, now) + size_bytes, now)
 
-    def check_room(self, said: Said, free_bytes: int | None) -> None:
-        """Put off what somebody says who has filled the logs of all; what leads to the end of a group is always taken.
+    def check_room(self, event: Event, free_bytes: int | None) -> None:
+        """Put off what somebody begins who has filled the logs of all; what leads to the end of a group is always taken.
 
         What he has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
         there is room for others, and nobody is as long as there is enough. He is not told to conclude: a goal would end with half
         an answer.
 
         Args:
-            said: What a member says.
+            event: What is to be appended. A member is lost, and a deadline passes, whoever has filled what: it has to be said.
             free_bytes: How much is left for all; None is no bound.
 
         Raises:
             RateLimitedError: It leads to no end. There may be room later.
         """
-        sender, now = said.message.header.sender, self._now()
-        held = self._bytes_of(sender, now)
-        if free_bytes is None or held <= max(self._little_bytes, _PART * free_bytes):
+        agent_id, now = _begun_by(event), self._now()
+        if free_bytes is None or agent_id is None:
             return
-        if sender not in self._told:
-            _log.warning("logs_filled", agent_id=sender, stored_bytes=round(held))
-            self._slowed(sender, Family.LOGS)
-        self._told[sender] = now
-        if not isinstance(said.message.payload, CLOSES):
+        held = self._bytes_of(agent_id, now)
+        if held <= max(self._little_bytes, _PART * free_bytes):
+            return
+        if agent_id not in self._told:
+            _log.warning("logs_filled", agent_id=agent_id, stored_bytes=round(held))
+            self._slowed(agent_id, Family.LOGS)
+        self._told[agent_id] = now
+        if not (isinstance(event, Said) and isinstance(event.message.payload, CLOSES)):
             raise RateLimitedError(
-                f"{sender} has filled so much of the room for logs that others need what is left.",
+                f"{agent_id} has filled so much of the room for logs that others need what is left.",
                 retry_after=_COME_BACK,
                 hint="Conclude, or wait until there is room again.",
             )
@@ -134,13 +151,43 @@ class Appended:
         return held * math.exp2((at - now) / _FORGOTTEN)
 
 
-def _caused_by(event: Event) -> AgentId | None:
+def _begun_by(event: Event) -> AgentId | None:
+    """Whose doing an event is that may wait; None if it may not, or is nobody's."""
     match event:
         case Said():
             return event.message.header.sender
         case GroupLaunched():
             return event.charter.owner
-        case MemberJoined() | SubgroupOpened() | MessageRefused() | RepetitionRefused():
+        case MemberJoined() | SubgroupOpened():
             return event.by
+        case MemberReturned():
+            return event.agent_id
         case _:
             return None
+
+
+def _caused_by(event: Event, state: GroupState) -> AgentId:
+    """Who has caused an entry: whose doing it is, or else who asks most of what its state carries, and so the owner."""
+    if (agent_id := _begun_by(event)) is not None:
+        return agent_id
+    match event:
+        case MessageRefused() | RepetitionRefused():
+            return event.by
+        case MemberLost():
+            return event.agent_id
+        case SubgroupAsked() | SubgroupClosed() if (task := state.task(event.task_id)) is not None:
+            return task.assignee
+        case _:
+            return _asks_most(state)
+
+
+def _asks_most(state: GroupState) -> AgentId:
+    asked = Counter[AgentId]()
+    for task in state.open_tasks:
+        asked[task.assignee] += _bytes_asked(task)
+    return max(asked, key=lambda agent_id: asked[agent_id]) if asked.total() else state.owner
+
+
+def _bytes_asked(task: OpenTask) -> int:
+    questions = [question for question in (task.question, task.of_team) if question is not None]
+    return sum([len(text.encode()) for asked in questions for text in (asked.text, asked.default, *asked.options)])

@@ -13,8 +13,10 @@ from ioa.group.events import Kind, Said, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan
+from ioa.group.tasks import open_bytes
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.messages import (
+    AskUser,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
@@ -22,6 +24,7 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pass,
     SyncTaskAssignment,
+    TaskQuestion,
 )
 from ioa.protocol.policy import FormField, Policy
 
@@ -35,6 +38,9 @@ _LEAST_LENT = 1_000_000
 """How many bytes of log it is lent at least, if that is no more than an eighth."""
 _FORM_BYTES = 6_000
 """What the names and options of a question may have. Until it is answered each entry carries them twice, beside all else."""
+_OPEN_BYTES, _TASK_BYTES = 100_000, 400
+"""What open tasks take of each entry, with what they ask; or, if that is more, so much for each that may be given out."""
+_BEGINS = (SyncTaskAssignment, AsyncTaskAssignment, TaskQuestion, AskUser)
 _ENDS = (ConcludeGroupDiscussion, Conclusion, Pass)
 CLOSES = (InformTaskResult, *_ENDS)
 """What leads to the end of a task or group: there is always room for it."""
@@ -50,12 +56,13 @@ class GroupQuota:
     tasks: int = 256
     log_bytes: int = 64_000_000
 
-    def check(self, said: Said, head: StoredEntry, policy: Policy | None) -> None:
+    def check(self, said: Said, head: StoredEntry, after: GroupState, policy: Policy | None) -> None:
         """Refuse what the group has no room for; what leads to its end is always taken.
 
         Args:
             said: What a member says, which is legal.
             head: Where the group stands, and what its log holds.
+            after: Where the group would stand then.
             policy: What leads the group.
 
         Raises:
@@ -67,6 +74,10 @@ class GroupQuota:
             if given + len(payload.tasks) > self.tasks:
                 why = f"This group has given out {given} tasks, and a group may give out {self.tasks:,}"
                 raise self._refusal(RejectionCode.TOO_MANY_TASKS, f"{why}. Do without, or conclude.", said, state, policy)
+        if isinstance(payload, _BEGINS) and (size := open_bytes(after)) > (most := max(_OPEN_BYTES, _TASK_BYTES * self.tasks)):
+            why = f"Open tasks, and what is asked, would take {size:,} bytes of each entry, and {most:,} are the most"
+            legal = tuple(map(name_of, _legal(said, state, policy)))
+            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, f"{why}. Wait for results, or use fewer words.", legal=legal)
         if isinstance(payload, Discussion) and (size := _bytes_of(payload.question)) > _FORM_BYTES:
             why = f"What the question is filled in with has {size:,} bytes, and {_FORM_BYTES:,} are the most. Ask in fewer words."
             raise IllegalEventError(RejectionCode.BAD_FORM, why, legal=tuple(map(name_of, _legal(said, state, policy))))

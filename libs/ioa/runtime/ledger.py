@@ -149,6 +149,15 @@ class GroupLedger:
         if self._appended is not None:
             self._appended.check(agent_id)
 
+    def check_may_hold(self, said: Said) -> None:
+        """See that what is no entry of its own, but keeps a task open, comes of nobody who has filled the logs of all.
+
+        Raises:
+            RateLimitedError: It does, and is to come back later.
+        """
+        if self._appended is not None:
+            self._appended.check_room(said, self._log.room())
+
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
 
@@ -397,20 +406,23 @@ class GroupLedger:
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
-        if head is None:
-            return step(None, event, policy)
-        check_may_move(head.entry.state, event)
-        transition = step(head.entry.state, event, policy)
+        if head is not None:
+            check_may_move(head.entry.state, event)
+        transition = step(None if head is None else head.entry.state, event, policy)
+        if head is not None:
+            self._check_quota(head, event, transition, policy)
+        if self._appended is not None:
+            self._appended.check_room(event, self._log.room())
+        return transition
+
+    def _check_quota(self, head: StoredEntry, event: Event, transition: Transition, policy: Policy | None) -> None:
         if isinstance(event, Said):
-            self._quota.check(event, head, policy)
-            if self._appended is not None:
-                self._appended.check_room(event, self._log.room())
+            self._quota.check(event, head, transition.state, policy)
         elif isinstance(event, SubgroupOpened):
             loan = transition.state.loan(event.subgroup)
             self._quota.check_lent(head, transition.state, 0 if loan is None else self._quota.lent(head, loan))
         elif isinstance(event, MemberJoined):
             self._quota.check_invited(head)
-        return transition
 
     async def _counted(self, comm_id: CommId, head: StoredEntry | None, event: Event, transition: Transition) -> _Counted:
         """Return what a group's log holds, with what it lends by an event or gets back, and what it may hold."""
@@ -436,7 +448,7 @@ class GroupLedger:
         """Remember what was appended, and charge who has caused it."""
         self._remember(group, appended)
         if self._appended is not None:
-            self._appended.note(appended.entry.event, appended.size_bytes, len(appended.entry.audience))
+            self._appended.note(appended.entry, appended.size_bytes)
 
     async def _show(
         self, policy: Policy | None, seq: int, entry: EncodedEntry, *, previous_seq: int, but: AgentId | None = None

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import RateLimitedError
-from ioa.group.events import SubgroupOpened, encode_entry
+from ioa.errors import RateLimitedError, UnavailableError
+from ioa.group.events import MemberLost, MemberReturned, SubgroupOpened, encode_entry
 from ioa.group.rejection import IllegalEventError
-from ioa.group.requests import InviteMember, Rejected
+from ioa.group.requests import Accepted, InviteMember, Rejected
 from ioa.ports.inspection import FILLING
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
@@ -19,6 +19,7 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Conclusion,
+    Decision,
     Discussion,
     InformTaskProgress,
     InformTaskResult,
@@ -30,6 +31,7 @@ from ioa.protocol.policy_check import MAX_STATE_BYTES
 from ioa.quotas import LOG_UNIT_BYTES, Family, Rate
 from ioa.runtime.appended import Appended
 from ioa.runtime.group_quota import GroupQuota
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
 
@@ -71,6 +73,7 @@ async def test_a_group_that_has_filled_its_log_can_only_be_concluded() -> None:
     assert await plane.reason() is Reason.CONCLUDED
 
 
+_LATER = NEW_YEAR + timedelta(minutes=30)
 OTHER = comm_id_of_task(ROOM, TaskId("t1-2"))
 NESTED = comm_id_of_task(ROOM, TaskId("t1-1"))
 
@@ -166,6 +169,97 @@ async def test_entries_are_charged_to_who_has_caused_them() -> None:
     assert [(one.caller, one.family) for one in appended.slowed()] == [("bob", Family.LOGS)]
     now = 120.0
     assert not isinstance(await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-4"), number=1)), Rejected)
+
+
+async def test_who_is_lost_and_back_again_and_again_fills_the_logs_of_his_groups() -> None:
+    """He is charged with what is said of it, and stays lost while others need the room; that he is lost is always said."""
+    plane = Plane(appended=(appended := Appended(lambda: 0.0, little_bytes=12_000)))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    at = plane.clock.now()
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:ada",))))
+    words = tuple(f"{at:02}" + "a" * 190 for at in range(16))
+    question = TaskQuestion(task_id=TaskId("t1-1"), number=1, text="a" * 2_000, options=words, default=words[0], until=_LATER)
+    await plane.says(ADA, question)
+    ledger, plane.log.free_bytes = plane.ledgers[0], 1_000_000
+    for _ in range(2):
+        await ledger.record(ROOM, MemberLost(at=at, agent_id=BOB))
+        await ledger.record(ROOM, MemberReturned(at=at, agent_id=BOB))
+    plane.log.free_bytes = 2_000
+    await ledger.record(ROOM, MemberLost(at=at, agent_id=BOB))
+    with pytest.raises(RateLimitedError, match="bob has filled"):
+        await ledger.record(ROOM, MemberReturned(at=at, agent_id=BOB))
+    assert [(one.caller, one.family) for one in appended.slowed()] == [("bob", FILLING)]
+    plane.log.free_bytes = 1_000_000
+    await ledger.record(ROOM, MemberReturned(at=at, agent_id=BOB))
+    assert not (await plane.state()).members[1].lost
+
+
+async def test_who_flaps_too_often_stays_lost_for_a_while() -> None:
+    """Group setup tells groups of his return as soon as he may have more appended; others are told of at once."""
+    now = 0.0
+    plane = Plane(appended=Appended(lambda: now, Rate(1, 4, answer_bytes=LOG_UNIT_BYTES)))
+    await plane.open(ADA, BOB, EVE, level=LEVEL)
+    at = plane.clock.now()
+    with pytest.raises(UnavailableError):
+        for _ in range(9):
+            await plane.ledgers[0].record(ROOM, MemberLost(at=at, agent_id=BOB))
+            await plane.watch.reconcile(BOB)
+    await plane.ledgers[0].record(ROOM, MemberLost(at=at, agent_id=EVE))
+    await plane.watch.reconcile(EVE)
+    assert [member.lost for member in (await plane.state()).members] == [False, True, False]
+    now = 60.0
+    await plane.watch.reconcile(BOB)
+    assert [member.lost for member in (await plane.state()).members] == [False, False, False]
+
+
+async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
+    """Else nobody would pay for entries that a member has made large, or the owner who has let him join."""
+    plane = Plane(appended=Appended(lambda: 0.0, little_bytes=90_000))
+    await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 6)))))
+    asked = {"text": "a" * 2_000, "default": "a" * 2_000, "until": plane.clock.now() + timedelta(minutes=30)}
+    for at in range(1, 5):
+        await plane.says(BOB, TaskQuestion(task_id=TaskId(f"t1-{at}"), number=1, **asked))
+    plane.log.free_bytes = 0
+    assert not isinstance(await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-5"), number=1)), Rejected)
+    plane.clock.advance(timedelta(seconds=31))
+    await plane.routers[0].fire_timer(ROOM)
+    with pytest.raises(RateLimitedError, match="bob has filled"):
+        await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=1))
+    await plane.says(ADA, Discussion(content="b", next_speaker=EVE))  # which is not put off
+
+
+async def test_who_has_filled_the_logs_keeps_no_task_open() -> None:
+    """A report that is no entry renews a lease, which is one: it is put off, while that of another is heard."""
+    plane = Plane(appended=Appended(lambda: 0.0, little_bytes=6_000))
+    await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
+    await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-1"), number=1, text="a" * 2_000, default="No.", until=_LATER))
+    for agent_id, task_id in ((BOB, "t1-1"), (EVE, "t1-2")):
+        await plane.says(agent_id, InformTaskProgress(task_id=TaskId(task_id), number=1))
+    plane.log.free_bytes = 0
+    held = len(await plane.entries())
+    plane.clock.advance(timedelta(seconds=5))
+    assert isinstance(await plane.says(EVE, InformTaskProgress(task_id=TaskId("t1-2"), number=2)), Accepted)
+    with pytest.raises(RateLimitedError, match="bob has filled"):
+        await plane.says(BOB, InformTaskProgress(task_id=TaskId("t1-1"), number=2))
+    assert len(await plane.entries()) == held
+
+
+async def test_each_entry_carries_so_much_of_what_is_open() -> None:
+    """A question or a task too many is refused, with what is legal still, until something is answered."""
+    plane = Plane(GroupQuota(tasks=300))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 10)))))
+    words = tuple(f"{at:02}" + "𐍈" * 198 for at in range(16))
+    asked = {"text": "𐍈" * 2_000, "options": words, "default": words[0], "until": _LATER}
+    taken = [await plane.says(BOB, TaskQuestion(task_id=TaskId(f"t1-{at}"), number=1, **asked)) for at in range(1, 7)]
+    size = len(encode(await plane.state()))
+    assert ([isinstance(one, Accepted) for one in taken], 100_000 < size < 125_000) == ([True] * 5 + [False], True)
+    assert isinstance(taken[-1], Rejected) and taken[-1].code == "too_little_left"
+    assert "120,000 are the most" in taken[-1].message
+    await plane.says(ADA, Decision(task_id=TaskId("t1-1"), choice=words[1]))
+    assert isinstance(await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-6"), number=1, **asked)), Accepted)
 
 
 async def _fill(plane: Plane) -> None:
