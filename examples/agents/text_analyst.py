@@ -1,19 +1,20 @@
-"""Read, search and measure texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
+"""Read, search and measure texts: plain ones and pages of HTML, those of earlier tasks, too.
 
-A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
-around them, and any other word is refused by name. What needs understanding, such as a summary, is for a model. No sentences are
-told apart: behind `Dr.` or `5 p.m.` no rule knows whether one ends.
+A request is one or several whole forms of `_LANGUAGE` (docs/questions.md tells of it), joined by commas and `and`; what is none is
+refused by name. What needs understanding, such as a summary, is for a model. No sentences are told apart: behind `Dr.` or `5 p.m.`
+no rule knows whether one ends.
 """
 
 import re
 from collections.abc import Callable
-from itertools import pairwise
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
 from ioa.files import came, missing, named_in, of_results, read_and_tell, text_of_html, with_suffix
 from request import are_not, of_length
-from text_measures import occurrences, unspaced, without_name
+from text_measures import Token, forms, occurrences, other_format, tokens_of, unspaced
 
 agent = Agent(
     "text-analyst",
@@ -30,27 +31,45 @@ agent = Agent(
 )  # fmt: skip
 _PAGES, _OF_A_PAGE = (".html", ".htm"), "its text, without menus and the addresses of links"
 _SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
-_QUOTED = re.compile(r'"([^"]+)"|„([^„“”]+)[“”]|“([^“”]+)”|«([^«»]+)»|(?<!\w)\'((?:[^\']|(?<=\w)\'(?=\w))+)\'(?!\w)|`([^`]+)`')
-_WRITTEN = re.compile(r"([^:]*:)\s+(\S.*)", re.DOTALL)
-_WORD = re.compile(r"^\w|\w$")
-_JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
-_COUNT_FOR_NOTHING = frozenset(
-    "a all also an are article by compute contain contains count do document does extract file files find for from get give has "
-    "have how in into is it its list make many me measure much number of on page please result results search tell text texts "
-    "that the them then there these this those to was what where which".split()
-)
-_COUNTED = re.compile(r"(?i)how many|numbers? of|\bcounts?\b|measure")
-_LISTS = re.compile(r"(?i)\b(?:list|show|number|extract|make)\b")
-_ANY = "“…”"  # stands for a quoted word
-_TOKEN = re.compile(rf"[^\W_]+|{_ANY}")
+_WRITTEN, _WORD = re.compile(r"([^:]*):\s+(\S.*)", re.DOTALL), re.compile(r"^\w|\w$")
 _SHOWN, _LINES_SHOWN = 3_000, 25
-Measure = Callable[[str, str, TaskContext], str]
-"""Answers of a text, for some words: for none if it is of the whole."""
 _HINT = (
     "Texts are read ('read FILE'), counted ('how many words': words, paragraphs, lines, characters), and searched, for what stands "
-    "in quotes: how often does 'WORD' occur, which lines mention 'WORD'. All else, such as a summary, is for a language model."
+    "in quotes: how often does 'WORD' occur, which lines mention 'WORD'. All else, such as a summary, is for a language model. "
+    "A text itself stands behind a colon: 'how many words has this text: …'."
 )
-_COLON = " A text itself stands behind a colon: 'how many words has this text: …'."
+_LANGUAGE = """
+AND        , [and] [also] | and [also]
+FILES      [[the] file] FILE (AND [in | of] [[the] file] FILE)*
+NOUN       pages? | documents? | texts? | files?
+TEXT       FILES | (the | this | that | following | all)* NOUN [FILE] | it | them | this | that | the result
+PLACE      (in | of | from | on) TEXT
+UNIT       [how many | [the] number of] [the | all | its] (words? | paragraphs? | lines? | characters?)
+UNITS      UNIT (AND UNIT)*
+OF_TEXT    [(does | do | has | have) TEXT [have | contain] | TEXT (has | have | contains?) | [is | are] [there] [PLACE | in | of]]
+WHAT       [[the] (words? | phrases?)] TERM
+TERMS      WHAT (AND WHAT)* [occurs? | appears? | mentioned | found] [PLACE]
+MENTION    (mentions? | mentioning | contains? | containing | has | have | with) WHAT [PLACE]
+SOME       [the | all] (lines? | files? | texts?) [PLACE] [are there] [that | which]
+HOW_OFTEN  how often | how many times | [the] number of times
+SEARCH     [count] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
+FOUND      (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
+COUNTED    (count UNITS | (how many | [the] number of) UNITS) OF_TEXT
+KINDS      [the] (word | line | paragraph | character) count [of | in] [TEXT]
+ASKED      [please] [can you | could you] [please] [tell me | show me | give me | i need | i want to know] [what is | what are]
+BEGIN      [in FILES ,] ASKED
+END        [in total] [please]
+READ       BEGIN ((read | open | show | print) [me] [[the] (contents? | text) (of | in)] [TEXT] | what is in TEXT) END
+COUNT      BEGIN (COUNTED | KINDS) END
+COUNT_TOO  UNITS [PLACE] END
+OFTEN      BEGIN SEARCH END
+OFTEN_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)]) END
+LINES      BEGIN (which | what | how many | find | show | list | count | number of) SOME MENTION END
+FIRST      BEGIN SOME MENTION END
+FIND       BEGIN FOUND END
+"""
+_FORMS, _JOINT = forms(_LANGUAGE), re.compile("(?:[,;.?!] )*(?:(?:and|then|also) )*")
+_KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+|TERM|FILE", _LANGUAGE) for end in ("", "s")}
 
 
 class _Text(NamedTuple):
@@ -61,110 +80,134 @@ class _Text(NamedTuple):
     is_page: bool = False
 
 
+class _Ask(NamedTuple):
+    said: str
+    measures: list[Callable[[_Text], str]]
+    files: list[InputFile]
+    """Those that it names."""
+
+
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer for every text the task is about."""
     if address := re.search(r"https?://\S+", task):
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
-    answers = []
-    for name, text, assumed, is_page in _texts(task, ctx):
-        asked = _asked(task.removesuffix(text), ctx)
-        if is_page and any(measure is _count_of_lines for measure, _ in asked):
-            raise InvalidInputError(
-                f"{name} is a page: how many lines it has depends on who shows it.", hint="Count its paragraphs."
-            )
-        if assumed and (strange := [what for _, what in asked if what.encode(assumed, "replace").decode(assumed) != what]):
-            said = f"{strange[0]!r} cannot stand in {name}, which is no UTF-8 and is read as {assumed}."
-            raise InvalidInputError(said, hint="If it is written in another encoding, save it as UTF-8.")
-        told = ", ".join(filter(None, (_OF_A_PAGE * is_page, f"read as {assumed}" * bool(assumed))))
-        lines, name = [measure(text, what, ctx) for measure, what in asked], f"{name} ({told})".removesuffix(" ()")
-        answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
-    if others := ", ".join(file.name for file in _not_read(task, ctx)):
+    if written := _asked_of_what_is_written(task, ctx):
+        return _answer(*written)
+    asks = _asks(of_length(task, hint=_HINT), ctx)
+    files = _files(asks, ctx)
+    answers = [_answer(_read(file, ctx), [ask for ask in asks if file in (ask.files or files)]) for file in files]
+    if not of_results(ctx, _SUFFIXES) and not any(ask.files for ask in asks) and len(files) < len(ctx.inputs):
+        others = ", ".join(file.name for file in ctx.inputs if file not in files)
         answers.append(f"Not read, since no name says so and they do not end as texts: {others}")
     return "\n\n".join(answers)
 
 
-def _not_read(task: str, ctx: TaskContext) -> list[InputFile]:
-    """The files beside the texts that came, of a task that names none and is of no earlier result."""
-    texts = with_suffix(ctx.inputs, _SUFFIXES)
-    if re.search(r"\bfiles\b", task) or named_in(task, ctx.inputs) or of_results(ctx, _SUFFIXES) or not texts:
-        return []
-    return [file for file in ctx.inputs if file not in texts]
+def _asked_of_what_is_written(task: str, ctx: TaskContext) -> tuple[_Text, list[_Ask]] | None:
+    """The text behind a colon, and what is asked of it; None if none stands there."""
+    written = _WRITTEN.fullmatch(task)
+    with suppress(InvalidInputError):
+        if written and (not ctx.inputs or re.search(r"\b(?:this|that|following|it)\b", written[1])):
+            asks = _asks(of_length(written[1]), ctx)
+            return None if any(ask.files for ask in asks) else (_Text("The text", written[2]), asks)
+    return None
 
 
-def _texts(task: str, ctx: TaskContext) -> list[_Text]:
-    """The texts that a task is about: named, attached by earlier tasks, or all that came."""
-    suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
-    files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
-    if named and not with_suffix(named, suffixes):
-        _decline_others(task, ctx)
-        suffixes = ("",)  # what is asked of a text may be asked of any file that is one
-    refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
-    if fitting := with_suffix(named, suffixes) or of_results(ctx, _SUFFIXES) or ([] if refers else files):
-        return [*map(_read, fitting)]
-    if written := _WRITTEN.fullmatch(task):
-        return [_Text("The text", written[2])]
-    _decline_others(task, ctx)  # a text would not help
-    said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
-    hint = f"Send a text file, or write the text behind a colon: 'how many words has this text: …'. {came(ctx)}"
-    raise DeclinedError(said or "No text file came, and no text stands behind a colon.", hint=hint)
+def _answer(text: _Text, asks: list[_Ask]) -> str:
+    told = ", ".join(filter(None, (_OF_A_PAGE * text.is_page, f"read as {text.assumed}" * bool(text.assumed))))
+    name, lines = f"{text.name} ({told})".removesuffix(" ()"), [measure(text) for ask in asks for measure in ask.measures]
+    return f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines])
 
 
-def _decline_others(task: str, ctx: TaskContext) -> None:
-    try:
-        _asked(task, ctx)
-    except InvalidInputError as error:
-        raise DeclinedError(error.message, hint=error.hint) from None
+def _asks(task: str, ctx: TaskContext) -> list[_Ask]:
+    """What a task asks, in its order. What is none of the forms is refused."""
+    there = {file.name: file for file in (*of_results(ctx, _SUFFIXES), *ctx.inputs)}
+    tokens, last, asks = tokens_of(task, there), "", list[_Ask]()
+    if said := missing(" ".join(token.said for token in tokens if token.form != "TERM"), _SUFFIXES, there):
+        raise InvalidInputError(said, hint=came(ctx))
+    while tokens:
+        text = "".join(f"{token.form} " for token in tokens)
+        may = {"COUNT_TOO": last == "COUNT", "OFTEN_TOO": last in ("OFTEN", "FIND"), "FIRST": not asks}
+        fitting = ((name, form.match(text)) for name, form in _FORMS.items() if may.get(name, True))
+        last, found = next(((name.removesuffix("_TOO"), found) for name, found in fitting if found), (last, None))
+        if not found:
+            raise _refusal(tokens, last, has_text=bool(with_suffix(named_in(task, there.values()) or there.values(), _SUFFIXES)))
+        covered, joint = tokens[: found[0].count(" ")], _JOINT.match(text, found.end())
+        asks.append(_Ask(found[0], _measures(last, covered, ctx), [there[name] for token in covered for name in token.names]))
+        tokens = tokens[text[: joint.end() if joint else None].count(" ") :]
+    return asks
 
 
-def _read(file: InputFile) -> _Text:
-    """The text of a file; of a page its paragraphs, apart by blank lines."""
-    is_page = bool(with_suffix([file], _PAGES))
+def _measures(form: str, tokens: list[Token], ctx: TaskContext) -> list[Callable[[_Text], str]]:
+    if form == "READ":
+        return [partial(_whole, ctx=ctx)]
+    if form.startswith("COUNT"):
+        return [_COUNTS[kind] for token in tokens if (kind := token.form.removesuffix("s")) in _COUNTS]
+    return [partial(_term, term=token.said[1:-1].strip()) for token in tokens if token.form == "TERM"]
+
+
+def _refusal(tokens: list[Token], last: str, *, has_text: bool) -> InvalidInputError:
+    """Why a request is not read from some word on."""
+    if last in ("LINES", "FIRST") and tokens[0].form == "TERM":
+        hint = "Ask for each: which lines mention 'WORD', which lines mention 'OTHER'."
+        return InvalidInputError("It is not clear whether lines with each of the words are meant, or with any.", hint=hint)
+    unknown = [token.said for token in tokens if token.form not in _KNOWN and re.search(r"\w", token.form)]
+    said = f"Each word is known, but {' '.join(token.said for token in tokens)!r} is no request."
+    is_ours = has_text and any(token.form.removesuffix("s") in _OURS for token in tokens)
+    return (InvalidInputError if is_ours else DeclinedError)(are_not(unknown, "understood") if unknown else said, hint=_HINT)
+
+
+def _files(asks: list[_Ask], ctx: TaskContext) -> list[InputFile]:
+    """The texts that are asked about: named, attached by earlier tasks, or all that came."""
+    said = [{*ask.said.split()} for ask in asks]
+    of_all = {"files", "texts", "pages"}
+    if len({(*ask.files, *(of_all & words)) for ask, words in zip(asks, said, strict=True)} - {()}) > 1 and not all(
+        ask.files for ask in asks
+    ):
+        raise InvalidInputError("Of which of the texts each thing is asked is not said.", hint="Name the text with each.")
+    every = set[str]().union(*said)
+    refers = ctx.results and every & {"it", "that", "this", "them", "result"}
+    came_so = [] if refers else with_suffix(ctx.inputs, ("",) if "files" in every or len(ctx.inputs) == 1 else _SUFFIXES)
+    files = [*dict.fromkeys(file for ask in asks for file in ask.files)] or of_results(ctx, _SUFFIXES) or came_so
+    if not files:
+        told = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
+        raise DeclinedError(
+            told or "No text file came, and no text stands behind a colon.", hint=f"Send a text file. {came(ctx)} {_HINT}"
+        )
+    if "total" in every and len(files) > 1:
+        raise InvalidInputError("What several texts have in total is not added up.", hint="Without 'in total' each is told.")
+    return files
+
+
+def _read(file: InputFile, ctx: TaskContext) -> _Text:
+    """The text of a file; of one that an earlier task has read, as it was read from the file that came."""
+    is_page, is_text = bool(with_suffix([file], _PAGES)), bool(with_suffix([file], _SUFFIXES))
+    if said := other_format(file.path, "" if is_text else file.media_type, is_page=is_page):
+        raise InvalidInputError(f"{file.name} is {said}. Plain texts and pages (.html) are read here.", hint="Save it as one.")
     text, assumed = read_and_tell(file.path, is_page=is_page)
-    if is_page and not (text := text_of_html(text, before_cells="\n").replace("\n", "\n\n")):
+    if is_page and not (text := text_of_html(text, before_cells="\n")):
         raise InvalidInputError("The page holds no text.")
+    with suppress(InvalidInputError, StopIteration):
+        source = next(one for one in ctx.inputs if file not in ctx.inputs and _name_as_text(one.name) == file.name)
+        return next(read for read in [_read(source, ctx)] if read.content == text)
     return _Text(file.name, text, assumed, is_page)
 
 
-def _asked(task: str, ctx: TaskContext) -> list[tuple[Measure, str]]:
-    """Every measure that the task asks for, in its order, and of which words."""
-    names = [file.name for file in (*ctx.inputs, *of_results(ctx, _SUFFIXES))]
-    of_length(task, hint=_HINT + _COLON)
-    if said := missing(_QUOTED.sub(" ", task), _SUFFIXES, names):
-        raise InvalidInputError(said, hint=came(ctx))
-    for name in names:
-        task = without_name(task, name)
-    terms = [term for match in _QUOTED.finditer(task) if (term := next(filter(None, match.groups())).strip())]
-    parts = _JOINT.split(_QUOTED.sub(f" {_ANY} ", task))
-    if any(re.search(r"\blines?\b", before) and part.strip() == _ANY for before, part in pairwise(parts)):
-        hint = "Ask for each: which lines mention 'WORD', which lines mention 'OTHER'."
-        raise InvalidInputError("It is not clear whether lines with each of the words are meant, or with any.", hint=hint)
-    measures = list(filter(None, map(_understood, parts)))
-    if not measures or measures.count(_term) != len(terms):
-        raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [(measure, terms.pop(0) if measure is _term else "") for measure in measures]
+def _name_as_text(name: str) -> str:
+    return f"{name.removesuffix('.txt')}.txt"
 
 
-def _understood(part: str) -> Measure | None:
-    """The measure that a part of a task asks for; None if it says nothing. What is no request is refused."""
-    words = [word for word in _TOKEN.findall(part) if word.lower() not in _COUNT_FOR_NOTHING]
-    words = words[1:] if len(words) > 1 and words[0].lower() == "show" else words  # alone it is a request
-    if not words:
-        return None
-    for phrases, measure in _MEASURES:
-        if " ".join(words).lower() in phrases:
-            if measure in _COUNTS and _LISTS.search(part) and not _COUNTED.search(part):
-                raise InvalidInputError(f"{' '.join(part.split())!r} is no request: it may mean a count or a list.", hint=_HINT)
-            return measure
-    if unknown := [word for word in words if word.lower() not in _KNOWN]:
-        refusal = DeclinedError if len(unknown) == len(words) else InvalidInputError
-        raise refusal(are_not(unknown, "understood"), hint=_HINT)
-    hint = _HINT + _COLON * (_ANY in part)
-    raise InvalidInputError(f"Each word is known, but {' '.join(part.split())!r} is no request.", hint=hint)
+def _whole(text: _Text, ctx: TaskContext) -> str:
+    name, more = _name_as_text(text.name), len(text.content) - _SHOWN
+    ctx.artifact(name, text.content, "text/plain")
+    return f"\n\n{text.content[:_SHOWN]}".strip() + (f" … and {more} more characters in {name}" if more > 0 else "")
 
 
-def _term(text: str, term: str, ctx: TaskContext) -> str:
-    count, written = occurrences(text, term), occurrences(text, term, in_any_case=False)
+def _term(text: _Text, term: str) -> str:
+    if text.assumed and term.encode(text.assumed, "replace").decode(text.assumed) != term:
+        said = f"{term!r} cannot stand in {text.name}, which is no UTF-8 and is read as {text.assumed}."
+        raise InvalidInputError(said, hint="If it is written in another encoding, save it as UTF-8.")
+    count, written = occurrences(text.content, term), occurrences(text.content, term, in_any_case=False)
     told = ["whole words"] * bool(_WORD.search(term) and not unspaced(term)) + [f"{written} in this case"] * (written < count)
     whole = f" ({'; '.join(told)})" * bool(told)
     lines = [(many, f"\n  {at}: {line}") for at, line in enumerate(_lines(text), 1) if (many := occurrences(line, term))]
@@ -175,43 +218,36 @@ def _term(text: str, term: str, ctx: TaskContext) -> str:
     return f"'{term}' occurs {said}{shown}{more}"
 
 
-def _lines(text: str) -> list[str]:
-    return text.removesuffix("\n").split("\n")  # as editors and `wc -l` do: a form feed ends none
+def _lines(text: _Text) -> list[str]:
+    return text.content.removesuffix("\n").split("\n")  # as editors and `wc -l` do: a form feed ends none
 
 
-def _whole(text: str, term: str, ctx: TaskContext) -> str:
-    ctx.artifact("text.txt", text, "text/plain")
-    more = len(text) - _SHOWN
-    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
-
-
-def _words(text: str, term: str, ctx: TaskContext) -> str:
+def _words(text: _Text) -> str:
     """Words as `wc -w` counts them, except that a word holds a letter or a digit."""
-    if letter := unspaced(text):
+    if letter := unspaced(text.content):
         raise InvalidInputError(f"No rule tells the words of this text apart: it has letters such as {letter!r}, without blanks.")
-    signs = [word for word in text.split() if not re.search(r"[^\W_]", word)]
+    words = text.content.split()
+    signs = [word for word in words if not re.search(r"[^\W_]", word)]
     left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
-    return f"words: {len(text.split()) - len(signs)}{left_out}"
+    return f"words: {len(words) - len(signs)}{left_out}"
 
 
-def _paragraphs(text: str, term: str, ctx: TaskContext) -> str:
-    blocks = [block for block in re.split(r"\n\s*\n", text) if block.strip()]
+def _paragraphs(text: _Text) -> str:
+    blocks = [block for block in re.split(r"\n\s*\n", _no_page(text).content) if block.strip()]
     return f"paragraphs (what stands between blank lines, headings and lists, too): {len(blocks)}"
 
 
-def _count_of_lines(text: str, term: str, ctx: TaskContext) -> str:
-    return f"lines: {len(_lines(text))}"
+def _no_page(text: _Text) -> _Text:
+    if text.is_page:
+        said = f"{text.name} is a page: how many lines and paragraphs it has depends on who shows it."
+        raise InvalidInputError(said, hint="Count its words or characters.")
+    return text
 
 
-_OCCUR = ("", " occur", " occurs", " appear", " appears")
-_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ", "line ", "lines mention ", "lines ")
-_MEASURES: list[tuple[list[str], Measure]] = [
-    (["words", "word"], _words),
-    (["paragraphs", "paragraph"], _paragraphs),
-    (["lines", "line"], _count_of_lines),
-    (["characters", "character"], lambda text, term, ctx: f"characters: {len(text)}"),
-    (["show", "read", "open", "contents", "content"], _whole),
-    ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term),
-]
-_COUNTS = [measure for phrases, measure in _MEASURES if phrases[-1] in ("word", "paragraph", "line", "character")]
-_KNOWN = {word for phrases, _ in _MEASURES for phrase in phrases for word in phrase.split()}
+_COUNTS: dict[str, Callable[[_Text], str]] = {
+    "word": _words,
+    "paragraph": _paragraphs,
+    "line": lambda text: f"lines: {len(_lines(_no_page(text)))}",
+    "character": lambda text: f"characters: {len(text.content)}",
+}
+_OURS = {*_COUNTS, "text", "read", "occur", "mention"}

@@ -103,7 +103,8 @@ def read_and_tell(path: Path, *, is_page: bool = False) -> tuple[str, str]:
         said = "has nothing but blanks" if data else "is empty"
         raise InvalidInputError(f"{path.name} {said}.", hint="Send a file with text in it.")
     if "\x00" in text:
-        raise InvalidInputError(f"{path.name} is not a text file.")
+        said = f"{path.name} is not a text file, or UTF-16 without the mark that says so: it has bytes that are zero."
+        raise InvalidInputError(said, hint="If it is a text, save it as UTF-8.")
     return text, assumed
 
 

@@ -24,6 +24,7 @@ _STALL_SECONDS = 2.0
 _UNITS = (
     " ", "= ", ".", "1", "1,111", "1.", "a.", "(", " in a", "1 % of ", "are a ", "how many a ", "“", "«", "`", " 'a", '" ', "and ",
     "chart ", "total of ", "above 1", "1-", "2024-01-", "a, ", "a.p", "total x where a is b and ", "```", "\n",
+    "how many words and ", "'a' and ", "please ", "the ", "the file x.txt and ",
 )  # fmt: skip
 _BEGINNINGS = {
     "calculator": "what is 1", "chart-maker": "bar chart of a", "csv-analyst": "total amount where region is ",

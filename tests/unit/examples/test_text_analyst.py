@@ -57,7 +57,7 @@ def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> Non
 def test_a_text_is_read(task: str, run: Run, data: Path) -> None:
     """Reading shows the text and attaches it for later tasks."""
     done = run(agent, task, [data / "notes.txt"])
-    assert done.files["text.txt"].decode() == (data / "notes.txt").read_text()
+    assert done.files["notes.txt"].decode() == (data / "notes.txt").read_text()
     assert done.text.startswith("notes.txt:")
 
 
@@ -122,9 +122,9 @@ def test_any_file_that_is_a_text_is_measured_if_it_is_named(run: Run, tmp_path: 
         "a.txt: words: 2\n\nNot read, since no name says so and they do not end as texts: t.csv"
     )
     assert run(agent, "how many words are in the files", files).text == "t.csv: words: 2\n\na.txt: words: 2"
-    with pytest.raises(DeclinedError, match="'total', 'n' are not understood"):
+    with pytest.raises(DeclinedError, match="'n' is not understood"):
         run(agent, "total n in t.csv", files)
-    with pytest.raises(InvalidInputError, match=r"p\.png is no text that can be read"):
+    with pytest.raises(InvalidInputError, match=r"p\.png is image/png"):
         run(agent, "count the words in p.png", [picture])
 
 
@@ -135,7 +135,7 @@ def test_lines(run: Run, tmp_path: Path) -> None:
     page.write_text("<p>one<p>two")
     assert run(agent, "how many lines has a.txt", [path]).text == "a.txt: lines: 2"
     assert "\n  2: last" in run(agent, "which lines mention 'last'", [path]).text
-    with pytest.raises(InvalidInputError, match=r"p\.html is a page: how many lines it has"):
+    with pytest.raises(InvalidInputError, match=r"p\.html is a page: how many lines and paragraphs it has"):
         run(agent, "how many lines has p.html", [page])
     with pytest.raises(InvalidInputError, match="whether lines with each of the words are meant, or with any"):
         run(agent, "which lines mention 'one' and 'two'", [path])
@@ -170,9 +170,9 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("count the words of both texts", b"water", "'both' is not understood"),
         ("summarise it", b"water", "'summarise' is not understood. Texts are read ('read FILE')"),
         ("how many sentences has it", b"One. Two.", "'sentences' is not understood"),
-        ("it", b"water", "not clear"),
-        ("how often does ' ' occur", b"big water", "not clear"),
-        ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
+        ("it", b"water", "Each word is known, but 'it' is no request"),
+        ("how often does ' ' occur", b"big water", "is no request"),
+        ("how many words start with b", b"big water", "'start', 'b' are not understood"),
         ("read the second part", b"big water. More water.", "'second', 'part' are not understood"),
         ("read it in 200 words", b"big water. More water.", "'200' is not understood"),
         ("the ten most frequent words", b"big water", "'ten', 'most', 'frequent' are not understood"),
@@ -180,7 +180,7 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("the longest word", b"big water", "'longest' is not understood"),
         ("how long does it take to read it", b"big water", "'long', 'take' are not understood"),
         ("read https://example.org/a", b"big water", "https://example.org/a is not fetched here"),
-        ("what was decided?", b"big water", "'decided' is not understood"),
+        ("what was decided?", b"big water", "'was', 'decided' are not understood"),
         ("readability of the text", b"big water", "'readability' is not understood"),
         ("how many lines of words", b"big water. More water.", "Each word is known"),
         ("word count of: one two three", b"big water", "'one', 'two', 'three' are not understood"),
@@ -191,6 +191,18 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Texts are read"),
         ("how often does disk full occur", b"ERROR", "'disk', 'full' are not understood"),
         ("how often does disk full occur", b"ERROR", "searched, for what stands in quotes"),
+        ("which words are in some.txt", b"big water", "'which words are in some.txt' is no request"),
+        ("of the lines that mention 'big', which mention 'water'", b"big water", "is no request"),
+        ("which lines mention 'big' and which of them mention 'water'", b"big water", "\"which of them mention 'water'\" is no"),
+        ("how many words of some.txt are in 'big'", b"big water", "is no request"),
+        ("how many words are that in it", b"big water", "is no request"),
+        ("how many words and lines mention 'big'", b"big water", "is no request"),
+        ("how often does 'big' or 'water' occur", b"big water", "'or' is not understood"),
+        ("count the words", "ab cd".encode("utf-16-le"), "UTF-16 without the mark that says so"),
+        ("count the words", b"%PDF-1.4\n1 0 obj", "some.txt is written in PDF"),
+        ("count the words", b"{\\rtf1 big}", "some.txt is written in RTF"),
+        ("count the words", b"\n<!DOCTYPE html><p>big", "some.txt is written in HTML"),
+        ("count the words", b"From: ann@a.example\nTo: bo@a.example,\n eve@a.example\nMIME-Version: 1.0\n\nHi", "written in MIME"),
     ],
 )
 def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:
@@ -206,7 +218,8 @@ def test_nothing_to_read(run: Run) -> None:
     """Without any text the error says what to send."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, "count its words")
-    assert "Send a text file, or write the text behind a colon" in str(error.value)
+    assert "Send a text file" in str(error.value)
+    assert "A text itself stands behind a colon" in str(error.value)
 
 
 @pytest.mark.parametrize("request_", ["How many words has this text", "Count the words in it"])
@@ -252,7 +265,7 @@ def test_a_word_is_found_as_it_is_meant(text: str, term: str, said: str, run: Ru
 def test_what_is_to_be_listed_is_not_counted(task: str, run: Run, tmp_path: Path) -> None:
     """Words, lines and paragraphs are counted where it is said so."""
     (tmp_path / "a.txt").write_text("one two")
-    with pytest.raises(InvalidInputError, match="may mean a count or a list"):
+    with pytest.raises(InvalidInputError, match=r"Each word is known, but .* is no request"):
         run(agent, task, [tmp_path / "a.txt"])
 
 
@@ -289,3 +302,71 @@ def test_what_looks_the_same_is_found(run: Run, tmp_path: Path) -> None:
         counts = [f"'{term}' occurs {count} time" for term, count in (("Krankenhaus", 1), ("catfish", 1), ("cat", cats))]
         said = run(agent, "how often do 'Krankenhaus', 'catfish' and 'cat' occur", [file]).text
         assert [one for one in counts if one not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("how often does 'cat' occur and on which lines", ["'cat' occurs 2 times"]),
+        ("how often does 'cat' occur in story.txt, and in which lines does it occur?", ["'cat' occurs 2 times"]),
+        ("how often does 'cat' and also 'dog' occur", ["'cat' occurs 2", "'dog' occurs 1"]),
+        ("how often does ‘cat’ occur", ["'cat' occurs 2 times"]),
+        ("In story.txt, how many words are there and which lines mention ‘Dr’?", ["words: 22", "'Dr' occurs 1 time"]),
+        ("count the words in story.txt and the lines in it", ["words: 22", "lines: 3"]),
+    ],
+)
+def test_all_that_is_asked_is_answered_or_nothing(task: str, said: list[str], run: Run, tmp_path: Path) -> None:
+    """Each word of a request has its place in a form."""
+    (tmp_path / "story.txt").write_text(STORY)
+    answer = run(agent, task, [tmp_path / "story.txt"]).text
+    assert [one for one in said if one not in answer] == []
+
+
+def test_each_text_is_asked_what_was_said_of_it(run: Run, tmp_path: Path) -> None:
+    """Two things of two texts are two answers, and what is said of neither is refused."""
+    files = [tmp_path / "a.txt", tmp_path / "b.txt"]
+    for file in files:
+        file.write_text("one two")
+    assert run(agent, "Count the words in a.txt and the lines in b.txt", files).text == "a.txt: words: 2\n\nb.txt: lines: 1"
+    said = run(agent, "how often does 'one' occur in a.txt and 'two' in b.txt", files).text
+    assert [one.partition(" (")[0] for one in said.split("\n\n")] == ["a.txt: 'one' occurs 1 time", "b.txt: 'two' occurs 1 time"]
+    for task, why in (
+        ("count the words in a.txt, the lines in b.txt and count the characters", "Of which of the texts each thing is asked"),
+        ("count the words in a.txt and the lines of all files", "Of which of the texts each thing is asked"),
+        ("how many words do a.txt and b.txt have in total", "in total is not added up"),
+    ):
+        with pytest.raises(InvalidInputError, match=why):
+            run(agent, task, files)
+    assert run(agent, "how many words does a.txt have in total", files).text == "a.txt: words: 2"
+
+
+def test_what_was_read_is_still_known_for_what_it_is(run: Run, tmp_path: Path) -> None:
+    """What is counted in it is of a page, or of an encoding that was assumed; of two texts each is attached."""
+    page, text = tmp_path / "p.html", tmp_path / "b.txt"
+    page.write_text("<p>one<p>two")
+    text.write_bytes("Привет мир".encode("cp1251"))
+    for file, task, why in (
+        (page, "count the lines in it", "is a page"),
+        (text, "how often does 'мир' occur in it", "cannot stand in"),
+    ):
+        earlier = run(agent, f"read {file.name}", [file])
+        with pytest.raises(InvalidInputError, match=why):
+            run(agent, task, [page, text], [upstream("read it", earlier.text, *earlier.paths)])
+        assert run(
+            agent, "count the characters in it", [page, text], [upstream("read it", earlier.text, *earlier.paths)]
+        ).text.startswith(f"{file.name} (")
+    assert [*run(agent, "read p.html and b.txt", [page, text]).files] == ["p.html.txt", "b.txt"]
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a.rtf", "a.eml", "a.docx", "a.json"])
+def test_what_is_no_plain_text_is_not_measured(name: str, run: Run, tmp_path: Path) -> None:
+    """Its markup would be counted."""
+    (tmp_path / name).write_text("one two")
+    with pytest.raises(InvalidInputError, match=r"Plain texts and pages \(\.html\) are read here"):
+        run(agent, f"how many words has {name}", [tmp_path / name])
+
+
+@pytest.mark.parametrize("term", ["Straße", "strasse", "STRASSE"])
+def test_case_is_folded(term: str, run: Run) -> None:
+    """Not letter by letter."""
+    assert "occurs 3 times" in run(agent, f"how often does '{term}' occur in this text: Straße, STRASSE, strasse").text

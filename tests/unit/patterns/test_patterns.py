@@ -29,7 +29,7 @@ _REPEATS = 5
 _CONFIRMATIONS = 3
 """What grows too fast does so each time; what was disturbed, by a cache that others empty, does not."""
 
-_SHORT = ("calculator", "chart_maker", "questions", "tables")
+_SHORT = ("calculator", "chart_maker", "questions", "tables", "text_analyst")
 """Modules of agents that read what is short, or in a child that ends after a while; unit/examples/test_long_tasks.py tries them."""
 _SOURCES = sources(*_SHORT)
 
