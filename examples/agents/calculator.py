@@ -47,7 +47,8 @@ _SHARE = rf"{_RATE}(?: (?:VAT|tax))?"
 _NET = re.compile(r"(?i)subtract [^%]*(?:%|per ?cent) (?:VAT|tax) from ")
 _FORMS: list[tuple[str, str]] = [
     (rf"{_SHARE} of (?P<a>{_OPERAND})", "({a}) * {rate} / 100"),
-    (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
+    (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent(?:age)?) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
+    (rf"(?:what|how many) (?:%|per ?cent(?:age)?) of (?P<b>{_OPERAND}) is (?P<a>{_OPERAND})", "({a}) / ({b}) * 100"),
     (rf"add {_SHARE} to (?P<a>{_OPERAND})", "({a}) * (1 + {rate} / 100)"),
     (rf"subtract {_RATE} from (?P<a>{_OPERAND})", "({a}) * (1 - {rate} / 100)"),
     (rf"add (?P<b>{_OPERAND}) (?:to|and) (?P<a>{_OPERAND})", "({a}) + ({b})"),
@@ -71,6 +72,11 @@ _HINT = (
     "or convert one amount: '12 miles in km'."
 )
 _RESULT = "result|output|total|sum|average|number|value|answer|amount|figure|count"
+_REPORTED = re.compile(
+    rf"(?:^|(?<![\d\s:]): |(?<![<>!=])= ?)([-−]?{_NUMBER})(?:e([-+]\d+))?(?: ?(%|°?[^\W\d]\S*?))?"
+    r"(?: \((?:[^()]|\([^()]*\))*\))?\.?$"
+)
+"""A figure that a line is, or that is all behind its last colon or equals sign, but for a unit and how it was read, in brackets."""
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
 
@@ -113,26 +119,27 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     """Put the only figure of an earlier result in the place of `it`."""
     if not ctx.results or not _REFERENCE.search(task):
         return task
-    is_converted = re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE) is not None
-    lines = [line for result in ctx.results for line in result.content.splitlines()]
+    lines = [line.rstrip() for result in ctx.results for line in result.content.splitlines()]
     if of_results(ctx, (".txt",)) or any(len(line) > _MAX_CHARS for line in lines):
         raise InvalidInputError("The earlier result is a text, and no figure.", hint="Say which number to calculate with.")
-    figures = {*filter(None, (_reported(line, with_unit=is_converted) for line in lines))}
-    figures = figures or {number for line in lines for number in re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)}
-    if len(figures) != 1:
-        found = f"several figures: {', '.join(sorted(figures)[:10])}" if figures else "no figure"
-        raise InvalidInputError(f"The earlier result holds {found}.", hint="Say which number to calculate with.")
-    figure = figures.pop()
-    return _REFERENCE.sub(f"({figure})" if figure.startswith("-") else figure, task)
+    figures = [_reported(line) for line in lines if not line.endswith(":")]  # such a line is the head of others
+    found = {*filter(None, figures)}
+    if len(found) != 1 or not figures[0]:
+        told = f"several figures: {', '.join(sorted(figure for figure, _ in found)[:10])}" if len(found) > 1 else "no figure alone"
+        raise InvalidInputError(f"The earlier result holds {told}.", hint="Say which number to calculate with.")
+    figure, unit = found.pop()
+    if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):
+        return _REFERENCE.sub(f"{figure} {unit}".strip(), task)
+    return _REFERENCE.sub(f"({figure})" if figure[0] == "-" or "^" in figure else figure, task)
 
 
-def _reported(line: str, *, with_unit: bool) -> str:
-    """The figure that a line reports: what follows its last colon or equals sign; nothing if it reports none."""
-    tail = re.search(rf"[:=]\s*(-?{_NUMBER})(?:e([-+]\d+))?(?: ([^\W\d]\S*))?(?=[^\d:=]*(?:\(.*)?$)", line)
-    if tail is None:
-        return ""
-    figure = f"({tail[1]} * 10^{int(tail[2])})" if tail[2] else tail[1]
-    return f"{figure} {tail[3]}" if with_unit and tail[3] and _is_known(_name_of(tail[3])) else figure
+def _reported(line: str) -> tuple[str, str] | None:
+    """The figure that a line reports, and its unit; none if it is said in another way, such as `5 million` or `10:30`."""
+    found = _REPORTED.search(line)
+    if not found or (found[3] and found[3] != "%" and not _is_known(_name_of(found[3]))):
+        return None
+    figure = found[1].replace("−", "-")
+    return (f"{figure} * 10^{int(found[2])}" if found[2] else figure), (found[3] or "").removesuffix("%")
 
 
 def _source(text: str) -> str:

@@ -35,6 +35,8 @@ from tests.unit.examples.agent_run import Run
         ("Convert 12 from pounds to kg", "5.44310844 kg"),
         ("subtract 5 % from 200", "190"),
         ("20 is what percent of 80", "25 %"),
+        ("what percent of 60 is 45", "75 %"),
+        ("What percentage of 60 is 45?", "75 %"),
         ("add 19 % VAT to (40 + 60)", "119"),
         ("square root of 144", "12"),
         ("-2^2", "-4"),
@@ -111,7 +113,7 @@ def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="The earlier result is a text, and no figure"):
         run(agent, "double it", results=[upstream("read letter.txt", text.read_text(), text)])
     for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120"):
-        with pytest.raises(InvalidInputError, match="holds several figures"):
+        with pytest.raises(InvalidInputError, match="holds no figure alone"):
             run(agent, "double it", results=[upstream("run it", said)])
     row = "t.csv: maximum of n: 80 (3 of 3 rows).\nIts row: in 50, n 80"
     assert run(agent, "double it", results=[upstream("maximum n", row)]).text == "double 80 = 160"
@@ -209,11 +211,43 @@ def test_what_has_no_brackets(task: str, run: Run) -> None:
         ("calculate 19 % of that total", "x: sum of a: 100.", "19"),
         ("15 % of that", "notes.txt: words: 400", "60"),
         ("multiply it by 2", "3 + 4 = 7", "14"),
+        ("multiply it by 2", "1e+20", "200000000000000000000"),
+        ("multiply it by 2", "−5", "-10"),
+        ("multiply it by 2", "-5", "-10"),
+        ("multiply it by 2", "20 is what percent of 80 = 25 %", "50"),
+        ("multiply it by 2", "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5", "10"),
+        ("multiply it by 2", "t.csv: sum of a: 8 (3 of 6 rows, in kg; left out: 1 without a ('-'), such as: 7).", "16"),
+        ("convert it to g", "x=3 kg", "3000 g"),
     ],
 )
 def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
     """`it` stands for the figure of an earlier result."""
     assert run(agent, task, results=[upstream("earlier", content)]).text.split(" = ")[-1] == value
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "10:30",
+        "1.5.2",
+        "5 million",
+        "sum: 5 million",
+        "at 10: 30",
+        "3 : 4",
+        "x <= 5",
+        "total is 5",
+        "The\n42",
+        "total: 3 and 4",
+        "1 2",
+    ],
+)
+def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
+    """What is written in another way than a number alone is refused."""
+    with pytest.raises(InvalidInputError, match="holds no figure alone"):
+        run(agent, "double it", results=[upstream("earlier", content)])
+    found = "a.txt: 'sum' occurs 1 time (whole words), in 1 line\n  1: sum: 42"
+    with pytest.raises(InvalidInputError, match="holds no figure alone"):
+        run(agent, "double it", results=[upstream("find it", found)])
 
 
 @pytest.mark.parametrize("asked", ["maximum n", "minimum n", "which k has the highest maximum n"])
@@ -268,6 +302,7 @@ def test_a_result_without_its_unit_is_not_converted(run: Run) -> None:
     [
         ("convert the result to cm", "Convert 3 km to m = 3000 m", "3000 m to cm = 300000 cm"),
         ("What is it in C?", "-10 °C to F = 14 F", "14 F in C = -10 C"),
+        ("What is it in F?", "14 F to C = -10 C", "-10 C in F = 14 F"),
         ("Multiply the result by 10", "1/10^20 = 1e-20", "Multiply (1 * 10^-20) by 10 = 1e-19"),
         ("Double it", "3+4 = 7", "Double 7 = 14"),
         ("multiply the output by 2", "3 km to m = 3000 m", "multiply 3000 by 2 = 6000"),

@@ -137,3 +137,49 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
     (tmp_path / "script.py").write_text("print(1)")
     with pytest.raises(InvalidInputError, match=r"not understood here.*Code is run as it is"):
         run(agent, task, [tmp_path / "script.py"])
+
+
+@pytest.mark.parametrize("fence", ["```js", "``` sql", "```c++", "```pycon"])
+def test_code_in_another_language_is_refused(fence: str, run: Run) -> None:
+    """Its name is no part of the code, and what it says may be Python, too, by chance."""
+    with pytest.raises(InvalidInputError, match=r"Code in \S+ is not run here"):
+        run(agent, f"run this:\n{fence}\nprint(1)\n```")
+
+
+@pytest.mark.parametrize("fence", ["```", "```py", "```Python", "``` python", "```python3.12"])
+def test_code_in_python_is_run(fence: str, run: Run) -> None:
+    """Whichever way its language is written."""
+    assert run(agent, f"run this:\n{fence}\nprint(1)\n```").text == "1"
+
+
+def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:
+    """The last one, too, and nothing of what ran it."""
+    with pytest.raises(TaskError) as error:
+        run_code("def f(x):\n    return 1 / x\n\n# here\nf( 0 )  # fails", RecordingContext(tmp_path))
+    assert [line.strip() for line in error.value.hint.splitlines() if "^" not in line] == [
+        "Traceback (most recent call last):",
+        'File ".snippet.py", line 5, in <module>',
+        "f( 0 )  # fails",
+        'File ".snippet.py", line 2, in f',
+        "return 1 / x",
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_a_snippet_is_a_main_module(run: Run) -> None:
+    """Nothing that it did not import is there, and what it defines is found by its module."""
+    code = "import pickle\nclass A: pass\nprint(__name__, type(pickle.loads(pickle.dumps(A()))) is A, 'ast' in globals())\n'sys' in dir()"
+    assert run(agent, f"run ```{code}```").text == "__main__ True False\nFalse"
+
+
+def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:
+    """In the encoding that it declares, beside modules of its own, and without showing a last value."""
+    (tmp_path / "helper.py").write_text("WORD = 'helped'")
+    (tmp_path / "old.py").write_bytes(
+        "# coding: latin-1\nimport helper\nprint('gr\u00fcn', helper.WORD, __name__)\n1 + 1\n".encode("latin-1")
+    )
+    assert run(agent, "run old.py", [tmp_path / "old.py", tmp_path / "helper.py"]).text == "grün helped __main__"
+    (tmp_path / "bad.py").write_text("x = 1\nprint(x / 0)\n")
+    with pytest.raises(TaskError) as error:
+        run(agent, "run bad.py", [tmp_path / "bad.py"])
+    assert 'File "bad.py", line 2, in <module>\n    print(x / 0)' in error.value.hint

@@ -66,6 +66,12 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
             "Count the words in a.txt; count the words in b.txt",
             [("Count the words in a.txt", ()), ("count the words in b.txt", ())],
         ),
+        ("What is 5+5? And 6*7?", [("What is 5+5?", ()), ("6*7?", ())]),
+        (
+            "- count the words\n- how many lines\nThe file is a.txt.",
+            [("count the words in a.txt", ()), ("how many lines in a.txt", ())],
+        ),
+        ("1. total n in s.csv\n2. total m\nUse s.csv", [("total n in s.csv", ()), ("total m in s.csv", ())]),
         ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
     ],
 )
@@ -94,6 +100,9 @@ def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tupl
         "Find every customer in orders.csv and list their names",
         "Show the files that mention find and list",
         "Compute the total revenue. Show only the best three.",
+        "What is 10 + 5? And minus 3?",
+        "How many words has a.txt? And b.txt?",
+        "For a.txt:\n- count the words\n- count the lines\nUse b.txt",
     ],
 )
 def test_what_is_not_certain_leaves_a_goal_whole(goal: str) -> None:

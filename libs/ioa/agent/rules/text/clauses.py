@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ioa.agent.rules.text.masking import INPUT, MASKED
 
@@ -49,6 +49,7 @@ _OPENING = re.compile(
     r"|i['’]d (?:also )?like(?: you to)?|i (?:also )?(?:need|want)|your task is to|help me(?: to)?)\b[ ,:!]*+)++",
     re.IGNORECASE,
 )
+_IS_MORE, _DIGIT = re.compile(r"and\b", re.IGNORECASE), re.compile(rf"\(?(?:\d|(?!{INPUT}){MASKED})")
 _LATER = re.compile(r"\b(?:then|next|after that|afterwards|finally|lastly)\b", re.IGNORECASE)
 _COURTESY = re.compile(
     r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)\b(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
@@ -122,12 +123,14 @@ def requests_of(covered: str) -> list[Request] | None:
         if not (
             listed
             or made
-            or _begins(text)
+            or _begins(text, is_more=bool(opening and _IS_MORE.match(opening.group())))
             or (opening and opening.group().rstrip(" ,:!").lower().endswith(("need", "want", "like")))
         ):
             return None
         later = bool(opening and _LATER.search(opening.group()))
         found += [Request(_tidy(part), then or (later and not at), listed, given) for at, (part, then) in enumerate(parts)]
+    if given and not any(request.given for request in found):  # named behind them, it is of all
+        found = [replace(request, given=given) for request in found]
     return found if not given or any(request.given == given for request in found) else None
 
 
@@ -161,9 +164,10 @@ def _says_nothing(text: str, *, listed: bool) -> bool:
     return not listed and text.endswith(":") and not _MASKED.search(text) and _words(text) <= _SAYS_NOTHING
 
 
-def _begins(text: str) -> bool:
-    """Whether a text begins like a request."""
-    return _first(text) in VERBS | _ASKS | _FIGURES or text.endswith("?") or bool(_PRODUCT.match(text))
+def _begins(text: str, *, is_more: bool) -> bool:
+    """Whether a text begins like a request. By its question mark alone none does that goes on with what is before: `And minus 3?`."""
+    asks = text.endswith("?") and (not is_more or _DIGIT.match(text))
+    return _first(text) in VERBS | _ASKS | _FIGURES or bool(asks) or bool(_PRODUCT.match(text))
 
 
 def _first(text: str) -> str:
