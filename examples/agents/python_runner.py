@@ -36,7 +36,7 @@ _FENCE = re.compile(
 _INLINE = re.compile(r"`(?P<code>[^`]+)`")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
-    "expression file files in with using and what does do print prints write writes return returns show give me tell its it output "
+    "expression file files in with using and what does print prints write writes return returns show give me tell its it output "
     "result value of from".split()
 )
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."

@@ -43,7 +43,7 @@ AND        , [and] [also] | and [also]
 FILES      [[the] file] FILE (AND [in | of] [[the] file] FILE)*
 NOUN       pages? | documents? | texts? | files?
 TEXT       FILES | (the | this | that | following | all)* NOUN [FILE] | it | them | this | that | the result
-PLACE      (in | of | from | on) TEXT
+PLACE      (in | of | from | on | for) TEXT
 UNIT       [how many | [the] number of] [the | all | its] (words? | paragraphs? | lines? | characters?)
 UNITS      UNIT (AND UNIT)*
 OF_TEXT    [(does | do | has | have) TEXT [have | contain] | TEXT (has | have | contains?) | [is | are] [there] [PLACE | in | of]]
@@ -55,15 +55,15 @@ HOW_OFTEN  how often | how many times | [the] number of times
 SEARCH     [count] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
 FOUND      (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
 COUNTED    (count UNITS | (how many | [the] number of) UNITS) OF_TEXT
-KINDS      [the] (word | line | paragraph | character) count [of | in] [TEXT]
+KINDS      [the] (word | line | paragraph | character) count [of | in | for] [TEXT]
 ASKED      [please] [can you | could you] [please] [tell me | show me | give me | i need | i want to know] [what is | what are]
-BEGIN      [in FILES ,] ASKED
+BEGIN      [in FILES [,]] ASKED
 END        [in total] [please]
 READ       BEGIN ((read | open | show | print) [me] [[the] (contents? | text) (of | in)] [TEXT] | what is in TEXT) END
 COUNT      BEGIN (COUNTED | KINDS) END
 COUNT_TOO  UNITS [PLACE] END
 OFTEN      BEGIN SEARCH END
-OFTEN_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)]) END
+OFTEN_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)] | where) END
 LINES      BEGIN (which | what | how many | find | show | list | count | number of) SOME MENTION END
 FIRST      BEGIN SOME MENTION END
 FIND       BEGIN FOUND END

@@ -130,6 +130,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
         "run `print(1)` every minute",
         "find the bug in: `print(1)`",
         "translate script.py into Rust",
+        "what does script.py do",
     ],
 )
 def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> None:
@@ -168,8 +169,8 @@ def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:
 
 def test_a_snippet_is_a_main_module(run: Run) -> None:
     """Nothing that it did not import is there, and what it defines is found by its module."""
-    code = "import pickle\nclass A: pass\nprint(__name__, type(pickle.loads(pickle.dumps(A()))) is A, 'ast' in globals())\n'sys' in dir()"
-    assert run(agent, f"run ```{code}```").text == "__main__ True False\nFalse"
+    code = "import pickle\nclass A: pass\na = pickle.loads(pickle.dumps(A()))\nprint(__name__, type(a) is A)\n'ast' in dir()"
+    assert run(agent, f"run ```{code}```").text == "__main__ True\nFalse"
 
 
 def test_a_script_is_run_as_python_runs_it(run: Run, tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def _says_nothing(text: str, *, listed: bool) -> bool:
 
 
 def _begins(text: str, *, is_more: bool) -> bool:
-    """Whether a text begins like a request. By its question mark alone none does that goes on with what is before: `And minus 3?`."""
+    """Whether a text begins like a request. `And minus 3?`, by its question mark alone, does not: it goes on with another."""
     asks = text.endswith("?") and (not is_more or _DIGIT.match(text))
     return _first(text) in VERBS | _ASKS | _FIGURES or bool(asks) or bool(_PRODUCT.match(text))
 
