@@ -92,8 +92,12 @@ def run(task: str, ctx: TaskContext) -> str:
     """Answer for every text the task is about."""
     if address := re.search(r"https?://\S+", task):
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
-    if written := _asked_of_what_is_written(task, ctx):
-        return _answer(*written)
+    asks, written = list[_Ask](), _WRITTEN.fullmatch(task)
+    if written and (not ctx.inputs or re.search(r"\b(?:this|that|following|it)\b", written[1])):
+        with suppress(InvalidInputError):
+            asks = _asks(of_length(written[1]), ctx)
+    if asks and written and not any(ask.files for ask in asks):
+        return _answer(_Text("The text", written[2]), asks)
     asks = _asks(of_length(task, hint=_HINT), ctx)
     files = _files(asks, ctx)
     answers = [_answer(_read(file, ctx), [ask for ask in asks if file in (ask.files or files)]) for file in files]
@@ -101,16 +105,6 @@ def run(task: str, ctx: TaskContext) -> str:
         others = ", ".join(file.name for file in ctx.inputs if file not in files)
         answers.append(f"Not read, since no name says so and they do not end as texts: {others}")
     return "\n\n".join(answers)
-
-
-def _asked_of_what_is_written(task: str, ctx: TaskContext) -> tuple[_Text, list[_Ask]] | None:
-    """The text behind a colon, and what is asked of it; None if none stands there."""
-    written = _WRITTEN.fullmatch(task)
-    with suppress(InvalidInputError):
-        if written and (not ctx.inputs or re.search(r"\b(?:this|that|following|it)\b", written[1])):
-            asks = _asks(of_length(written[1]), ctx)
-            return None if any(ask.files for ask in asks) else (_Text("The text", written[2]), asks)
-    return None
 
 
 def _answer(text: _Text, asks: list[_Ask]) -> str:
@@ -159,20 +153,17 @@ def _refusal(tokens: list[Token], last: str, *, has_text: bool) -> InvalidInputE
 
 def _files(asks: list[_Ask], ctx: TaskContext) -> list[InputFile]:
     """The texts that are asked about: named, attached by earlier tasks, or all that came."""
-    said = [{*ask.said.split()} for ask in asks]
-    of_all = {"files", "texts", "pages"}
-    if len({(*ask.files, *(of_all & words)) for ask, words in zip(asks, said, strict=True)} - {()}) > 1 and not all(
-        ask.files for ask in asks
-    ):
+    meant = {(*ask.files, *({"files", "texts", "pages"} & {*ask.said.split()})) for ask in asks} - {()}
+    if len(meant) > 1 and not all(ask.files for ask in asks):
         raise InvalidInputError("Of which of the texts each thing is asked is not said.", hint="Name the text with each.")
-    every = set[str]().union(*said)
+    every = {word for ask in asks for word in ask.said.split()}
     refers = ctx.results and every & {"it", "that", "this", "them", "result"}
     came_so = [] if refers else with_suffix(ctx.inputs, ("",) if "files" in every or len(ctx.inputs) == 1 else _SUFFIXES)
     files = [*dict.fromkeys(file for ask in asks for file in ask.files)] or of_results(ctx, _SUFFIXES) or came_so
     if not files:
         told = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
         raise DeclinedError(
-            told or "No text file came, and no text stands behind a colon.", hint=f"Send a text file. {came(ctx)} {_HINT}"
+            told or "No text file came, and none stands behind a colon.", hint=f"Send a text file. {came(ctx)} {_HINT}"
         )
     if "total" in every and len(files) > 1:
         raise InvalidInputError("What several texts have in total is not added up.", hint="Without 'in total' each is told.")
@@ -232,22 +223,16 @@ def _words(text: _Text) -> str:
     return f"words: {len(words) - len(signs)}{left_out}"
 
 
-def _paragraphs(text: _Text) -> str:
-    blocks = [block for block in re.split(r"\n\s*\n", _no_page(text).content) if block.strip()]
-    return f"paragraphs (what stands between blank lines, headings and lists, too): {len(blocks)}"
-
-
-def _no_page(text: _Text) -> _Text:
+def _of_layout(text: _Text, kind: str) -> str:
     if text.is_page:
         said = f"{text.name} is a page: how many lines and paragraphs it has depends on who shows it."
         raise InvalidInputError(said, hint="Count its words or characters.")
-    return text
+    if kind == "line":
+        return f"lines: {len(_lines(text))}"
+    blocks = [block for block in re.split(r"\n\s*\n", text.content) if block.strip()]
+    return f"paragraphs (what stands between blank lines, headings and lists, too): {len(blocks)}"
 
 
-_COUNTS: dict[str, Callable[[_Text], str]] = {
-    "word": _words,
-    "paragraph": _paragraphs,
-    "line": lambda text: f"lines: {len(_lines(_no_page(text)))}",
-    "character": lambda text: f"characters: {len(text.content)}",
-}
+_COUNTS: dict[str, Callable[[_Text], str]] = {"word": _words, "character": lambda text: f"characters: {len(text.content)}"}
+_COUNTS |= {kind: partial(_of_layout, kind=kind) for kind in ("line", "paragraph")}
 _OURS = {*_COUNTS, "text", "read", "occur", "mention"}
