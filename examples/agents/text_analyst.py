@@ -42,7 +42,7 @@ _LANGUAGE = """
 AND        , [and] [also] | and [also]
 FILES      [[the] file] FILE (AND [in | of] [[the] file] FILE)*
 NOUN       pages? | documents? | texts? | files?
-TEXT       FILES | (the | this | that | following | all)* NOUN [FILE] | it | them | this | that | the result
+TEXT       FILES | (the | this | that | following | attached | text | all)* NOUN [FILE] | it | them | this | that | the result
 PLACE      (in | of | from | on | for) TEXT
 UNIT       [how many | [the] number of] [the | all | its] (words? | paragraphs? | lines? | characters?)
 UNITS      UNIT (AND UNIT)*
@@ -51,8 +51,8 @@ WHAT       [[the] (words? | phrases?)] TERM
 TERMS      WHAT (AND WHAT)* [occurs? | appears? | mentioned | found] [PLACE]
 MENTION    (mentions? | mentioning | contains? | containing | has | have | with) WHAT [PLACE]
 SOME       [the | all] (lines? | files? | texts?) [PLACE] [are there] [that | which]
-HOW_OFTEN  how often | how many times | [the] number of times
-SEARCH     [count] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
+HOW_OFTEN  how often | how many times | [the] number of times | [the | all] [number of] occurrences of
+SEARCH     [count | find] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
 FOUND      (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
 COUNTED    (count UNITS | (how many | [the] number of) UNITS) OF_TEXT
 KINDS      [the] (word | line | paragraph | character) count [of | in | for] [TEXT]
@@ -64,7 +64,7 @@ COUNT      BEGIN (COUNTED | KINDS) END
 COUNT_TOO  UNITS [PLACE] END
 OFTEN      BEGIN SEARCH END
 OFTEN_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)] | where) END
-LINES      BEGIN (which | what | how many | find | show | list | count | number of) SOME MENTION END
+LINES      BEGIN (which | what | how many | find | show | print | list | count | number of) SOME MENTION END
 FIRST      BEGIN SOME MENTION END
 FIND       BEGIN FOUND END
 """

@@ -313,6 +313,9 @@ def test_what_looks_the_same_is_found(run: Run, tmp_path: Path) -> None:
         ("how often does ‘cat’ occur", ["'cat' occurs 2 times"]),
         ("In story.txt, how many words are there and which lines mention ‘Dr’?", ["words: 22", "'Dr' occurs 1 time"]),
         ("count the words in story.txt and the lines in it", ["words: 22", "lines: 3"]),
+        ("Count how many words are in the attached text file story.txt", ["words: 22"]),
+        ("find all occurrences of 'cat' in the text", ["'cat' occurs 2 times"]),
+        ("how often is 'cat' mentioned in story.txt and where?", ["'cat' occurs 2 times"]),
     ],
 )
 def test_all_that_is_asked_is_answered_or_nothing(task: str, said: list[str], run: Run, tmp_path: Path) -> None:
