@@ -21,6 +21,7 @@ from sums import sums_among
 from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
 
 SHOWN, _CHANCE, _RARE, _FEW = 25, 0.05, 0.02, 2
+_SURE, _UNSURE = "that hold sums of others", "of which some hold sums of others, in more ways than one,"
 _CALLED_AN_EDGE = r"(?i)(?:min|max)(?:imum)?\.?:?"
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
@@ -182,30 +183,51 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
 def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:
     """Refuse to count lines of totals; return the used rows that may be such, or no rows, for who only counts rows."""
     _refuse_several_units(question, asked, table, used)
+    named = [one.column for one in question.conditions if one.sign == "=" and one.values]
+    doubts, whys = _doubtful(asked, table, named)
+    for column, double in whys.items():
+        rows = [at for at in double if used[at]]
+        if rows and any(one.sign == "is not missing" for one in question.conditions):
+            doubts = dict.fromkeys(rows, "with the sum of others") | doubts
+        elif rows:
+            double = _also_doubtful(column, asked, table, named, double)
+            _refuse_lines_of_totals(table, column, {at: why for at, why in double.items() if used[at]}, used)
+    doubts |= dict.fromkeys(table.remarks, "with one cell alone")
+    return {at: why for at, why in sorted(doubts.items()) if used[at]}
+
+
+def _doubtful(asked: list[Column], table: Table, named: list[Column]) -> tuple[dict[int, str], dict[Column, dict[int, str]]]:
+    """Rows that may hold figures of others, and why; and those without which the figures of a column are asked for, by column."""
     others = table.holding("numbers") if 2 < table.rows <= CHECKED else []
     sums = {one: _sums_of_others(one, table) for one in dict.fromkeys([*asked, *others]) if one.holds("numbers")}
-    doubts = table.doubts({*(key.column for key in question.keys), *(one.column for one in question.conditions)})
+    doubts = table.doubts(named)
     doubts = _figures_of_others(others, table, {*doubts}.union(*sums.values())) | doubts
     summed = {at: [one for one in sums if at in sums[one]] for at in sorted(set[int]().union(*sums.values()))}
     doubts = {at: f"with the sum of others in {ones[0]}" for at, ones in summed.items()} | doubts
     by_chance = {at for at, ones in summed.items() if all(_is_by_chance(one, [at]) for one in ones)}
     lacking = np.any([one.is_missing for one in table.columns], axis=0)
+    whys = dict[Column, dict[int, str]]()
     for column, found in sums.items():  # who counts rows is refused but for sums that are told from rows by what they lack
         cells = _measured(column)
         sure = [at for at in doubts if pd.notna(cells[at]) and (at not in by_chance or cells[at] >= cells.drop(at).max())]
         rows = {*found, *sure} if column in asked else {at for at in found if lacking[at]}
-        double = [at for at in sorted(rows) if used[at]]
-        if double and any(one.sign == "is not missing" for one in question.conditions):
-            doubts = dict.fromkeys(double, "with the sum of others") | doubts
-        elif double:
-            whys = dict.fromkeys("that hold sums of others" if at in found else doubts[at] for at in double)
-            _refuse_lines_of_totals(table, column, double, " or ".join(whys))
-    doubts |= dict.fromkeys(table.remarks, "with one cell alone")
-    return {at: why for at, why in sorted(doubts.items()) if used[at]}
+        whys[column] = {at: found.get(at) or doubts[at] for at in sorted(rows)}
+    return doubts, whys
+
+
+def _also_doubtful(column: Column, asked: list[Column], table: Table, named: list[Column], rows: dict[int, str]) -> dict[int, str]:
+    """These rows, and those of which it shows once they are left out: what is advised is tried."""
+    kept = [at for at in range(table.rows) if at not in rows]
+    if not kept or table.rows > CHECKED:
+        return rows
+    rest = table.only(kept)
+    twins = dict(zip(table.columns, rest.columns, strict=True))
+    more = _doubtful([twins[one] for one in asked], rest, [twins[one] for one in named])[1].get(twins[column])
+    return _also_doubtful(column, asked, table, named, rows | {kept[at]: why for at, why in more.items()}) if more else rows
 
 
 def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]) -> dict[int, str]:
-    """A first or last row with the mean of others in each column, hardly by chance, and what is called Min or Max and holds it."""
+    """A first or last row with the mean, or the rounded sum, of others in each column, hardly by chance, and a Min or Max."""
     if not columns:
         return {}
     numbers = pd.DataFrame({at: _measured(one) for at, one in enumerate(columns)}, index=range(table.rows))
@@ -216,24 +238,33 @@ def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]
         held = [
             (one, others[place].drop(at, errors="ignore")) for place, one in enumerate(columns) if not pd.isna(numbers[place][at])
         ]
-        for kind in ("min", "max") if at in called else ("mean",) * bool(held):
-            chance = np.prod([min(1, 2 * _reach(one, [at]).iloc[0] / max(of.std(), 1e-9)) for one, of in held])
-            if (at in called or chance < _RARE) and all(_is_near(one, [at], getattr(of, kind)()).all() for one, of in held):
+        added = [(one, of) for one, of in held if not one.why_rate and len(others) > _FEW + 1]
+        for kind, among in (("min", held), ("max", held)) if at in called else (("mean", held), ("sum", added)):
+            loose = [one.grain * 0.6 * np.sqrt(len(of)) * (kind == "sum") for one, of in among]  # each of the others is rounded
+            near = [_is_near(one, [at], getattr(of, kind)(), more).all() for (one, of), more in zip(among, loose, strict=True)]
+            wide = [of.sum() if kind == "sum" else of.std() for _, of in among]
+            reach = [_reach(one, [at]).iloc[0] + more for (one, _), more in zip(among, loose, strict=True)]
+            chance = np.prod([min(1, 2 * near_by / max(abs(of), 1e-9)) for near_by, of in zip(reach, wide, strict=True)])
+            if all(near) and (at in called or chance < _RARE):
                 found[at] = f"with the {kind} of all others"
     return found
 
 
-def _refuse_lines_of_totals(table: Table, column: Column, rows: list[int], doubt: str) -> None:
-    labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[rows].any()]
-    ways = [f"{one} is not missing" for one in table.columns if np.flatnonzero(one.is_missing).tolist() == rows]
-    alike = [(one, one.cells[rows[0]]) for one in labels]  # what leaves out other rows, too, would give another figure
-    ways += [f'{one} is not "{cell}"' for one, cell in alike if np.flatnonzero(one.cells == cell).tolist() == rows]
-    other = "".join(f", such as 'where {way}'" for way in ways[:1])
+def _refuse_lines_of_totals(table: Table, column: Column, rows: dict[int, str], used: pd.Series) -> None:
+    found, doubt = [*rows], " or ".join(dict.fromkeys(rows.values()))
+    labels = [one for one in table.columns if not one.is_numeric and not one.values("missing") and not one.is_missing[found].any()]
+    ways = [f"{one} is not missing" for one in table.columns if np.flatnonzero(one.is_missing & used).tolist() == found]
+    for one in labels:  # what leaves out other rows, too, would give another figure
+        cells = one.cells[found].unique().tolist()
+        if len(cells) <= SHOWN and np.flatnonzero(one.cells.isin(cells) & used).tolist() == found:
+            ways.append(f"{one} is not " + " or ".join(f'"{cell}"' for cell in cells))
+    ways = [way for way in ways if Reader("", table).reads(f"how many rows where {way}")] if _UNSURE not in rows.values() else []
+    other = "".join(f", such as 'where {way}'" for way in sorted(ways, key=lambda way: way.count('" or "'))[:1])
     fill = ", or fill in what others lack" * doubt.startswith("without")
     known = "".join(f". If they are rows like others, say 'where {one} is not missing'" for one in labels[:1])
     hint = f"Take lines of totals out of the file{fill}, or choose rows by a condition that they do not meet{other}{known}."
-    what = doubt + ", that may hold totals or means" * (doubt != "that hold sums of others")
-    named = "; ".join(_row(table, at) for at in rows[:3]) + f" and {len(rows) - 3} more" * (len(rows) > 3)
+    what = doubt + ", that may hold totals or means" * (doubt not in (_SURE, _UNSURE))
+    named = "; ".join(_row(table, at) for at in found[:3]) + f" and {len(found) - 3} more" * (len(found) > 3)
     raise InvalidInputError(f"{table.name} has rows {what} of {column}: {named}.", hint=hint)
 
 
@@ -241,15 +272,14 @@ def _row(table: Table, at: int) -> str:
     return repr(", ".join(str(cell) for one in table.columns if not pd.isna(cell := one.cells[at]))[:80])
 
 
-def _sums_of_others(column: Column, table: Table) -> set[int]:
-    """Rows that hold the sum of others in one of the ways below, and not by chance."""
-    values, found = _measured(column).fillna(0).to_numpy(), np.zeros(table.rows, bool)
-    for rows in sums_among(np.rint(values / column.grain).astype(np.int64)):
-        found[rows] = True
+def _sums_of_others(column: Column, table: Table) -> dict[int, str]:
+    """Rows that hold the sum of others in one of the ways below, and not by chance, and whether that is sure."""
+    values = _measured(column).fillna(0).to_numpy()
+    found, is_sure = sums_among(np.rint(values / column.grain).astype(np.int64))
     ways = [_sums_of_all(values, column), _sums_by_label(values, column, table), _sums_by_gaps(values, table)]
     for rows, tries in chain(*ways):
-        found[rows] |= not _is_by_chance(column, rows, tries)
-    return {*np.flatnonzero(found).tolist()}
+        found |= set() if _is_by_chance(column, rows, tries) else {*np.asarray(rows).tolist()}
+    return dict.fromkeys(sorted(found), _SURE if is_sure else _UNSURE)
 
 
 def _is_by_chance(column: Column, rows: Any, tries: int = 1) -> bool:
@@ -258,10 +288,10 @@ def _is_by_chance(column: Column, rows: Any, tries: int = 1) -> bool:
     return bool(np.prod(np.minimum(1, tries / units[units > 0])) > _CHANCE)
 
 
-def _is_near(column: Column, rows: Any, wanted: Any) -> Any:
-    """Which rows may hold a number, rounded as it is written there."""
+def _is_near(column: Column, rows: Any, wanted: Any, more: float = 0) -> Any:
+    """Which rows may hold a number, rounded as it is written there, and by more."""
     numbers = _measured(column).iloc[rows]
-    return (((numbers - wanted).abs() <= _reach(column, rows) + 1e-9 * np.abs(wanted)) & (numbers != 0)).to_numpy()
+    return (((numbers - wanted).abs() <= _reach(column, rows) + more + 1e-9 * np.abs(wanted)) & (numbers != 0)).to_numpy()
 
 
 def _reach(column: Column, rows: Any) -> pd.Series:

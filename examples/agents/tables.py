@@ -10,7 +10,7 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from itertools import combinations
 from pathlib import Path
@@ -342,6 +342,11 @@ class Table:
             called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
             found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
         return found
+
+    def only(self, rows: list[int]) -> "Table":
+        """Some of its rows, counted anew."""
+        columns = (replace(one, cells=one.cells.iloc[rows].reset_index(drop=True)) for one in self.columns)
+        return replace(self, columns=tuple(columns), rows=len(rows))
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""

@@ -1204,17 +1204,51 @@ def test_lines_that_may_hold_totals_or_means_are_refused(lines: list[str], said:
 
 
 @pytest.mark.parametrize(
-    "asked", ["total volume per kind", "total volume where kind is not missing", "total volume where kind is oak"]
+    "asked", ["total volume where kind is total", "total volume where kind is not missing", "total volume where kind is oak"]
 )
-def test_who_asks_by_what_is_called_a_figure_knows_of_it(asked: str, run: Run, tmp_path: Path) -> None:
-    """A column may hold kinds of rows that are called so; who names no such column is asked. `Max` is a name."""
+def test_who_names_what_is_called_a_figure_knows_of_it(asked: str, run: Run, tmp_path: Path) -> None:
+    """A column may hold kinds of rows that are called so; who asks by that column alone is asked. `Max` is a name."""
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], "Max,oak,3,1"]))
     assert "of volume" in run(agent, asked, [path]).text
-    with pytest.raises(
-        InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where log is not missing'"
-    ):
-        run(agent, "total volume", [path])
+    for question in ("total volume", "total volume per kind", "which kind has the highest total volume"):
+        with pytest.raises(
+            InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where log is not missing'"
+        ):
+            run(agent, question, [path])
+
+
+@pytest.mark.parametrize("asked", ["total n", "total n per who", "top 2 who by total n", 'total n where who is not "A"'])
+@pytest.mark.parametrize("total", ["TOTALS,458", "Summe,460.4", "Razem,460"])
+def test_a_rounded_total_is_told_by_its_name_or_its_size(total: str, asked: str, run: Run, tmp_path: Path) -> None:
+    """In any language, whatever is asked of its column, and what is advised leaves it out."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,n\nA,120.4\nB,180.3\nC,149.6\nD,10.0\n{total}\n")
+    with pytest.raises(InvalidInputError, match=r"t\.csv has rows .* of n: ") as error:
+        run(agent, asked, [path])
+    advised = re.search(r"such as '(where .*?)'", str(error.value))
+    assert advised and ": 460.3 (4 of 5 rows)" in run(agent, f"total n {advised[1]}", [path]).text
+
+
+@pytest.mark.parametrize(
+    ("rows", "ways"),
+    [
+        ("a,2\nb,3\nR 0,5\nc,23\nd,19\nR 1,42\ne,8\nf,2\ng,10\nh,8\nR 2,28", 'who is not "R 0" or "R 1" or "R 2"'),
+        ("a,2\nb,21\nc,23\nd,14\nR 0,60\ne,22\nf,5\nR 1,27", 'who is not "R 0" or "R 1"'),
+        ("a,16\nb,11\nR 0,27\nc,27\nd,24\ne,22\nf,3\nR 1,76", ""),
+    ],
+)
+def test_who_leaves_out_what_is_advised_has_no_sum_among_the_rows(rows: str, ways: str, run: Run, tmp_path: Path) -> None:
+    """Rows may come to another row by chance: all sums are named, and where some may be rows no condition is."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,n\n{rows}\n")
+    with pytest.raises(InvalidInputError, match="hold sums of others") as error:
+        run(agent, "total n", [path])
+    advised = re.search(r"such as 'where (.*?)'\.", str(error.value))
+    assert (advised[1] if advised else "") == ways
+    if advised:
+        truth = sum(float(line.split(",")[1]) for line in rows.splitlines() if not line.startswith("R"))
+        assert figure(run(agent, f"total n where {ways}", [path]).text) == truth
 
 
 @pytest.mark.parametrize("edge", [0, -1])
