@@ -18,7 +18,7 @@ from ioa import InvalidInputError
 from questions import GRAINS, Condition, Key, Question, Reader
 from request import fold, format_number
 from sums import sums_among
-from tables import CHECKED, NOTHING, UNIT_WORDS, Column, Table, name_words, read_table
+from tables import CHECKED, NOTHING, Column, Table, read_table
 
 SHOWN, _CHANCE, _RARE, _FEW = 25, 0.05, 0.02, 2
 _SURE, _UNSURE = "that hold sums of others", "of which some hold sums of others, in more ways than one,"
@@ -148,6 +148,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
+        _refuse_stand_ins(column, question, used)
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
@@ -171,13 +172,22 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
         used = reduce(
             and_, (_passes(one, cells) for one, cells in chosen if cells is not None and (one.values or one.spans)), used | True
         )
-    tell_units = [one for one in table.columns if UNIT_WORDS.intersection(name_words(one.name))]
-    for one in tell_units if any(column.holds("numbers") for column in asked) else ():
-        if one not in known and not one.holds("numbers", in_doubt=True):
+    amounts = [(table.columns.index(one), one) for one in asked if one.holds("numbers")]
+    for at, one in enumerate(table.columns) if amounts else ():
+        if one not in known and any(one.tells_units(beside, abs(at - place) == 1) for place, beside in amounts):
             if len(units := one.cells[used].dropna().unique()) > 1:
                 per = f" or 'per {one}'" * (question.figure.operation != "rows")
                 hint = f"Say 'where {one} is {units[0]}'{per}. If these are no units, say 'where {one} is not missing'."
                 raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
+
+
+def _refuse_stand_ins(column: Column, question: Question, used: pd.Series) -> None:
+    """Refuse figures of what may be no numbers, such as -9999, unless a condition on their column tells whether they are."""
+    known = [one.column for one in question.conditions]
+    if column not in known and question.figure.operation != "nunique" and column.holds("numbers"):
+        if (number := column.stand_in) is not None and (count := (_measured(column)[used] == number).sum()):
+            way = f"Say 'where {column} is not {show(number)}', or 'where {column} is not missing' if it is a number like others."
+            raise InvalidInputError(f"{column} is {show(number)} in {count} rows, which may stand for no number.", hint=way)
 
 
 def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:

@@ -188,7 +188,7 @@ class Reader:
 
     def _clauses(self, question: Question) -> Question:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
-        keys, conditions = list(question.keys), list(question.conditions)
+        keys, conditions, is_per = list(question.keys), list(question.conditions), False
         while not self._ended:
             start = self.at
             self._take(",")
@@ -196,6 +196,7 @@ class Reader:
                 continue
             if not question.limit and question.figure.operation != "rows" and (joint := self._take(PER)):
                 keys += (groups := self._list(self._key, ",|and|per|by") or self._fail())
+                is_per |= joint == "per"
                 amounts = [key.column for key in groups if not key.grain and key.column.is_amount and not joint.endswith("by")]
                 if amounts and question.figure.columns and question.figure.operation != "nunique":
                     said = f"'{joint} {amounts[0]}' may mean for each number of {amounts[0]}, or divided by it: nothing is divided."
@@ -209,26 +210,50 @@ class Reader:
                 break
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
+        if is_per and question.figure.operation == "mean":
+            self._refuse_two_averages(question.figure.columns[0], keys)
         return question._replace(keys=tuple(keys), conditions=tuple(conditions))
 
+    def _refuse_two_averages(self, column: Column, keys: list[Key]) -> None:
+        """`Average hours per day` may be of rows, or of the sums of days, where a day has several rows and hours are added up."""
+        if column.why_rate or not (timed := [key for key in keys if key.column.dates is not None]):
+            return
+        labels = {
+            at: pd.Series(key.column.dates).dt.to_period(GRAINS[key.grain]) if key.grain else key.column.cells
+            for at, key in enumerate(keys)
+        }
+        if pd.DataFrame(labels)[~column.is_missing].dropna().duplicated().any():
+            per = " and ".join(map(str, keys))
+            said = f"'average {column} per {per}' may be of the rows, or of their sums: there are several rows of one {timed[0]}."
+            raise InvalidInputError(said, hint=f"Say 'average {column} by {per}' for that of rows, or 'total {column} per {per}'.")
+
     def _figure(self) -> Figure:
-        start, (end, _) = self.at, self._named()
+        start, (end, named) = self.at, self._named()
         operation = self._one_of(_FIGURES)
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            self._fail(f"It is not said which figure is meant: {_FIGURES_ARE}.", self.at if operation or end else None)
+            is_said = re.compile(rf"\b(?:{'|'.join(_FIGURES.values())})\b").search(self.text, self.at) and not end
+            hint = "" if is_said else f"It is not said which figure is meant: {_FIGURES_ARE}."
+            self._fail(hint, self.at if operation or end else None)
         if operation in ("count", "nunique"):
             columns = (self._column() or self._fail(),) if operation == "nunique" else ()
             self._take(_ARE)
             return Figure(operation, columns)
         self._take("of")
-        column = self._column() or self._fail()
+        if (column := self._column()) is None:  # `Total` may be a column's name, too
+            hint = "".join(
+                f"What to compute of {one} is said, too: 'total {one}', 'average {one}' or 'maximum {one}'." for one in named
+            )
+            self._fail(hint, start if named and self._ended else None)
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
         if operation == "sum" and column.why_rate:
             said = f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}"
             raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
+        if operation == "sum" and (other := self.table.runs(column)):
+            said = f"{column} is the sum of {other} so far, in each row; such are not added up."
+            raise InvalidInputError(said, hint=f"Say 'total {other}' or 'maximum {column}'.")
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:

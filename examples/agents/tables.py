@@ -15,6 +15,7 @@ from functools import cached_property, partial, reduce
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -212,6 +213,14 @@ class Column:
         spoken = (said, said.removesuffix("s"), f"{said}s")
         return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
 
+    def tells_units(self, other: "Column", is_beside: bool) -> bool:
+        """Whether it tells in which unit the numbers beside it are: by name or by signs of currencies; codes may."""
+        if UNIT_WORDS.intersection(name_words(self.name)) or all(len(one) == 1 and category(one) == "Sc" for one in self.different):
+            return not self.holds("numbers", in_doubt=True)
+        are_codes = self.different and all(re.fullmatch("[A-Z]{3}", one) for one in self.different)
+        has_decimals = other.numbers is not None and (other.numbers.dropna() % 1).any()
+        return bool(is_beside and are_codes and 2 * len(self.different) <= len(self.cells) and has_decimals)
+
     @property
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
@@ -236,6 +245,16 @@ class Column:
     def is_of_time(self) -> bool:
         """Whether some of its cells are like a date or a year."""
         return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}$").any())
+
+    @property
+    def stand_in(self) -> float | None:
+        """A number in nines alone, such as -9999, farther from all others than these are from each other: it may be none."""
+        for cell in dict.fromkeys(self._sample[self._sample.str.fullmatch(r"[-−]?999+(?:[.,][09]+)?")]):
+            number = float(cell.replace("−", "-").replace(",", "."))
+            if self.numbers is not None and len(others := self.numbers[self.numbers != number].dropna()) > _LAST:
+                if not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
+                    return number
+        return None
 
     @property
     def doubt(self) -> pd.Series:
@@ -348,6 +367,16 @@ class Table:
         columns = (replace(one, cells=one.cells.iloc[rows].reset_index(drop=True)) for one in self.columns)
         return replace(self, columns=tuple(columns), rows=len(rows))
 
+    def runs(self, column: Column) -> str:
+        """Of which other column each number of one is the sum so far, such as a balance's; empty if of none."""
+        numbers = column.numbers if 3 < self.rows <= CHECKED else None
+        for one in self.holding("numbers") if numbers is not None else ():
+            steps = one.numbers
+            if one is not column and steps is not None and steps.nunique() > 1 and not column.is_missing.any():
+                if np.allclose(np.diff(numbers), steps.fillna(0)[1:], rtol=0, atol=column.grain / 2) and (steps[1:] != 0).all():
+                    return str(one)
+        return ""
+
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
         return [column for column in self.columns if column.holds(kind, in_doubt=in_doubt)]
@@ -375,6 +404,7 @@ def read_table(path: Path) -> Table:
     measured = [at for at in places if _is_measured(first[at]).mean() > 0.5]
     frame = read(na_values=dict.fromkeys(measured, NOTHING))
     _refuse_short_lines(name, text, delimiter, len(frame), titles)
+    _refuse_a_second_head(name, text, delimiter, frame[measured])
 
     as_written = partial(read, keep_default_na=False, na_values=[""])
     columns = tuple(
@@ -413,14 +443,30 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
     for cells in csv.reader(io.StringIO(text), delimiter=delimiter):
         if 0 < len(cells) < len(titles):
             said = f"{name} has a line of {len(cells)} instead of {len(titles)} cells: {delimiter.join(cells)[:80]!r}."
-            raise InvalidInputError(said, hint="Complete it, or take it out of the file: it would count as a row.")
+            raise InvalidInputError(
+                said, hint="Complete it, or take it out of the file, with a table below it: it would count as a row."
+            )
+
+
+def _refuse_a_second_head(name: str, text: str, delimiter: str, measured: pd.DataFrame) -> None:
+    """Refuse a line with words of its own where others have amounts or dates, in several columns or below an empty line."""
+    is_word = measured.iloc[:, 0].str.fullmatch(r"[^\d]*\w[^\d]*", na=False) if len(measured.columns) else pd.Series()
+    for at in is_word.index[is_word] if len(measured) <= CHECKED else ():
+        cells = measured.loc[at].to_list()
+        are_names = len({*cells}) == len(cells) and all(isinstance(one, str) and not re.search(r"\d", one) for one in cells)
+        if are_names and (len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}[^\n]*\n", text)):
+            if all((measured[one] == cell).sum() == 1 for one, cell in zip(measured, cells, strict=True)):
+                said = (
+                    f"{name} has a line below others, with {', '.join(map(repr, cells))}, that may name columns of a second table."
+                )
+                raise InvalidInputError(said, hint="Write one table in a file, and fill in, or leave empty, what has no number.")
 
 
 def _tidy(text: str, end: str) -> str:
     """Take away blanks of any kind behind cells and in runs, and lines without a cell: what looks the same is the same."""
     text = text if text.isascii() else re.sub(r"[^\S\n\t ]", " ", text)
     if text.startswith(end) or f"\n{end}" in text:
-        text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "", text)
+        text = re.sub(rf"(?m)^{re.escape(end)}[{re.escape(end)} ]*(?:\n|\Z)", "\n", text).lstrip("\n")
     signs = ("  ", f" {end}", f' "{end}', " \n", ' "\n') if " " in text else ()  # a million rows are not searched in vain
     return re.sub(rf' +(?="?(?:[{re.escape(end)}\n]|$))|(?<= ) +', "", text) if any(sign in text for sign in signs) else text
 

@@ -2057,3 +2057,96 @@ def test_the_only_file_may_be_called_one(named: str, run: Run, tmp_path: Path) -
     path.write_text("file,table,size\nA,x,1\nB,y,2\n")
     with pytest.raises(InvalidInputError, match="is not understood"):
         run(agent, f"average size {named}", [path])
+
+
+WORKED = "date,who,hours,temp,Total\n2024-01-01,A,3,20,10.5\n2024-01-01,B,4.5,21,20\n2024-01-02,A,2,19,33\n2024-02-03,C,1,20,14\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("average hours per day", "may be of the rows, or of their sums: there are several rows of one day of date."),
+        ("average hours per date", "Say 'average hours by date' for that of rows, or 'total hours per date'."),
+        ("average hours per month and who", "several rows of one month of date"),
+        ("average hours per day and who", "- 2024-01-01, B: 4.5"),
+        ("average hours by day", "- 2024-01-01: 3.75"),
+        ("average temp per day", "- 2024-01-01: 20.5"),
+        ("average hours per who", "- A: 2.5"),
+        ("top 2 who by total", "What to compute of Total is said, too: 'total Total', 'average Total' or 'maximum Total'."),
+        ("which who has the highest total", "'total' is not understood after 'which who has the highest'."),
+        ("which who has the highest total total", "- A: 43.5"),
+    ],
+)
+def test_what_people_mean_by_an_average_per_day(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Where a day has several rows they may mean that of its sums; and a column's name may be a figure's."""
+    path = tmp_path / "t.csv"
+    path.write_text(WORKED)
+    assert said in told(run, question, path)
+
+
+@pytest.mark.parametrize("question", ["Email the total hours", "send me the average temp"])
+def test_it_is_not_said_that_no_figure_is_said_where_one_is(question: str, run: Run, tmp_path: Path) -> None:
+    """What is not understood is what stands before it."""
+    path = tmp_path / "t.csv"
+    path.write_text(WORKED)
+    assert "which figure" not in told(run, question, path) and "alone is read" in told(run, question, path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "question", "said"),
+    [
+        (
+            "A,10\nB,20\n\nStaff,Hours\nC,30",
+            "total n",
+            "a line below others, with 'Hours', that may name columns of a second table",
+        ),
+        ("A,10\nB,20\n,\nStaff,Hours\nC,30", "how many rows", "that may name columns of a second table"),
+        ("A,10\nB,20\nC,30\nD,TBC", "total n", "left out: 1 that cannot be read, such as 'TBC'"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n", "n is -9999 in 1 rows, which may stand for no number."),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n where n is not -9999", ": 20.125 (4 of 5 rows)"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "lowest n where n is not missing", ": -9999 (5 of 5 rows)"),
+        ("A,870\nB,999\nC,950\nD,1000\nE,999", "highest n", "1000 (5 of 5 rows)"),
+    ],
+)
+def test_what_is_no_row_and_no_number(rows: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Names of another table's columns, and what stands for a number that is not there."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,n\n{rows}\n")
+    assert said in told(run, question, path)
+
+
+def test_names_of_a_second_table_in_several_columns(run: Run, tmp_path: Path) -> None:
+    """Without an empty line above it."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,sales,cost\nA,10,3\nB,20,4\nstaff,hours,pay\nC,5,2\nD,6,4\n")
+    assert "a line below others, with 'hours', 'pay'" in told(run, "total sales", path)
+    path.write_text("shop,sales,cost\nA,10,3\nB,20,4\nC,closed,closed\nD,6,4\n")
+    assert "sum of sales: 36 (3 of 4 rows" in told(run, "total sales", path)
+
+
+@pytest.mark.parametrize("start", [0, 100])
+def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> None:
+    """Whatever their column is called, and whatever there was before; those that they are of are."""
+    path = tmp_path / "t.csv"
+    sums = [5, 8, 15, 17, 21]
+    path.write_text(
+        "day,n,stock\n" + "".join(f"d{at},{b - a},{b + start}\n" for at, (a, b) in enumerate(zip([0, *sums], sums, strict=False)))
+    )
+    assert "stock is the sum of n so far, in each row; such are not added up. Say 'total n'" in told(run, "total stock", path)
+    assert ": 21 (5 of 5 rows)" in told(run, "total n", path)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("A,5.5,EUR\nB,7,USD\nC,3,EUR\nD,2,USD", "W tells of EUR and USD in these rows"),
+        ("A,5,€\nB,7,$\nC,3,€", "W tells of € and $ in these rows"),
+        ("A,5,LHR\nB,7,JFK\nC,3,LHR\nD,3,JFK", "sum of n: 18"),
+        ("A,5.5,EUR\nB,7,EUR\nC,3,EUR", "sum of n: 15.5"),
+    ],
+)
+def test_currencies_are_told_by_how_they_are_written(rows: str, said: str, run: Run, tmp_path: Path) -> None:
+    """In a column of any name: by their signs, or by codes right beside amounts with decimals."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"who,n,W\n{rows}\n", encoding="utf-8")
+    assert said in told(run, "total n", path)
