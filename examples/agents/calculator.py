@@ -120,17 +120,27 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     if not ctx.results or not _REFERENCE.search(task):
         return task
     lines = [line.rstrip() for result in ctx.results for line in result.content.splitlines()]
-    if of_results(ctx, (".txt",)) or any(len(line) > _MAX_CHARS for line in lines):
-        raise InvalidInputError("The earlier result is a text, and no figure.", hint="Say which number to calculate with.")
-    figures = [_reported(line) for line in lines if not line.endswith(":")]  # such a line is the head of others
+    is_text = of_results(ctx, (".txt",)) or any(len(line) > _MAX_CHARS for line in lines)
+    figures = [] if is_text else [_reported(line) for line in lines if not line.endswith(":")]  # such a line is the head of others
     found = {*filter(None, figures)}
     if len(found) != 1 or not figures[0]:
-        told = f"several figures: {', '.join(sorted(figure for figure, _ in found)[:10])}" if len(found) > 1 else "no figure alone"
-        raise InvalidInputError(f"The earlier result holds {told}.", hint="Say which number to calculate with.")
+        _decline_others(_REFERENCE.sub("2", task), ctx)
+        several = f"holds several figures: {', '.join(sorted(figure for figure, _ in found)[:10])}" if len(found) > 1 else ""
+        told = several or ("is a text, and no figure" if is_text else "holds no figure alone")
+        raise InvalidInputError(f"The earlier result {told}.", hint="Say which number to calculate with.")
     figure, unit = found.pop()
     if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):
         return _REFERENCE.sub(f"{figure} {unit}".strip(), task)
     return _REFERENCE.sub(f"({figure})" if figure[0] == "-" or "^" in figure else figure, task)
+
+
+def _decline_others(task: str, ctx: TaskContext) -> None:
+    """Decline what would be no calculation of a figure either."""
+    try:
+        run(task, ctx)
+    except InvalidInputError as error:
+        if isinstance(error, DeclinedError):
+            raise
 
 
 def _reported(line: str) -> tuple[str, str] | None:

@@ -39,34 +39,31 @@ _HINT = (
     "A text itself stands behind a colon: 'how many words has this text: …'."
 )
 _LANGUAGE = """
-AND        , [and] [also] | and [also]
-FILES      [[the] file] FILE (AND [in | of] [[the] file] FILE)*
-NOUN       pages? | documents? | texts? | files?
-TEXT       FILES | (the | this | that | following | attached | text | all)* NOUN [FILE] | it | them | this | that | the result
-PLACE      (in | of | from | on | for) TEXT
-UNIT       [how many | [the] number of] [the | all | its] (words? | paragraphs? | lines? | characters?)
-UNITS      UNIT (AND UNIT)*
-OF_TEXT    [(does | do | has | have) TEXT [have | contain] | TEXT (has | have | contains?) | [is | are] [there] [PLACE | in | of]]
-WHAT       [[the] (words? | phrases?)] TERM
-TERMS      WHAT (AND WHAT)* [occurs? | appears? | mentioned | found] [PLACE]
-MENTION    (mentions? | mentioning | contains? | containing | has | have | with) WHAT [PLACE]
-SOME       [the | all] (lines? | files? | texts?) [PLACE] [are there] [that | which]
-HOW_OFTEN  how often | how many times | [the] number of times | [the | all] [number of] occurrences of
-SEARCH     [count | find] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
-FOUND      (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
-COUNTED    (count UNITS | (how many | [the] number of) UNITS) OF_TEXT
-KINDS      [the] (word | line | paragraph | character) count [of | in | for] [TEXT]
-ASKED      [please] [can you | could you] [please] [tell me | show me | give me | i need | i want to know] [what is | what are]
-BEGIN      [in FILES [,]] ASKED
-END        [in total] [please]
-READ       BEGIN ((read | open | show | print) [me] [[the] (contents? | text) (of | in)] [TEXT] | what is in TEXT) END
-COUNT      BEGIN (COUNTED | KINDS) END
-COUNT_TOO  UNITS [PLACE] END
-OFTEN      BEGIN SEARCH END
-OFTEN_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)] | where) END
-LINES      BEGIN (which | what | how many | find | show | print | list | count | number of) SOME MENTION END
-FIRST      BEGIN SOME MENTION END
-FIND       BEGIN FOUND END
+AND       , [and] [also] | and [also]
+FILES     [[the] file] FILE (AND [in | of] [[the] file] FILE)*
+NOUN      pages? | documents? | texts? | files?
+TEXT      FILES | (the | this | that | following | attached | text | all)* NOUN [FILE] | it | them | this | that | the result
+PLACE     (in | of | from | on | for) TEXT
+UNIT      [how many | [the] number of] [the | all | its] (words? | paragraphs? | lines? | characters?)
+UNITS     UNIT (AND UNIT)*
+OF_TEXT   [(does | do | has | have) TEXT [have | contain] | TEXT (has | have | contains?) | [is | are] [there] [PLACE | in | of]]
+WHAT      [[the] (words? | phrases?)] TERM
+TERMS     WHAT (AND WHAT)* [occurs? | appears? | mentioned | found] [PLACE]
+MENTION   (mentions? | mentioning | contains? | containing | has | have | with) WHAT [PLACE]
+SOME      [the | all] (lines? | files? | texts?) [PLACE] [are there] [that | which]
+HOW_OFTEN how often | how many times | [the] number of times | [the | all] [number of] occurrences of
+SEARCH    [count | find] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
+FOUND     (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
+COUNT_OF  [the] (word | paragraph | line | character) count [PLACE | TEXT]
+BEGIN     [in FILES [,]] [please] [(can | could) you] [please] [(tell | show | give) me | i need | i want to know] [what (is | are)]
+END       [in total] [please]
+READ      BEGIN ((read | open | show | print) [me] [[the] (contents? | text) (of | in)] [TEXT] | what is in TEXT) END
+COUNT     BEGIN ((count | how many | [the] number of) UNITS OF_TEXT | COUNT_OF) END
+COUNT_TOO UNITS [PLACE] END
+FIND      BEGIN (SEARCH | FOUND) END
+FIND_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)] | where) END
+LINES     BEGIN (which | what | how many | find | show | print | list | count | number of) SOME MENTION END
+FIRST     BEGIN SOME MENTION END
 """
 _FORMS, _JOINT = forms(_LANGUAGE), re.compile("(?:[,;.?!] )*(?:(?:and|then|also) )*")
 _KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+|TERM|FILE", _LANGUAGE) for end in ("", "s")}
@@ -121,7 +118,7 @@ def _asks(task: str, ctx: TaskContext) -> list[_Ask]:
         raise InvalidInputError(said, hint=came(ctx))
     while tokens:
         text = "".join(f"{token.form} " for token in tokens)
-        may = {"COUNT_TOO": last == "COUNT", "OFTEN_TOO": last in ("OFTEN", "FIND"), "FIRST": not asks}
+        may = {"COUNT_TOO": last == "COUNT", "FIND_TOO": last == "FIND", "FIRST": not asks}
         fitting = ((name, form.match(text)) for name, form in _FORMS.items() if may.get(name, True))
         last, found = next(((name.removesuffix("_TOO"), found) for name, found in fitting if found), (last, None))
         if not found:

@@ -245,6 +245,8 @@ def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
     """What is written in another way than a number alone is refused."""
     with pytest.raises(InvalidInputError, match="holds no figure alone"):
         run(agent, "double it", results=[upstream("earlier", content)])
+    with pytest.raises(DeclinedError, match="'report' are not part of one"):  # whatever the result is
+        run(agent, "write a report of it", results=[upstream("earlier", content)])
     found = "a.txt: 'sum' occurs 1 time (whole words), in 1 line\n  1: sum: 42"
     with pytest.raises(InvalidInputError, match="holds no figure alone"):
         run(agent, "double it", results=[upstream("find it", found)])
