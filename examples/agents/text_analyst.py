@@ -65,7 +65,7 @@ FIND_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur |
 LINES     BEGIN (which | what | how many | find | show | print | list | count | number of) SOME MENTION END
 FIRST     BEGIN SOME MENTION END
 """
-_FORMS, _JOINT = forms(_LANGUAGE), re.compile("(?:[,;.?!] )*(?:(?:and|then|also) )*")
+_FORMS, _JOINT = forms(_LANGUAGE), re.compile("(?:[,;.?!] )*(?:(?:and|then|also) (?!$))*")
 _KNOWN = {word.removesuffix(end) for word in re.findall("[a-z]+|TERM|FILE", _LANGUAGE) for end in ("", "s")}
 
 

@@ -196,6 +196,7 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("which lines mention 'big' and which of them mention 'water'", b"big water", "\"which of them mention 'water'\" is no"),
         ("how many words of some.txt are in 'big'", b"big water", "is no request"),
         ("how many words are that in it", b"big water", "is no request"),
+        ("how many words are in it and", b"big water", "'and' is no request"),
         ("how many words and lines mention 'big'", b"big water", "is no request"),
         ("how often does 'big' or 'water' occur", b"big water", "'or' is not understood"),
         ("count the words", "ab cd".encode("utf-16-le"), "UTF-16 without the mark that says so"),
