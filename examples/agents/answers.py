@@ -197,7 +197,8 @@ def _lines_of_totals(question: Question, asked: list[Column], table: Table, used
     doubts, whys = _doubtful(asked, table, named)
     for column, double in whys.items():
         rows = [at for at in double if used[at]]
-        if rows and any(one.sign == "is not missing" for one in question.conditions):
+        is_named = used.sum() == 1 and column in asked and not question.keys and bool(named)  # one row alone holds its own figure
+        if rows and (is_named or any(one.sign == "is not missing" for one in question.conditions)):
             doubts = dict.fromkeys(rows, "with the sum of others") | doubts
         elif rows:
             double = _also_doubtful(column, asked, table, named, double)
@@ -226,14 +227,17 @@ def _doubtful(asked: list[Column], table: Table, named: list[Column]) -> tuple[d
 
 
 def _also_doubtful(column: Column, asked: list[Column], table: Table, named: list[Column], rows: dict[int, str]) -> dict[int, str]:
-    """These rows, and those of which it shows once they are left out: what is advised is tried."""
-    kept = [at for at in range(table.rows) if at not in rows]
-    if not kept or table.rows > CHECKED:
-        return rows
-    rest = table.only(kept)
-    twins = dict(zip(table.columns, rest.columns, strict=True))
-    more = _doubtful([twins[one] for one in asked], rest, [twins[one] for one in named])[1].get(twins[column])
-    return _also_doubtful(column, asked, table, named, rows | {kept[at]: why for at, why in more.items()}) if more else rows
+    """These rows, and those of which it shows once they are left out: what is advised is tried, or else none is sure."""
+    for _ in range(_FEW + 1):
+        if table.rows > CHECKED or not (kept := [at for at in range(table.rows) if at not in rows]):
+            return rows
+        rest = table.only(kept)
+        twins = dict(zip(table.columns, rest.columns, strict=True))
+        more = _doubtful([twins[one] for one in asked], rest, [twins[one] for one in named])[1].get(twins[column])
+        if not more:
+            return rows
+        rows = rows | {kept[at]: why for at, why in more.items()}
+    return dict.fromkeys(rows, _UNSURE)
 
 
 def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]) -> dict[int, str]:
@@ -250,12 +254,13 @@ def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]
         ]
         added = [(one, of) for one, of in held if not one.why_rate and len(others) > _FEW + 1]
         for kind, among in (("min", held), ("max", held)) if at in called else (("mean", held), ("sum", added)):
-            loose = [one.grain * 0.6 * np.sqrt(len(of)) * (kind == "sum") for one, of in among]  # each of the others is rounded
-            near = [_is_near(one, [at], getattr(of, kind)(), more).all() for (one, of), more in zip(among, loose, strict=True)]
-            wide = [of.sum() if kind == "sum" else of.std() for _, of in among]
-            reach = [_reach(one, [at]).iloc[0] + more for (one, _), more in zip(among, loose, strict=True)]
-            chance = np.prod([min(1, 2 * near_by / max(abs(of), 1e-9)) for near_by, of in zip(reach, wide, strict=True)])
-            if all(near) and (at in called or chance < _RARE):
+            is_near, chance = True, 1.0
+            for one, of in among:
+                more = 0.6 * one.grain * np.sqrt(len(of)) * (kind == "sum")  # since each of the others may be rounded
+                is_near &= bool(_is_near(one, [at], getattr(of, kind)(), more).all())
+                wide = abs(of.sum()) if kind == "sum" else of.std()
+                chance *= min(1, 2 * (_reach(one, [at]).iloc[0] + more) / max(wide, 1e-9))
+            if is_near and (at in called or chance < _RARE):
                 found[at] = f"with the {kind} of all others"
     return found
 

@@ -99,7 +99,7 @@ def _readings(order: Any, numbers: Any, sizes: Any, grain: int) -> Iterator[set[
         return tried * prod(min(1, grain / abs(one)) for one in found.numbers) < _CHANCE
 
     first, left = best, _ = read(plain)
-    looked_at = first.found * (len(first.found) * len(order) < _LONGEST * 50)
+    looked_at = first.found * (len(first.found) * len(order) < _LONGEST * 10)
     for at in looked_at if left else ():
         tried, (other, fewer) = tried + 1, read({*plain, at})
         if fewer < left:

@@ -214,19 +214,19 @@ class Column:
         return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
 
     def tells_units(self, other: "Column", is_beside: bool) -> bool:
-        """Whether it tells in which unit the numbers beside it are: by name or by signs of currencies; codes may."""
-        if UNIT_WORDS.intersection(name_words(self.name)) or all(len(one) == 1 and category(one) == "Sc" for one in self.different):
+        """Whether it tells in which unit the numbers of another are: by name or by signs of currencies; codes beside it may."""
+        some = self._sample.unique().tolist()
+        if UNIT_WORDS.intersection(name_words(self.name)) or all(len(one) == 1 and category(one) == "Sc" for one in some):
             return not self.holds("numbers", in_doubt=True)
-        are_codes = self.different and all(re.fullmatch("[A-Z]{3}", one) for one in self.different)
-        has_decimals = other.numbers is not None and (other.numbers.dropna() % 1).any()
-        return bool(is_beside and are_codes and 2 * len(self.different) <= len(self.cells) and has_decimals)
+        are_codes = is_beside and 2 * len(some) <= len(self._sample) and all(re.fullmatch("[A-Z]{3}", one) for one in some)
+        return are_codes and other.numbers is not None and bool((other.numbers.dropna() % 1).any())
 
     @property
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
         of_year = "" if self._sample.str.fullmatch(r"[12]\d{3}").any() else "year"  # such as visits of last year
         words = [word for word in name_words(self.name) if word != of_year]
-        says_so = _NOT_ADDED & set(words) or (words[1:] and words[0] in ("unit", "hourly"))
+        says_so = _NOT_ADDED & {*words, "".join(words)} or (words[1:] and words[0] in ("unit", "hourly"))
         if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
@@ -450,8 +450,10 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
 
 def _refuse_a_second_head(name: str, text: str, delimiter: str, measured: pd.DataFrame) -> None:
     """Refuse a line with words of its own where others have amounts or dates, in several columns or below an empty line."""
-    is_word = measured.iloc[:, 0].str.fullmatch(r"[^\d]*\w[^\d]*", na=False) if len(measured.columns) else pd.Series()
-    for at in is_word.index[is_word] if len(measured) <= CHECKED else ():
+    if measured.empty or len(measured) > CHECKED:
+        return
+    is_word = measured.iloc[:, 0].str.fullmatch(r"\D*[^\W\d]\D*", na=False)
+    for at in is_word.index[is_word]:
         cells = measured.loc[at].to_list()
         are_names = len({*cells}) == len(cells) and all(isinstance(one, str) and not re.search(r"\d", one) for one in cells)
         if are_names and (len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}[^\n]*\n", text)):

@@ -181,8 +181,8 @@ def test_refuses_what_it_does_not_understand(question: str, said: str, run: Run,
 
 
 RATES = (
-    "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading,Barcode\n"
-    "a,0.2,5,3,5%,0.1,10,1,400123\nb,0.3,10,4,2%,0.25,10,2,400456\n"
+    "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading,Barcode,pH\n"
+    "a,0.2,5,3,5%,0.1,10,1,400123,7\nb,0.3,10,4,2%,0.25,10,2,400456,6\n"
 )
 
 
@@ -194,6 +194,7 @@ RATES = (
         ("sum of bonus %", "Say 'average Bonus %'"),
         ("total discount", "by the '%' of its cells"),
         ("total part per kind", "lie between 0 and 1"),
+        ("total pH", "by its name"),
         ("total barcode", "or a code, by its name"),
     ],
 )
@@ -1211,6 +1212,9 @@ def test_who_names_what_is_called_a_figure_knows_of_it(asked: str, run: Run, tmp
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], "Max,oak,3,1"]))
     assert "of volume" in run(agent, asked, [path]).text
+    path.write_text("who,n\nA,20\nB,25\nC,31\nTotals,76\n")
+    assert ": 76 (1 of 4 rows" in run(agent, "total n where who is totals", [path]).text
+    path.write_text("\n".join(["log,kind,volume,boards", _LOGS[0], "L0,mean,1,3", "L9,total,2,1", *_LOGS[1:], "Max,oak,3,1"]))
     for question in ("total volume", "total volume per kind", "which kind has the highest total volume"):
         with pytest.raises(
             InvalidInputError, match=r"rows called 'mean'.* If they are rows like others, say 'where log is not missing'"
