@@ -172,9 +172,9 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
         used = reduce(
             and_, (_passes(one, cells) for one, cells in chosen if cells is not None and (one.values or one.spans)), used | True
         )
-    amounts = [(table.columns.index(one), one) for one in asked if one.holds("numbers")]
+    amounts = {table.columns.index(one): one for one in asked if one.holds("numbers")}
     for at, one in enumerate(table.columns) if amounts else ():
-        if one not in known and any(one.tells_units(beside, abs(at - place) == 1) for place, beside in amounts):
+        if one not in known and any(one.tells_units(beside, abs(at - place) == 1) for place, beside in amounts.items()):
             if len(units := one.cells[used].dropna().unique()) > 1:
                 per = f" or 'per {one}'" * (question.figure.operation != "rows")
                 hint = f"Say 'where {one} is {units[0]}'{per}. If these are no units, say 'where {one} is not missing'."
@@ -182,11 +182,15 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
 
 
 def _refuse_stand_ins(column: Column, question: Question, used: pd.Series) -> None:
-    """Refuse figures of what may be no numbers, such as -9999, unless a condition on their column tells whether they are."""
-    known = [one.column for one in question.conditions]
-    if column not in known and question.figure.operation != "nunique" and column.holds("numbers"):
-        if (number := column.stand_in) is not None and (count := (_measured(column)[used] == number).sum()):
+    """Refuse figures of numbers in nines alone, such as -9999, farther from all others than these are from each other."""
+    if question.figure.operation == "nunique" or column.dates is not None or column in [one.column for one in question.conditions]:
+        return
+    numbers = _measured(column)[used].dropna()
+    for number in filter(lambda one: re.fullmatch(r"-?999+", show(one)), {numbers.min(), numbers.max()}):
+        others = numbers[numbers != number]
+        if len(others) > _FEW and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
             way = f"Say 'where {column} is not {show(number)}', or 'where {column} is not missing' if it is a number like others."
+            count = len(numbers) - len(others)
             raise InvalidInputError(f"{column} is {show(number)} in {count} rows, which may stand for no number.", hint=way)
 
 

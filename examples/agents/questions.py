@@ -218,11 +218,8 @@ class Reader:
         """`Average hours per day` may be of rows, or of the sums of days, where a day has several rows and hours are added up."""
         if column.why_rate or not (timed := [key for key in keys if key.column.dates is not None]):
             return
-        labels = {
-            at: pd.Series(key.column.dates).dt.to_period(GRAINS[key.grain]) if key.grain else key.column.cells
-            for at, key in enumerate(keys)
-        }
-        if pd.DataFrame(labels)[~column.is_missing].dropna().duplicated().any():
+        days = {one: one.dates.dt.to_period(GRAINS[grain]) if grain and one.dates is not None else one.cells for one, grain in keys}
+        if pd.DataFrame(days)[~column.is_missing].dropna().duplicated().any():
             per = " and ".join(map(str, keys))
             said = f"'average {column} per {per}' may be of the rows, or of their sums: there are several rows of one {timed[0]}."
             raise InvalidInputError(said, hint=f"Say 'average {column} by {per}' for that of rows, or 'total {column} per {per}'.")

@@ -247,16 +247,6 @@ class Column:
         return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}$").any())
 
     @property
-    def stand_in(self) -> float | None:
-        """A number in nines alone, such as -9999, farther from all others than these are from each other: it may be none."""
-        for cell in dict.fromkeys(self._sample[self._sample.str.fullmatch(r"[-−]?999+(?:[.,][09]+)?")]):
-            number = float(cell.replace("−", "-").replace(",", "."))
-            if self.numbers is not None and len(others := self.numbers[self.numbers != number].dropna()) > _LAST:
-                if not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
-                    return number
-        return None
-
-    @property
     def doubt(self) -> pd.Series:
         """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
         return self._sample.head(int(self._sample.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all()))
@@ -369,11 +359,13 @@ class Table:
 
     def runs(self, column: Column) -> str:
         """Of which other column each number of one is the sum so far, such as a balance's; empty if of none."""
-        numbers = column.numbers if 3 < self.rows <= CHECKED else None
-        for one in self.holding("numbers") if numbers is not None else ():
-            steps = one.numbers
-            if one is not column and steps is not None and steps.nunique() > 1 and not column.is_missing.any():
-                if np.allclose(np.diff(numbers), steps.fillna(0)[1:], rtol=0, atol=column.grain / 2) and (steps[1:] != 0).all():
+        numbers = column.numbers
+        if numbers is None or not 3 < self.rows <= CHECKED or column.is_missing.any():
+            return ""
+        for one in self.holding("numbers"):
+            steps = (numbers if one.numbers is None else one.numbers).fillna(0)[1:]
+            if one is not column and steps.nunique() > 1 and (steps != 0).all():
+                if np.allclose(np.diff(numbers.to_numpy()), steps, rtol=0, atol=column.grain / 2):
                     return str(one)
         return ""
 
