@@ -364,9 +364,9 @@ class Table:
             return ""
         for one in self.holding("numbers"):
             steps = (numbers if one.numbers is None else one.numbers).fillna(0)[1:]
-            if one is not column and steps.nunique() > 1 and (steps != 0).all():
-                if np.allclose(np.diff(numbers.to_numpy()), steps, rtol=0, atol=column.grain / 2):
-                    return str(one)
+            is_sum = one is not column and steps.nunique() > 1
+            if is_sum and np.allclose(np.diff(numbers.to_numpy()), steps, rtol=0, atol=column.grain / 2):
+                return str(one)
         return ""
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
