@@ -51,8 +51,8 @@ UNIT_BYTES = 16_384
 FILE_UNIT_BYTES = 600_000
 """For how many of its bytes a request for a file does. It is more than a piece and what is told of it, which count as one."""
 
-SEARCH_UNIT_BYTES = 8_000
-"""For how many of its bytes a search counts once more: twice what the longest text of a need has."""
+SEARCH_UNIT_BYTES = 4_000
+"""For how many of its bytes a search counts once more: what the longest text of a need has."""
 
 READ_UNIT_BYTES = 100
 """For how many of its bytes a request for what a stream holds counts once more: it may name a thousand subjects."""
@@ -67,7 +67,7 @@ LOG_UNIT_BYTES = 1_000
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
-    Family.SEARCH: Rate(5, 20, unit_bytes=SEARCH_UNIT_BYTES),
+    Family.SEARCH: Rate(10, 40, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
     Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, answer_bytes=SYNC_ANSWER_BYTES),
     Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES),

@@ -58,7 +58,7 @@ class OpenedEngines(Protocol):
 E = TypeVar("E", bound=OpenedEngines)
 
 
-NEEDS_OF_ONE = 4
+NEEDS_OF_ONE = 2
 """How many needs are looked for by what counts as one search: a goal has few parts."""
 
 

@@ -144,7 +144,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             leaders,
             tickets,
             clock,
-            PoolShares(registry, open_groups),
+            PoolShares(registry, open_groups, settings.bounds.rates),
             teams,
             Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
             dropped,

@@ -92,7 +92,7 @@ class ControlPlaneSettings(ProcessSettings):
     quota_search: float = Field(
         default=_SEARCH.per_second,
         gt=0,
-        description="searches a second by one caller; each four needs more, and each 8 kB, count as one more",
+        description="searches a second by one caller; each two needs more, and each 4 kB, count as one more",
     )
     quota_search_burst: int = Field(default=_SEARCH.burst, ge=1, description="how many of these may come at once")
     quota_say: float = Field(default=_SAY.per_second, gt=0, description="messages a second that one agent says, in all groups")
