@@ -73,6 +73,11 @@ def encode_value(value: object) -> bytes:
     return data
 
 
+def decode_value(data: bytes) -> Any:
+    """Decode plain data that was encoded here; what comes from elsewhere is decoded as a model."""
+    return msgpack.unpackb(data, strict_map_key=False)
+
+
 def encode_map_head(count: int) -> bytes:
     """Encode how many items the map has whose encoded items follow."""
     head: bytes = msgpack.Packer().pack_map_header(count)

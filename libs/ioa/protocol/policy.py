@@ -551,7 +551,7 @@ class Policy(PolicyPart):
         """For each node that waits for several, the nodes that lead to it and can be reached without it."""
         return MappingProxyType(
             {
-                number: frozenset(one for one in reached_from(self, (0,), without=number) if number in self.targets[one])
+                number: frozenset(one for one in numbers_of(reached_from(self, 0, number)) if number in self.targets[one])
                 for number, node in enumerate(self.nodes)
                 if node.join == "all"
             }
@@ -562,6 +562,11 @@ class Policy(PolicyPart):
         """For each node the nodes that its exits lead to, each once, in their order."""
         numbers = self.node_numbers
         return tuple([tuple(dict.fromkeys(numbers[way.to] for way in node.exits if way.to != END)) for node in self.nodes])
+
+    @cached_property
+    def ahead(self) -> tuple[int, ...]:
+        """For each node itself and the nodes that its exits lead to, as bits of numbers."""
+        return tuple([bits_of((number, *targets)) for number, targets in enumerate(self.targets)])
 
     @cached_property
     def hides(self) -> bool:
@@ -627,15 +632,35 @@ class Policy(PolicyPart):
         return self.nodes[self.node_numbers[name]]
 
 
-def reached_from(policy: Policy, nodes: Iterable[int], without: int | None = None) -> frozenset[int]:
-    """Return some nodes and all to which exits lead on from them, but one and what only that leads to."""
-    left = {*nodes} - {without}
-    reached = set(left)
+def bits_of(numbers: Iterable[int]) -> int:
+    """Write a set of numbers as bits: sets of nodes are put together in one step."""
+    return sum(1 << number for number in frozenset(numbers))
+
+
+def numbers_of(bits: int) -> tuple[int, ...]:
+    """Read numbers off their bits, in their order."""
+    return tuple([number for number in range(bits.bit_length()) if bits >> number & 1])
+
+
+def reached_from(policy: Policy, start: int, without: int) -> int:
+    """Return a node and all to which exits lead on from it, but one and what only that leads to, as bits."""
+    found = left = 1 << start & ~(1 << without)
     while left:
-        ahead = {*policy.targets[left.pop()]} - reached - {without}
-        reached |= ahead
-        left |= ahead
-    return frozenset(reached)
+        ahead = policy.ahead[(left & -left).bit_length() - 1] & ~found & ~(1 << without)
+        found |= ahead
+        left = left & left - 1 | ahead
+    return found
+
+
+def reached_without(policy: Policy, without: int) -> tuple[int, ...]:
+    """Return for each node what `reached_from` does (Warshall, 1962)."""
+    kept = ~(1 << without)
+    reached = [ahead & kept for ahead in policy.ahead]
+    reached[without] = 0
+    for number in range(len(reached)):
+        ahead = reached[number]
+        reached = [one | ahead if one >> number & 1 else one for one in reached]
+    return tuple(reached)
 
 
 def _hearers(policy: Policy, node: Node, role: Name) -> frozenset[int] | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from functools import cache
 from graphlib import CycleError, TopologicalSorter
-from itertools import chain, combinations, islice
+from itertools import chain, islice
 from typing import Literal, NamedTuple, get_args
 
 from ioa.protocol.codec import encode_value
@@ -24,7 +23,8 @@ from ioa.protocol.policy import (
     Policy,
     Watcher,
     WatchVerb,
-    reached_from,
+    bits_of,
+    reached_without,
 )
 from ioa.protocol.word_forms import looks_like
 
@@ -61,10 +61,13 @@ class PolicyFinding(NamedTuple):
 
 def check(policy: Policy) -> tuple[PolicyFinding, ...]:
     """Say what is wrong with a policy, errors first, of many some; empty if nothing is. What makes no sense is told once."""
-    errors = [*dict.fromkeys(islice(chain(errors_of_names(policy), _of_numbers(policy)), MOST_FINDINGS))]
-    if not errors:
-        errors = [*_of_ways(policy), *_of_forks(policy), *_of_size(policy)]
-    return (*errors, *(() if errors else _warnings(policy)))
+    return errors_of(policy) or tuple(_warnings(policy))
+
+
+def errors_of(policy: Policy) -> tuple[PolicyFinding, ...]:
+    """Say what is wrong with a policy, of many some, and nothing of what is worth a thought; empty if nothing is."""
+    errors = tuple(dict.fromkeys(islice(chain(errors_of_names(policy), _of_numbers(policy)), MOST_FINDINGS)))
+    return errors or tuple(islice(chain(_of_ways(policy), _of_forks(policy), _of_size(policy)), MOST_FINDINGS))
 
 
 def errors_of_names(policy: Policy) -> Iterator[PolicyFinding]:
@@ -463,16 +466,9 @@ def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
             yield _error(_at(node), "take = 'all' needs exits to several nodes: give it more of them, or leave `take` out")
         if node.take == "all" and any(way.remove for way in node.exits):
             yield _error(_at(node), "take = 'all', and `remove` goes with one way out: let the node before or behind it remove")
-        awaited = sorted(policy.awaited.get(number, ()))
-        behind = {start: reached_from(policy, (start,), without=number) for start in {*awaited, *policy.forking}}
-        for one, other in combinations(awaited, 2):
-            # Both may be done before it is entered if one leads to the other, or something forks to both.
-            follow = other in behind[one] or one in behind[other]
-            if not follow and not any(_both(behind[fork], one, other) for fork in policy.forking):
-                names = f"{policy.nodes[one].name} and {policy.nodes[other].name}"
-                yield _error(
-                    _at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'"
-                )
+        for one, other in _never_both_done(policy, number):
+            names = f"{policy.nodes[one].name} and {policy.nodes[other].name}"
+            yield _error(_at(node), f"waits for {names}, and only one of them is ever done: let a node before them take = 'all'")
     branches = _branches(policy) if policy.rewinds else ()
     for number, watcher in enumerate(policy.watchers, 1):
         for name in watcher.go:
@@ -481,39 +477,47 @@ def _of_forks(policy: Policy) -> Iterator[PolicyFinding]:
                 yield _error(f"watcher {number}", what)
 
 
-def _both(reached: Collection[int], one: int, other: int) -> bool:
-    return one in reached and other in reached
+def _never_both_done(policy: Policy, join: int) -> Iterator[tuple[int, int]]:
+    """Yield pairs of what a node waits for of which never both are done: neither leads to the other, and nothing forks to both."""
+    awaited = sorted(policy.awaited.get(join, ()))
+    reached = reached_without(policy, join) if awaited else ()
+    for place, one in enumerate(awaited):
+        done = reached[one]
+        for fork in policy.forking:
+            done |= reached[fork] if reached[fork] >> one & 1 else 0
+        yield from ((one, other) for other in awaited[place + 1 :] if not (done >> other | reached[other] >> one) & 1)
 
 
 def _branches(policy: Policy) -> frozenset[int]:
     """Return the nodes in which something may be on the agenda: those from a fork on, up to a node that waits for all of it."""
     found, awaited = set[int](), _awaited_behind(policy)
     for fork, node in enumerate(policy.nodes):
-        behind, left = set[int](), list(policy.targets[fork]) if node.take == "all" else []
+        targets = policy.targets[fork] if node.take == "all" else ()
+        behind, left = set[int](), list(targets)
+        waiting = {join for join in policy.awaited if _waits_for_all([awaited(join, one) for one in targets])}
         while left:
             number = left.pop()
-            if number not in behind and not _waits_for_all([awaited(number, one) for one in policy.targets[fork]]):
+            if number not in behind and number not in waiting:
                 behind.add(number)
                 left += policy.targets[number]
         found |= behind
     return frozenset(found)
 
 
-def _awaited_behind(policy: Policy) -> Callable[[int, int], frozenset[int]]:
-    """Return what tells, of all that a node waits for, what another one leads to."""
-
-    @cache
-    def awaited_behind(join: int, start: int) -> frozenset[int]:
-        awaited = policy.awaited.get(join, frozenset())
-        return awaited and awaited & reached_from(policy, (start,), without=join)
-
-    return awaited_behind
+def _awaited_behind(policy: Policy) -> Callable[[int, int], int]:
+    """Return what tells, of all that a node waits for, what another one leads to, as bits."""
+    awaited = {join: bits_of(numbers) for join, numbers in policy.awaited.items()}
+    reached = {join: reached_without(policy, join) for join in awaited}
+    return lambda join, start: awaited[join] & reached[join][start]
 
 
-def _waits_for_all(branches: Sequence[frozenset[int]]) -> bool:
-    """Whether of what is awaited of each branch there is something that no other one leads to."""
-    counts = Counter(number for branch in branches for number in branch)
-    return all(any(counts[number] == 1 for number in branch) for branch in branches)
+def _waits_for_all(branches: Sequence[int]) -> bool:
+    """Whether of what is awaited of each branch, as bits, there is something that no other one leads to."""
+    led_to = led_to_again = 0
+    for branch in branches:
+        led_to_again |= led_to & branch
+        led_to |= branch
+    return all(branch & ~led_to_again for branch in branches)
 
 
 def _targets(node: Node) -> Sequence[str]:
@@ -534,7 +538,8 @@ def _reaching_end(policy: Policy) -> set[str]:
     """Name the nodes from which a way leads to the end, or that end it themselves once all that they lead to is used up."""
     bounded = {node.name for node in policy.nodes if node.visits is not None}
     ending = {END} | {node.name for node in policy.nodes if bounded.issuperset(_targets(node))}
-    while more := {node.name for node in policy.nodes if node.name not in ending and not ending.isdisjoint(_targets(node))}:
+    leading = {node.name: frozenset(_targets(node)) for node in policy.nodes if node.name not in ending}
+    while more := {name for name, targets in leading.items() if name not in ending and not ending.isdisjoint(targets)}:
         ending |= more
     return ending
 
@@ -631,8 +636,10 @@ def _warnings_of_joins(policy: Policy) -> Iterator[PolicyFinding]:
             yield PolicyFinding("warning", _at(join), "join = 'all', and fewer than two nodes lead to it")
         for fork in forks:
             ways = [(way, awaited(number, policy.node_numbers[way.to])) for way in fork.exits if way.to != END]
-            sure = frozenset[int]().union(*(behind for way, behind in ways if way.when is None))
-            for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind - sure):
+            sure = 0
+            for way, behind in ways:
+                sure |= behind if way.when is None else 0
+            for name in dict.fromkeys(way.to for way, behind in ways if way.when is not None and behind & ~sure):
                 what = f"forks to {name} only `when` its condition holds, and {join.name} waits for it: the group may end there"
                 yield PolicyFinding("warning", _at(fork), what)
 

@@ -9,6 +9,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Annotated, Any, cast, get_args
 
@@ -17,7 +18,7 @@ from pydantic.functional_validators import BeforeValidator
 from pydantic_core import ErrorDetails
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_texts, why_of
+from ioa.protocol.codec import check_texts, decode_value, encode_value, why_of
 from ioa.protocol.ids import AgentId, AgentIdField
 from ioa.protocol.policy import (
     END,
@@ -48,7 +49,7 @@ from ioa.protocol.policy_check import (
     MOST_FINDINGS,
     SHORT_FORMS,
     PolicyFinding,
-    check,
+    errors_of,
     errors_of_names,
     listed,
     nearest,
@@ -184,9 +185,24 @@ def read_json(text: str) -> TeamSpec:
 def team_of(document: object) -> TeamSpec:
     """Read a team off plain data, with shorthands, and check it.
 
+    A goal has its team read wherever it is taken in, launched, led and listed, so that teams that were read lately are remembered.
+
     Raises:
         TeamError: It says all that is wrong.
     """
+    try:
+        written = encode_value(document)
+    except (TypeError, ValueError, OverflowError):  # such as a time of TOML, which has to be told
+        return _team_of(document)
+    return _written_team(written)
+
+
+@lru_cache(maxsize=16)
+def _written_team(written: bytes) -> TeamSpec:
+    return _team_of(decode_value(written))
+
+
+def _team_of(document: object) -> TeamSpec:
     reading = _Reading()
     try:
         team = reading.team(document)
@@ -194,7 +210,7 @@ def team_of(document: object) -> TeamSpec:
         team = None
     if reading.findings or team is None:
         raise TeamError(tuple(dict.fromkeys((*reading.findings, *reading.of_names(team)))))
-    errors = tuple(one for one in check(team.policy) if one.kind == "error") or _of_size(team)
+    errors = errors_of(team.policy) or _of_size(team)
     if errors:
         raise TeamError(errors)
     return team

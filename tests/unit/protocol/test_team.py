@@ -641,6 +641,29 @@ def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) 
     assert time.process_time() - began < 1
 
 
+def test_a_team_that_forks_as_often_as_it_may_is_read_in_no_time_and_once() -> None:
+    """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again and again."""
+    nodes = [
+        {
+            "name": f"n{number}",
+            "roles": ["a"],
+            "max": 1,
+            "take": "all" if number < 16 else "one",
+            "join": "all" if number >= 112 else "any",
+            "exits": [*({"to": f"n{(number + ahead) % 128}"} for ahead in range(1, 32)), {"to": "end"}],
+        }
+        for number in range(128)
+    ]
+    file = {"team": "t", "roles": {"a": "ada"}, "nodes": nodes}
+    began = time.process_time()
+    team = team_of(file)
+    first = time.process_time() - began
+    assert team_of(document_of(team)) == team
+    began = time.process_time()
+    assert team_of(document_of(team)) == team
+    assert (first < 0.2, time.process_time() - began < 0.02) == (True, True)
+
+
 @pytest.mark.parametrize("wrong", ["exits", "keys"])
 def test_of_very_many_mistakes_some_are_told(wrong: str) -> None:
     """For each the nearest name was looked for, and one message of 126 kB stopped group setup for twenty seconds."""
