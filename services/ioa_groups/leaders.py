@@ -23,6 +23,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
+from ioa.runtime.fair_turns import FairTurns
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
@@ -36,6 +37,8 @@ ANSWERED_WITHIN = timedelta(seconds=1)
 ASKED = 10
 """How many hits are looked at."""
 
+_SEARCHES = 16
+"""How many goals are searched for at a time, each of another user: what discovery is asked here it answers one after the other."""
 _AWAY = timedelta(seconds=5)
 _NEAR = 0.10
 _FITS = 0.35
@@ -59,6 +62,7 @@ class Leaders:
         self._registry = registry
         self._clock = clock
         self._ask_from = clock.now()
+        self._searches = FairTurns(_SEARCHES, 1)
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool that a goal is offered to after `offers`; None: it is anybody's.
@@ -69,7 +73,8 @@ class Leaders:
             return None
         need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
         try:
-            found = await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
+            async with self._searches.turn(goal.name.owner):
+                found = await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
         except UnavailableError as error:
             _log.info("discovery_away", goal_id=goal.goal_id, error=error.message)
             self._ask_from = self._clock.now() + _AWAY

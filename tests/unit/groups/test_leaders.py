@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -13,9 +14,9 @@ from ioa.ports.inspection import KEPT
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
-from ioa.protocol.search import Hit
-from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, best_leader
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, PoolId, UserId
+from ioa.protocol.search import Hit, Search, SearchResult
+from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders, best_leader
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
@@ -175,6 +176,35 @@ async def test_discovery_that_is_away_is_not_asked_for_each_goal() -> None:
         plane.clock.advance(wait)
         asked.append(await plane.leaders.next_pool(goal, ()))
     assert asked == [None, PoolId(ADA)]
+
+
+class _Slow:
+    """Discovery that answers nobody yet."""
+
+    def __init__(self) -> None:
+        self.asked: list[str | None] = []
+
+    async def search(self, search: Search) -> SearchResult:
+        """Keep whoever asks."""
+        self.asked.append(search.purpose)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_no_goal_is_searched_for_behind_several_of_another_user() -> None:
+    """Discovery answers them one after the other, and a second of waiting had all goals be anybody's for a while."""
+    plane, slow = await found((ADA, 0.8)), _Slow()
+    leaders = Leaders(slow, plane.work, plane.view, plane.clock)
+    async with asyncio.TaskGroup() as group:
+        asking = [
+            group.create_task(leaders.next_pool(Goal(goal_id=GoalId(f"{user}-{number}"), user=user, goal="Count."), ()))
+            for user in (UserId("eve"), UserId("anna"))
+            for number in range(3)
+        ]
+        await asyncio.sleep(0.01)
+        for task in asking:
+            task.cancel()
+    assert slow.asked == ["eve-0", "anna-0"]
 
 
 async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:

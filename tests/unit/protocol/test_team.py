@@ -642,7 +642,7 @@ def test_a_team_that_forks_everywhere_is_refused_at_once(word: str, value: str) 
 
 
 def test_a_team_that_forks_as_often_as_it_may_is_read_in_no_time_and_once() -> None:
-    """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again and again."""
+    """Two goals a second with such a team had everybody else's take over a second: what leads where was looked for again."""
     nodes = [
         {
             "name": f"n{number}",
