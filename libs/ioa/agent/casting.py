@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from ioa.ports.brain import NobodyFits, TeamLaunch
 from ioa.protocol.ids import AgentId
 from ioa.protocol.policy import Casting
-from ioa.protocol.search import Need, SearchResult
+from ioa.protocol.search import MAX_NEEDS, Need, SearchResult
 from ioa.protocol.team import TeamSpec
 
 _CONSIDERED = 10
 
 
 async def cast_needs(team: TeamSpec, search: Callable[[Sequence[Need]], Awaitable[SearchResult]]) -> TeamLaunch | NobodyFits:
-    """Ask discovery, once, by `search`, who fits; each role gets agents that play in no other one, as long as there are such.
+    """Ask discovery by `search` who fits; each role gets agents that play in no other one, as long as there are such.
 
     Who is of an older release than the policy plays in none.
 
@@ -24,10 +24,11 @@ async def cast_needs(team: TeamSpec, search: Callable[[Sequence[Need]], Awaitabl
     wanted = [one for one in team.fillings if one.need]
     if not wanted:
         return TeamLaunch(members=())
-    found = await search([Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted])
+    needs = [Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted]
+    found = [hits for at in range(0, len(needs), MAX_NEEDS) for hits in (await search(needs[at : at + MAX_NEEDS])).by_need]
     taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
     cast: list[Casting] = []
-    for filling, hits in zip(wanted, found.by_need, strict=True):
+    for filling, hits in zip(wanted, found, strict=True):
         fitting = [hit.card.agent_id for hit in hits.hits if hit.card.level >= team.policy.level]
         chosen = sorted(fitting, key=lambda agent: agent in taken)[: filling.count]
         if len(chosen) < filling.count:

@@ -57,4 +57,5 @@ def check_params(body: bytes) -> None:
             refused = InvalidParamsError(
                 message=f"The parameters are wrong: {in_words(error, 'request', most=len(found))}."[:1_000]
             )
-            raise WrongParamsError(build_error_response(request.get("id"), refused)) from None
+            named = request.get("id")  # the library's models take 1.0 for 1, and it writes no such answer
+            raise WrongParamsError(build_error_response(int(named) if isinstance(named, float) else named, refused)) from None

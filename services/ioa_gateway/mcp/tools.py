@@ -12,7 +12,7 @@ from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, InputRequiredResult, ToolAnnotations
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import AnyUrl, BaseModel, Field
 
 from ioa.client.seat import PersonReply
@@ -35,6 +35,7 @@ CALL = "ioa.call"
 
 _LONGEST_SECONDS = 50
 _MOST_BYTES = 10_000_000
+_SHOWN_CHARS = 100
 _MEDIA_TYPE = "ioa.media_type"
 """Where that of the file that is read lies in the request's scope."""
 
@@ -51,7 +52,10 @@ class TextFile(BaseModel):
 
 
 class _FileServer(MCPServer):
-    """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all."""
+    """Tells of each file the media type that it has; of a template of resources the SDK tells the same one of all.
+
+    There are no prompts. Who asks for one is told so; the SDK logs it as a fault of the server's.
+    """
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context | None = None
@@ -60,6 +64,11 @@ class _FileServer(MCPServer):
         if isinstance(found, InputRequiredResult) or context is None:
             return found
         return [replace(one, mime_type=_scope(context)[_MEDIA_TYPE]) for one in found]
+
+    async def get_prompt(
+        self, name: str, _arguments: dict[str, Any] | None = None, _context: Context | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        raise MCPError(INVALID_PARAMS, f"There is no prompt {name[:_SHOWN_CHARS]!r}.")
 
 
 def create_server() -> MCPServer:

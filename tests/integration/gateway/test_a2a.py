@@ -536,3 +536,11 @@ async def test_wrong_parameters_of_0_3_are_told_as_such(http: httpx.AsyncClient,
     unnumbered = (await http.post(url, json=request)).json()["error"]["code"]
     misnumbered = (await http.post(url, json=request | {"id": {"bad": "type"}})).json()["error"]["code"]
     assert (unnumbered, misnumbered) == (-32600 if code == -32001 else code, -32600)
+
+
+async def test_an_id_that_is_written_as_a_fraction_is_a_whole_number(http: httpx.AsyncClient) -> None:
+    """It was a traceback in the log for each such request."""
+    asked = {"jsonrpc": "2.0", "id": 1.0, "method": "tasks/get", "params": {"id": 5}}
+    answer = await http.post(str(http.base_url).removesuffix("/v1/") + f"/a2a/{NETWORK}", json=asked)
+    told = answer.json()
+    assert (answer.status_code, told["id"], told["error"]["code"]) == (200, 1, -32602)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -45,6 +46,16 @@ async def called(client: Client, tool: str, **arguments: object) -> dict[str, An
     assert not answer.is_error, answer.content
     assert answer.structured_content is not None
     return dict(answer.structured_content)
+
+
+async def test_a_prompt_that_is_not_there_is_no_fault_of_the_gateways(
+    http: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was a traceback in the log for each request."""
+    async with speaking(http) as client:
+        with pytest.raises(MCPError, match="There is no prompt 'none'"):
+            await client.get_prompt("none")
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 
 async def test_a_goal_is_started_and_waited_for_with_its_files(http: httpx.AsyncClient, members: Members) -> None:

@@ -9,18 +9,23 @@ from typing import Any
 import pytest
 
 from ioa import Agent, UnavailableError
+from ioa.agent.casting import cast_needs
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
 from ioa.brain import Contact, Mission, Need, Plans, SearchResult, TeamSpec
 from ioa.client.rehearsal import rehearse
+from ioa.ports.brain import TeamLaunch
 from ioa.ports.chat_model import ModelAnswer
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import validate
 from ioa.protocol.ids import AgentId
+from ioa.protocol.search import Hit, NeedHits, Search
 from ioa.protocol.team import document_of, team_of
 from ioa.protocol.team_check import check_team
 from ioa.testing import ScriptedModel
 from ioa.testing.scripted_model import Line
 from ioa.testing.task_context import found
+from tests.unit.group.scenario import card
 
 GOAL = "Analyse sales.csv, draw a chart of the result, and then write a report."
 CARD = Agent("planner", description="Plans").card_as(AgentId("planner"))
@@ -132,3 +137,20 @@ async def test_a_single_need_is_free() -> None:
     assert await rules.plan(Mission("Greet Ada.", (), CARD, depth=0), _Tools()) is None
     free = json.dumps({"decision": {"type": "free", "why": "It is one agent's work."}})
     assert (await _planned(free, goal="Greet Ada."))[0] is None
+
+
+async def test_more_needs_than_one_search_may_have_are_looked_for_by_several() -> None:
+    """A team may have 64 roles. It failed with a traceback, three times for each goal."""
+    asked: list[int] = []
+
+    async def search(needs: Sequence[Need]) -> SearchResult:
+        validate(Search, {"needs": needs})
+        asked.append(len(needs))
+        hits = (Hit(card=card(AgentId("ada")).model_copy(update={"level": 9}), score=1.0, similarity=1.0),)
+        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in needs), merged=hits)
+
+    names = [f"r{number}" for number in range(40)]
+    nodes = [{"name": "x", "roles": names, "max": 1}]
+    cast = await cast_needs(team_of({"team": "t", "roles": {name: {"need": "sums"} for name in names}, "nodes": nodes}), search)
+    assert isinstance(cast, TeamLaunch)
+    assert (asked, [one.role for one in cast.cast]) == ([32, 8], names)
