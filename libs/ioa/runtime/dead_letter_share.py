@@ -19,8 +19,9 @@ from ioa.protocol.ids import LOCAL
 from ioa.protocol.webhooks import Notice
 from ioa.quotas import Admitted, Buckets, Family, Rate
 
-KEPT = Rate(1 / 60, 1_000)
-"""How many of a user's are kept: 1,000 at once, a hundredth of the stream, and one a minute. Alone he fills it in ten weeks."""
+KEPT = Rate(1 / 60, 1_000, unit_bytes=4_096)
+"""How many of a user's are kept: 1,000 at once, a hundredth of the stream, and one a minute. Alone he fills it in ten weeks. One
+counts once more for each 4 kB: a letter holds what was published, and a thousand of the largest would be a gigabyte."""
 
 WhoseLetter = Callable[[str, bytes], str]
 """Says by the subject and payload of a refused message whose it is; empty if it is nobody's."""
@@ -42,11 +43,14 @@ class SharedDeadLetters:
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a refused message, unless its user has had too many. Of one without a user, or nobody is asked who he is, all."""
         user = self._user_of(subject, data)
-        if user in ("", LOCAL) or isinstance(self._buckets.judge(user, Family.OTHERS, self._now()), Admitted):
+        if user in ("", LOCAL) or self._has_room(user, len(data)):
             await self._dead.put(reason, why, subject=subject, data=data, key=key)
             return
         not_kept.inc()
         _log.debug("dead_letter_not_kept", user=user, reason=reason)
+
+    def _has_room(self, user: str, size_bytes: int) -> bool:
+        return isinstance(self._buckets.judge(user, Family.OTHERS, self._now(), size_bytes), Admitted)
 
 
 def user_of_goal(subject: str, _data: bytes) -> str:

@@ -134,13 +134,16 @@ async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
         kept = await store_file(store, "o", "a", b"x" * 300_000)
         for _ in range(2):
             await Topology(store_bytes=4_000_000, parts=Parts(log=50, files=5, artifacts=25)).ensure(js)
-        names = (LOG, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}")
-        log, files, artifacts = [(await js.stream_info(name)).config.max_bytes or 0 for name in names]
+        names = (LOG, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}", GOALS)
+        log, files, artifacts, goals = [(await js.stream_info(name)).config.max_bytes or 0 for name in names]
         with pytest.raises(StoreFullError):
             await store_file(store, "p", "b", b"y" * 300_000)
         assert await fetch_file(store, kept) == b"x" * 300_000
+        with pytest.raises(APIError, match="maximum bytes exceeded"):
+            for number in range(5):
+                await js.publish(f"ioa.v1.goal.eve.bob-{number}", b"z" * 100_000)
         await js.publish("ioa.v1.comm.room.log", b"others go on")
-    assert (log, 300_000 < files < 400_000, artifacts) == (2_000_000, True, 1_000_000)
+    assert (log, 300_000 < files < 400_000, artifacts, goals) == (2_000_000, True, 1_000_000, 400_000)
 
 
 _ACCOUNT = {"jetstream": {"max_file": 40_000_000}, "users": [{"user": "a", "password": "a"}]}
@@ -156,7 +159,7 @@ async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_p
     ):
         js = client.jetstream()
         assert await Topology().ensure(js) is None
-        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000)
+        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000, 4_000_000)
         files = (await js.stream_info(f"OBJ_{FILES}")).config
         await js.update_stream(files.evolve(max_bytes=-1))
         await store_file(NatsFileStore(client), "o", "a", b"x" * 20_000_000)

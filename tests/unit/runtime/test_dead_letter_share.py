@@ -40,6 +40,15 @@ async def test_a_user_fills_his_own_share_and_no_other() -> None:
     assert await refuse(eve, 10) == 603
 
 
+async def test_large_letters_count_by_their_bytes() -> None:
+    """A thousand of the largest would be a gigabyte of one user's."""
+    kept = _Kept()
+    dead = SharedDeadLetters(kept, user_of_goal, lambda: 0.0)
+    for _ in range(100):
+        await dead.put(DeadReason.UNREADABLE, "why", subject=subjects.goal_of(UserId("eve")), data=b"x" * 256_000)
+    assert len(kept.subjects) == KEPT.burst // 63
+
+
 async def test_what_webhooks_did_not_take_counts_for_whom_it_tells_of() -> None:
     """However many webhooks a user has, what was to be told of his goals washes out nobody's; what cannot be read is nobody's."""
     kept = _Kept()

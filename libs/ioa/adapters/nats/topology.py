@@ -103,11 +103,12 @@ class Shares:
     log: int
     files: int
     artifacts: int
+    goals: int
 
 
 @dataclass(frozen=True)
 class Parts:
-    """How many percent of the store these may hold."""
+    """How many percent of the store these may hold. Goals that wait have half of what they leave: unbounded, they fill it all."""
 
     log: int
     files: int
@@ -115,7 +116,8 @@ class Parts:
 
     def of(self, store_bytes: int) -> Shares:
         """Return the shares of a store."""
-        return Shares(*(store_bytes * part // 100 for part in (self.log, self.files, self.artifacts)))
+        goals = (100 - self.log - self.files - self.artifacts) // 2
+        return Shares(*(store_bytes * part // 100 for part in (self.log, self.files, self.artifacts, goals)))
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ class Topology:
         if self.parts is None or not store:
             return None
         shares = self.parts.of(store)
-        for name, share in ((LOG, shares.log), (f"OBJ_{FILES}", shares.files), (f"OBJ_{ARTIFACTS}", shares.artifacts)):
+        bounds = {LOG: shares.log, f"OBJ_{FILES}": shares.files, f"OBJ_{ARTIFACTS}": shares.artifacts, GOALS: shares.goals}
+        for name, share in bounds.items():
             await _bound(js, name, share, leaves_room=bool(self.store_bytes))
         return shares
 
