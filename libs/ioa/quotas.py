@@ -7,6 +7,7 @@ meet again. Whoever does not is told nothing any more, since telling it costs as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -62,19 +63,31 @@ READ_ANSWER_BYTES = 1_000
 """For how many bytes of its answer such a request does: 10 MB a second."""
 SYNC_ANSWER_BYTES = 131_072
 """For how many bytes of its answer a request for a page of a log counts once more: 6.5 MB at once, and then 2.6 MB a second."""
+_QUARTER, _HALF = 4, 2
 LOG_UNIT_BYTES = 1_000
 """In how many bytes that is counted which an agent has appended to logs."""
+
+
+def quarter(per_second: float) -> int:
+    """Say as how many requests each second counts that answering takes, of those that a quarter of the time is one caller's."""
+    return math.ceil(_QUARTER * per_second)
+
+
+def half(per_second: float) -> int:
+    """Say likewise for pages of logs, which take long to read for whoever comes back to a long one."""
+    return math.ceil(_HALF * per_second)
+
 
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10, unit_bytes=UNIT_BYTES),
     Family.SEARCH: Rate(10, 40, unit_bytes=SEARCH_UNIT_BYTES),
     Family.SAY: Rate(50, 100, unit_bytes=SAY_UNIT_BYTES),
-    Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, answer_bytes=SYNC_ANSWER_BYTES),
+    Family.SYNC: Rate(20, 50, unit_bytes=UNIT_BYTES, second_counts=half(20), answer_bytes=SYNC_ANSWER_BYTES),
     Family.FILES: Rate(100, 200, unit_bytes=FILE_UNIT_BYTES),
     Family.READS: Rate(
         10_000, 40_000, unit_bytes=READ_UNIT_BYTES, second_counts=READ_SECOND_COUNTS, answer_bytes=READ_ANSWER_BYTES
     ),
-    Family.OTHERS: Rate(10, 20, unit_bytes=UNIT_BYTES),
+    Family.OTHERS: Rate(10, 20, unit_bytes=UNIT_BYTES, second_counts=quarter(10)),
     Family.LOGS: Rate(3_200, 12_800, answer_bytes=LOG_UNIT_BYTES),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks. What is said stays in logs,

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 from ioa.errors import RateLimitedError
+from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import UserId
 from ioa.quotas import Admitted, Buckets, Family, Rate
-from ioa.runtime.fair_turns import FairTurns
 from ioa_gateway.callers import Caller
 
 LAUNCHES_A_MINUTE, WEBHOOKS_A_MINUTE, STREAMS = 60, 60, 50

@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 
+from ioa.fair_turns import FairTurns
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import UserId
-from ioa.runtime.fair_turns import FairTurns
 
 AT_ONCE, OF_USER = 6, 3
 """How many megabytes may be on their way, of all and of one user: of 8 MB the rest is for what comes unasked."""

@@ -22,10 +22,10 @@ from ioa.client.client import Client, Group
 from ioa.client.documents import EntryDocument, told
 from ioa.client.watching import watch
 from ioa.errors import IoaError, UnavailableError
+from ioa.fair_turns import FairTurns
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.ids import CommId
-from ioa.runtime.fair_turns import FairTurns
 from ioa_gateway.callers import Caller
 from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event

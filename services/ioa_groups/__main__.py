@@ -171,8 +171,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
         by_name = partial(ServiceEndpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit), max_bytes=MAX_PAYLOAD_BYTES),
-            by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by)),
+            by_name(
+                *("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)), max_bytes=MAX_PAYLOAD_BYTES, side_by_side=2
+            ),
+            by_name("invite", subjects.ANY_INVITE, answer_as(InviteMember, setup.invite, lambda asked: asked.by), side_by_side=2),
             by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit), max_bytes=MAX_PAYLOAD_BYTES),
             ServiceEndpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get), at_most=OF_ANYBODY),
             ServiceEndpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status), at_most=OF_ANYBODY),

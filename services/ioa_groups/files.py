@@ -57,6 +57,9 @@ INTERRUPTED_AFTER = timedelta(hours=1)
 SWEEP_EVERY = timedelta(minutes=10)
 _COUNTED_FOR = timedelta(seconds=10)
 """How long it is believed how much an owner stores; what this replica takes from him meanwhile is added."""
+_MEMBER_FOR = timedelta(seconds=1)
+"""How long it is believed that an agent may put files into a group, or may not: the end of the group's log is read for it, which
+may be a megabyte, and the file one byte."""
 _REST = 20
 """So many times as long as it takes to look at files what was found is told again."""
 _REMEMBERED = 4_096
@@ -81,6 +84,14 @@ class _Counted:
     until: datetime
     rests_until: datetime
     removed: int
+
+
+@dataclass(frozen=True)
+class _Membership:
+    """Whether an agent may put files into a group, and until when that is believed."""
+
+    until: datetime
+    refusal: NotFoundError | ConflictError | None
 
 
 @dataclass(frozen=True)
@@ -127,6 +138,7 @@ class FileService:
         self._sessions = sessions
         self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
         """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
+        self._members: OrderedDict[tuple[CommId, AgentId], _Membership] = OrderedDict()
         self._counted: OrderedDict[str, _Counted] = OrderedDict()
         self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._told: tuple[StoredBytes, datetime] | None = None
@@ -136,6 +148,7 @@ class FileService:
         """Trust nothing that was read: the server may have come back with another store."""
         self._provenance.forget()
         self._opened.clear()
+        self._members.clear()
         self._counted.clear()
 
     async def get(self, request: GetFile) -> FilePiece:
@@ -280,11 +293,24 @@ class FileService:
             raise NotFoundError(f"Nobody in {request.told_in} was rightly told of this file.")
 
     async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
+        key = (comm_id, agent_id)
+        known = self._members.get(key)
+        if known is None or known.until <= self._clock.now():
+            refusal = await self._why_not_put(comm_id, agent_id)
+            known = self._members[key] = _Membership(self._clock.now() + _MEMBER_FOR, refusal)
+            self._members.move_to_end(key)
+            if len(self._members) > _REMEMBERED:
+                self._members.popitem(last=False)
+        if known.refusal is not None:
+            raise known.refusal.with_traceback(None)
+
+    async def _why_not_put(self, comm_id: CommId, agent_id: AgentId) -> NotFoundError | ConflictError | None:
         head = await self._ledger.head(comm_id)
         if head is None or agent_id not in head.entry.state.hearing:
-            raise NotFoundError(f"{agent_id} is in no group {comm_id}.")
+            return NotFoundError(f"{agent_id} is in no group {comm_id}.")
         if head.entry.state.phase.is_terminal:
-            raise ConflictError(f"The group {comm_id} has ended; it takes no more files.")
+            return ConflictError(f"The group {comm_id} has ended; it takes no more files.")
+        return None
 
     async def _put(self, owner: str, most: int, stored_as: str, request: PutFile | PutUpload) -> Stored:
         return await self._take(owner, _artifact(request.file, stored_as), request.standing, request.data, most)

@@ -16,6 +16,7 @@ from ioa.errors import (
     NotFoundError,
     PayloadTooLargeError,
 )
+from ioa.fair_turns import FairTurns
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, MemberJoined, QuestionAnswered, SubgroupOpened
 from ioa.group.policy.audience import charter_for, is_withheld, seen_by, view_for, without_session
 from ioa.group.policy.seating import seated
@@ -60,7 +61,6 @@ from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.team import TeamSpec, is_seat
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
-from ioa.runtime.fair_turns import FairTurns
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import card_of_seat, cast_roles, check_levels, people_of
@@ -209,9 +209,9 @@ class GroupSetup:
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
         record = None if parent else await self._ports.goals.find(comm_id)
         _check_ticket(record, request.ticket)
-        if await self._ports.ledger.head(comm_id) is not None:
+        if (head := await self._ports.ledger.head(comm_id)) is not None:
             # A repeated launch is answered even when a member has gone offline since.
-            return await self._launched_before(comm_id, request)
+            return await self._launched_before(head, request)
         if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         if record is not None:
@@ -241,7 +241,7 @@ class GroupSetup:
             head = await self._existing(charter.comm_id)
             if head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
-            return await self._launched_before(charter.comm_id, request)
+            return await self._launched_before(head, request)
         return _snapshot_for(charter.owner, recorded.seq, recorded.state, charter)
 
     async def invite(self, request: InviteMember) -> SayReply:
@@ -658,10 +658,10 @@ class GroupSetup:
         if parent is not None and request.owner not in (await self._existing(parent.comm_id)).entry.state.hearing:
             raise no_group(parent.comm_id)
 
-    async def _launched_before(self, comm_id: CommId, request: LaunchGroup) -> GroupSnapshot:
-        owner = request.owner
-        head = await self._existing(comm_id)
-        first = await self._charter(comm_id)
+    async def _launched_before(self, head: StoredEntry, request: LaunchGroup) -> GroupSnapshot:
+        owner, comm_id = request.owner, head.entry.state.comm_id
+        event = head.entry.event
+        first = event.charter if isinstance(event, GroupLaunched) else await self._charter(comm_id)
         if first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner and request.parent is not None:  # whose task it is, is told to those who are told of the task

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ioa.errors import NotFoundError
 from ioa.group.events import MAX_WHY_CHARS, EncodedEntry, Entry
@@ -26,6 +26,10 @@ from ioa.protocol.usage import MAX_COUNT, NOTHING, Count, OverheadField, Usage
 
 Place = Annotated[int, Field(ge=0, le=2**63 - 1)]
 """Where something stands in a stream, or how many there were before it."""
+
+
+MAX_PLANNED = 4_096
+"""How many names a plan may hold: its tasks, those that they use, and who else is to be given them. A group gives out 256 tasks."""
 
 
 class LaunchGroup(Instruction):
@@ -65,6 +69,13 @@ class LaunchGroup(Instruction):
     """Who was found for the roles of the team that name a need; group setup fills the others."""
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
     """The team that the owner has planned for a goal that was given none."""
+
+    @model_validator(mode="after")
+    def _plan_is_soon_read(self) -> LaunchGroup:
+        """Refuse a plan of very many small parts: it stands in the charter, which is read again and again, by every member too."""
+        if (named := sum([1 + len(task.uses) + len(task.others) for task in self.plan])) > MAX_PLANNED:
+            raise ValueError(f"the plan holds {named:,} names, and {MAX_PLANNED:,} are the most")
+        return self
 
     @property
     def name(self) -> GoalName:

@@ -27,6 +27,8 @@ from ioa.quotas import (
     UNIT_BYTES,
     Family,
     Rate,
+    half,
+    quarter,
 )
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.process import background
@@ -122,7 +124,7 @@ class ControlPlaneSettings(ProcessSettings):
     quota_others: float = Field(
         default=_OTHERS.per_second,
         gt=0,
-        description="requests of other kinds a second by one caller; each 16 kB count as one more",
+        description="requests of other kinds a second by one caller; each 16 kB, and each second of work, count as more",
     )
     quota_others_burst: int = Field(default=_OTHERS.burst, ge=1, description="how many of these may come at once")
     quota_goals: int = Field(
@@ -184,10 +186,10 @@ class ControlPlaneSettings(ProcessSettings):
             Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst, UNIT_BYTES),
             Family.SEARCH: Rate(self.quota_search, self.quota_search_burst, SEARCH_UNIT_BYTES),
             Family.SAY: Rate(self.quota_say, self.quota_say_burst, self.quota_say_bytes),
-            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES, answer_bytes=self.quota_sync_bytes),
+            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst, UNIT_BYTES, half(self.quota_sync), self.quota_sync_bytes),
             Family.FILES: Rate(self.quota_files, self.quota_files_burst, FILE_UNIT_BYTES),
             Family.READS: Rate(self.quota_reads, self.quota_reads_burst, READ_UNIT_BYTES, READ_SECOND_COUNTS, READ_ANSWER_BYTES),
-            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES),
+            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst, UNIT_BYTES, quarter(self.quota_others)),
         }
         return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)
 

@@ -147,6 +147,16 @@ async def test_the_largest_entry_can_be_delivered(log: GroupLog) -> None:
     assert len(encode(Entries(entries=(pushed,), complete=True))) <= 1_000_000
 
 
+async def test_who_reads_many_large_entries_at_once_stays_connected(nats_client: Client) -> None:
+    """A few are asked for at a time: nats-server cuts off who has 8 MB to take up, and whoever asks chooses how many are read."""
+    log, rooms = NatsGroupLog(nats_client), [CommId(f"room-{number}") for number in range(6)]
+    for room in rooms:
+        await log.append(room, entry("x" * 800_000), expected_seq=0)
+    heads = await asyncio.gather(*(log.last(room) for room in rooms for _ in range(10)))
+    assert [head is not None for head in heads] == [True] * 60
+    assert nats_client.stats["reconnects"] == 0
+
+
 async def test_the_head_is_never_stale(log: GroupLog, server: NatsServer | None) -> None:
     """What one part appends another part reads at once, on another connection too."""
     if server is None:

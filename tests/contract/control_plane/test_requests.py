@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -290,6 +291,31 @@ async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own:
         requester, texts = NatsRequester(nats_client), [str(number) for number in range(12)]
         answers = await asyncio.gather(*(requester.request("ioa.v1.test.ada", Echo(text=text), Echo) for text in texts))
     assert [one.text for one in answers] == texts
+
+
+@pytest.mark.parametrize("is_refused", [False, True], ids=["answered", "refused"])
+async def test_what_takes_long_to_answer_counts_by_its_time(nats_client: Client, own: bool, is_refused: bool) -> None:
+    """Of its caller, and whether it is answered or refused: a small request may have megabytes read."""
+
+    async def work(request: Echo) -> Echo:
+        until = time.thread_time() + (0.0 if request.text == "x" else 0.05)
+        while time.thread_time() < until:
+            pass
+        if is_refused and request.text != "x":
+            raise InvalidInputError("No.")
+        return request
+
+    endpoint = ServiceEndpoint("work", "ioa.v1.test.*", answer(Echo, work), is_own=own, caller_at=CALLER_AT)
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=1, burst=10, second_counts=300)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        requester = NatsRequester(nats_client)
+        with suppress(InvalidInputError):
+            await requester.request("ioa.v1.test.mallory", Echo(text="much"), Echo)
+        with pytest.raises(RateLimitedError):
+            await requester.request("ioa.v1.test.mallory", Echo(text="x"), Echo, timeout=SOON)
+        for _ in range(2):
+            assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo, timeout=SOON) == Echo(text="x")
 
 
 async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:

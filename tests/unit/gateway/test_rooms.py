@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import LOCAL, CommId
-from ioa.runtime.fair_turns import FairTurns
 from ioa_gateway.callers import Caller
 from ioa_gateway.rooms import open_rooms
 

@@ -296,6 +296,32 @@ async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
         await put(plane, BOB)
 
 
+async def test_a_member_is_looked_up_once_a_second_however_many_files_it_puts(
+    plane: Plane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each the end of the log would be read, which may be a megabyte, and a file a byte; who is in no such group likewise."""
+    read, last = list[CommId](), plane.log.last
+
+    async def note(comm_id: CommId) -> StoredEntry | None:
+        read.append(comm_id)
+        return await last(comm_id)
+
+    monkeypatch.setattr(plane.log, "last", note)
+
+    async def some(number: int) -> None:
+        for at in range(3):
+            await put(plane, BOB, place=f"{number}-{at}")
+            with pytest.raises(NotFoundError, match="eve is in no group"):
+                await put(plane, EVE, place=f"{number}-{at}")
+
+    await some(1)
+    assert read == [ROOM, ROOM]
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    plane.clock.advance(timedelta(seconds=1))
+    with pytest.raises(ConflictError, match="has ended"):
+        await put(plane, BOB, place="late")
+
+
 async def test_what_is_stored_never_changes(plane: Plane) -> None:
     """The same file again is the same file, without its bytes; another one in its place is refused; members have places apart."""
     first = await put(plane, BOB)

@@ -79,6 +79,18 @@ async def test_a_launch_opens_the_group() -> None:
     assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
 
 
+@pytest.mark.parametrize(("tasks", "uses", "others"), [(4_097, 0, 0), (1, 4_096, 0), (64, 0, 64)])
+def test_a_plan_is_soon_read(tasks: int, uses: int, others: int) -> None:
+    """It stands in the charter, which all members read: one of very many small parts is refused, whatever they are."""
+    used = tuple(TaskId(f"u{number}") for number in range(uses))
+    spare = tuple(AgentId(f"a{number}") for number in range(others))
+    plan = tuple(
+        PlannedTask(task_id=TaskId(f"t{number}"), assignee=ADA, task_desc="", uses=used, others=spare) for number in range(tasks)
+    )
+    with pytest.raises(ValueError, match="4,096 are the most"):
+        LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, plan=plan)
+
+
 @pytest.mark.parametrize(("said", "kept"), [(timedelta(days=30), timedelta(hours=1)), (timedelta(minutes=5), timedelta(minutes=5))])
 async def test_no_card_has_others_wait_for_longer_than_the_system_does(said: timedelta, kept: timedelta) -> None:
     """Neither who is in the team nor who joins it, since both say so themselves."""

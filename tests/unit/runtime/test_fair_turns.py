@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import RateLimitedError
+from ioa.fair_turns import FairTurns
 from ioa.protocol.ids import UserId
-from ioa.runtime.fair_turns import FairTurns
 
 EVE, ANNA = UserId("eve"), UserId("anna")
 

@@ -17,6 +17,7 @@ from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.adapters.nats.topology import LOG
 from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
+from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, message_id_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
 from ioa.protocol import subjects
@@ -35,6 +36,10 @@ _COUNTED_FOR = timedelta(seconds=1)
 """How long it is believed how much the stream has room for; what this process appends meanwhile is taken off."""
 _ASKED_FOR = timedelta(seconds=0.5)
 """How long one append waits at most to learn it, and no other: JetStream answers such requests in one line, appends pass it by."""
+
+_READ_AT_ONCE, _READ_OF_ONE = 4, 2
+"""How many entries are read side by side, and how many of one group: each is up to 1.4 MB of an answer, and nats-server disconnects
+who has 8 MB to take up that it was sent."""
 
 FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
 
@@ -56,6 +61,7 @@ class NatsGroupLog:
         self._found_garbage = found_garbage or _tell_nobody
         self._js = js or client.jetstream()
         self._writes = AcknowledgedWrites(client)
+        self._turns = FairTurns(_READ_AT_ONCE, _READ_OF_ONE)
         self._counted_until = 0.0
         self._room: int | None = None
         """How many bytes what ends no group may still take; None if the stream has no share."""
@@ -102,7 +108,7 @@ class NatsGroupLog:
         """Look for a message, entry by entry, decoding no more of each than its event."""
         size = 0
         for _ in range(limit):
-            found = await self._fetch(subjects.log(comm_id), from_seq=after + 1)
+            found = await self._fetch(comm_id, from_seq=after + 1)
             if found is None:
                 return None
             after, data, _ = found
@@ -148,7 +154,7 @@ class NatsGroupLog:
         return most - most // _KEPT - info.state.bytes if most > 0 else None
 
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
-        found = await self._fetch(subjects.log(comm_id), from_seq)
+        found = await self._fetch(comm_id, from_seq)
         if found is None:
             return None
         seq, data, headers = found
@@ -160,12 +166,14 @@ class NatsGroupLog:
             await self._found_garbage(garbage)
             raise
 
-    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
-        with unavailable_unless_answered(f"The log {subject}"):
-            try:
-                message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
-            except NotFoundError:
-                return None
+    async def _fetch(self, comm_id: CommId, from_seq: int | None) -> tuple[int, bytes, Mapping[str, str]] | None:
+        subject = subjects.log(comm_id)
+        async with self._turns.turn(comm_id):
+            with unavailable_unless_answered(f"The log {subject}"):
+                try:
+                    message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
+                except NotFoundError:
+                    return None
         assert message.seq is not None
         return message.seq, message.data or b"", message.headers or {}
 

@@ -512,10 +512,8 @@ class _Answering:
 
     async def _answer(self, lane: _Lane, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
         try:
-            if lane.turns.part is None:  # most: to count their time would cost more than it tells
-                size = await _answer(endpoint, request)
-                if size is not None and caller and caller not in endpoint.for_many:
-                    self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)
+            if lane.turns.part is None:
+                await self._answer_one(endpoint, caller, request)
             else:
                 await self._answer_in_part(lane.turns, endpoint, caller, request)
         finally:
@@ -524,6 +522,24 @@ class _Answering:
             this = asyncio.current_task()
             if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
                 self._go_on(lane)
+
+    async def _answer_one(self, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
+        """Answer a request, and charge who asked, if that counts, with its bytes and with the time that it took itself.
+
+        The time of most, which are of families where it does not count, is not looked at: that would cost more than it tells.
+        """
+        if not caller or caller in endpoint.for_many:
+            await _answer(endpoint, request)
+        elif self._bounds.rates[endpoint.family].second_counts is None:
+            size = await _answer(endpoint, request)
+            if size is not None:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), answered_bytes=size)
+        else:
+            answering, size = _OwnTime(_answer(endpoint, request)), None
+            try:
+                size = await answering
+            finally:
+                self._buckets.charge(caller, endpoint.family, self._loop.time(), answering.seconds, size or 0)
 
     async def _answer_in_part(self, turns: _Turns, endpoint: ServiceEndpoint, caller: str, request: Request) -> None:
         """Answer a request of those that have a part of the time, and charge who asked with what it took itself."""
