@@ -98,6 +98,36 @@ async def test_work_that_fails_comes_back(nats_client: Client) -> None:
     assert len({identity for text, _, identity in attempts if text == "hard"}) == 1
 
 
+async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_once(nats_client: Client) -> None:
+    """He may give it back as often as he likes, also when it is another's: the server gives it out each time."""
+    begun, others_done, may_end = list[str](), asyncio.Event(), asyncio.Event()
+
+    async def work(delivery: Delivery) -> None:
+        begun.append(delivery.data.decode())
+        if delivery.data == b"hers":
+            others_done.set()
+        else:
+            await may_end.wait()
+
+    async def redelivered() -> int:
+        return (await nats_client.jetstream().consumer_info(WORK, ANY_AGENT)).delivered.consumer_seq or 0
+
+    await offer(nats_client, "his")
+    [taken] = await (await nats_client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)).fetch(1)
+    await taken.nak()
+    async with worker(nats_client, work, max_concurrent=3):
+        await eventually(lambda: begun, lambda known: known == ["his"])
+        for number in range(3, 8):
+            await nats_client.publish(taken.reply, b"-NAK")
+            await eventually(redelivered, lambda count, least=number: count >= least)
+        await offer(nats_client, "hers")
+        await asyncio.wait_for(others_done.wait(), 5)
+        assert begun == ["his", "hers"]
+        may_end.set()
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    assert begun == ["his", "hers"]
+
+
 async def test_poison_is_set_aside_and_holds_up_nobody(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """What fails five times is a dead letter with the last reason, and leaves the queue; what waits behind it is done meanwhile."""
     monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=10))

@@ -133,11 +133,25 @@ class _Worker:
         self._work = work
         self._set_aside = set_aside
         self._failures: OrderedDict[str, int] = OrderedDict()
+        self._doing: set[str] = set()
 
     async def do(self, group: asyncio.TaskGroup, message: Msg) -> None:
-        """Do one message's work, and say what became of it."""
+        """Do one message's work, unless that is under way: whoever was given it before may have it given out again, at any time."""
         metadata = message.metadata
         identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
+        if identity in self._doing:
+            deliveries.labels(metadata.stream, "under_way").inc()
+            self.slots.release()
+            return
+        self._doing.add(identity)
+        try:
+            await self._do(group, message, identity)
+        finally:
+            self._doing.remove(identity)
+
+    async def _do(self, group: asyncio.TaskGroup, message: Msg, identity: str) -> None:
+        """Do the work, and say what became of the message."""
+        metadata = message.metadata
         delivery = Delivery(
             subject=message.subject,
             data=message.data,
