@@ -10,6 +10,7 @@ than so many of different ones. Nor does anybody by tasks with deadlines that no
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
@@ -18,6 +19,7 @@ from prometheus_client import Counter
 
 from ioa.errors import ConflictError, ForbiddenError
 from ioa.group.requests import no_group
+from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
@@ -33,6 +35,8 @@ _LEAST_PATIENCE = timedelta(seconds=1)
 """A task that had less time says nothing of who could not do it."""
 _READ_ENTRIES, _READ_BYTES = 1_000, 8_000_000
 """How much of a log is read, an eighth of what a group may fill; tasks that ended behind it say nothing."""
+_PAGE_ENTRIES, _PAGE_BYTES = 64, 500_000
+"""How much of it is held at a time: decoded, it takes ten times as much."""
 _REMEMBERED_GROUPS = 10_000
 """The last groups that were read. None is read twice, since reading one costs more than asking for it."""
 
@@ -57,6 +61,7 @@ class Assessor:
         self._sessions = sessions
         self._experience = experience
         self._read: OrderedDict[CommId, None] = OrderedDict()
+        self._reading = asyncio.Lock()
 
     async def report(self, request: ReportOutcomes) -> Acknowledged:
         """Keep how the tasks of an ended group went, one outcome for each pool; reporting them again changes nothing.
@@ -80,11 +85,16 @@ class Assessor:
             raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
-        if request.comm_id in self._read:
-            return Acknowledged()
+        async with self._reading:
+            if request.comm_id not in self._read:
+                await self._assess(state)
+        return Acknowledged()
+
+    async def _assess(self, state: GroupState) -> None:
+        """Keep what the log of a group says. One is read at a time: whoever reports it many times at once has it read once."""
         owner = self._view.card(state.owner)
         by_pool: defaultdict[PoolId, list[EndedTask]] = defaultdict(list)
-        for task in await self._ended(request.comm_id):
+        for task in await self._ended(state.comm_id):
             record = self._view.card(task.assignee)
             if task.assignee == state.owner or record is None or (owner is not None and record.card.pool == owner.card.pool):
                 continue
@@ -92,7 +102,7 @@ class Assessor:
                 by_pool[record.card.pool].append(task)
         for pool, tasks in by_pool.items():
             told = _most_like(tasks)
-            name = name_of_pool(request.comm_id, pool)
+            name = name_of_pool(state.comm_id, pool)
             outcome = Outcome(
                 pool=pool,
                 agent_id=told.assignee,
@@ -106,15 +116,20 @@ class Assessor:
             )
             await self._outcomes.put(outcome, key=name)
             _counts[told.done].inc()
-        self._read[request.comm_id] = None
+        self._read[state.comm_id] = None
         if len(self._read) > _REMEMBERED_GROUPS:
             self._read.popitem(last=False)
-        return Acknowledged()
 
     async def _ended(self, comm_id: CommId) -> Sequence[EndedTask]:
-        """Read the tasks that have ended off a log."""
-        tasks = EndedTasks()
-        tasks.apply(one.entry for one in await self._log.read(comm_id, after=0, limit=_READ_ENTRIES, max_bytes=_READ_BYTES))
+        """Read the tasks that have ended off a log, a page at a time."""
+        tasks, entries, size, after = EndedTasks(), 0, 0, 0
+        while entries < _READ_ENTRIES and size < _READ_BYTES:
+            limit = min(_PAGE_ENTRIES, _READ_ENTRIES - entries)
+            page = await self._log.read(comm_id, after=after, limit=limit, max_bytes=min(_PAGE_BYTES, _READ_BYTES - size))
+            if not page:
+                break
+            tasks.apply(one.entry for one in page)
+            entries, size, after = entries + len(page), size + sum(one.size_bytes for one in page), page[-1].seq
         return list(tasks)
 
     def _had_time(self, pool: PoolId, task: EndedTask) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,6 +15,7 @@ from ioa.group.events import Entry, encode_entry
 from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
+from ioa.ports.group_log import StoredEntry
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
@@ -44,10 +47,10 @@ class Office:
 
     def __init__(self) -> None:
         self.outcomes, self.clock = MemoryOutcomes(), ManualClock()
-        self.cards, self._log = MemoryCards(), MemoryGroupLog()
+        self.cards, self.log = MemoryCards(), MemoryGroupLog()
         view = MemoryRegistryView(self.cards, MemoryLeases(self.clock, timedelta(seconds=10)))
         self.experience = Experience(self.clock)
-        self._assessor = Assessor(self._log, view, self.outcomes, self.clock, MemorySessions(), self.experience)
+        self._assessor = Assessor(self.log, view, self.outcomes, self.clock, MemorySessions(), self.experience)
 
     async def file(self, story: Scenario, pool: str = "") -> None:
         """Write a group's story into its log, and register its members, each in a pool of its own or all in one."""
@@ -56,7 +59,7 @@ class Office:
         for event in story.log:
             state = step(state, event, story.policy).state
             entry = Entry(event=event, state=state, audience=())
-            seq = await self._log.append(COMM, encode_entry(entry), expected_seq=seq)
+            seq = await self.log.append(COMM, encode_entry(entry), expected_seq=seq)
         for agent_id in ("ada", "bob"):
             known = card(agent_id).model_copy(update={"pool": PoolId(pool or f"{agent_id}-pool")})
             await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
@@ -68,6 +71,24 @@ class Office:
         )
         await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=(invented,)))
         return list(self.outcomes.kept.items())
+
+
+async def test_a_log_is_read_once_and_in_pages_however_many_report_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight megabytes take ten times as much when they are decoded, and so many times as reports came before the first was read."""
+    office, pages = Office(), list[int]()
+    await office.file(ENDED)
+    read = office.log.read
+
+    async def note(comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        page = await read(comm_id, after=after, limit=min(limit, 2), max_bytes=max_bytes)
+        await asyncio.sleep(0)
+        pages.append(limit)
+        return page
+
+    monkeypatch.setattr(office.log, "read", note)
+    kept = await asyncio.gather(*(office.report() for _ in range(5)))
+    assert (len(pages), max(pages) <= 64) == (-(-len(ENDED.log) // 2) + 1, True)
+    assert [len(one) for one in kept] == [1] * 5
 
 
 async def test_how_a_task_went_is_read_off_the_log() -> None:
