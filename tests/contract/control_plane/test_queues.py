@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
+from operator import le
 
 import nats.errors
 import pytest
@@ -119,7 +121,7 @@ async def test_who_was_given_a_message_before_has_nobody_work_on_it_twice_at_onc
         await eventually(lambda: begun, lambda known: known == ["his"])
         for number in range(3, 8):
             await nats_client.publish(taken.reply, b"-NAK")
-            await eventually(redelivered, lambda count, least=number: count >= least)
+            await eventually(redelivered, partial(le, number))
         await offer(nats_client, "hers")
         await asyncio.wait_for(others_done.wait(), 5)
         assert begun == ["his", "hers"]
