@@ -14,6 +14,7 @@ from datetime import timedelta
 import structlog
 
 from ioa.errors import UnavailableError
+from ioa.fair_turns import FairTurns
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import WorkQueue
 from ioa.ports.discovery import Discovery
@@ -23,7 +24,6 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
-from ioa.runtime.fair_turns import FairTurns
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
