@@ -10,8 +10,11 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
+from ioa.adapters.nats.server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 LOG, ELSEWHERE, NOWHERE = subjects.log(CommId("room")), "test.unacknowledged", "test.unheard"
 SHORT = timedelta(milliseconds=50)
@@ -34,6 +37,20 @@ async def test_a_write_that_nobody_acknowledges_times_out(nats_client: Client) -
         lost = await asyncio.gather(*(writes.publish(ELSEWHERE, b"", {}) for _ in range(3)), return_exceptions=True)
         assert [type(error) for error in lost] == [TimeoutError] * 3
     assert await writes.publish(LOG, b"", {}) > 0
+
+
+async def test_a_write_that_was_given_up_without_a_server_is_not_stored_later(nats_server: NatsServer, nats_client: Client) -> None:
+    """Whoever has it written again and again, until there is a server, has it written once."""
+    writes = AcknowledgedWrites(nats_client, timeout=SHORT)
+    await crash(nats_server)
+    await eventually(lambda: not nats_client.is_connected)
+    for _ in range(3):
+        with pytest.raises(TimeoutError):
+            await writes.publish(LOG, b"given up", {})
+    patient = asyncio.create_task(AcknowledgedWrites(nats_client, timeout=timedelta(seconds=20)).publish(LOG, b"patient", {}))
+    await asyncio.sleep(0)
+    await nats_server.start()
+    assert await patient == 1
 
 
 async def test_a_write_that_no_stream_takes_is_told_at_once(nats_client: Client) -> None:

@@ -23,7 +23,7 @@ from ioa.adapters.nats.topology import ANY_AGENT, DEAD, WORK
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.process import background
-from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.contract.control_plane.conftest import heard, nothing_is_poison
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
 
@@ -80,6 +80,33 @@ async def test_several_messages_are_asked_for_at_a_time(nats_client: Client) -> 
         await offer(nats_client, *map(str, range(50)))
         await eventually(lambda: left(nats_client), lambda count: count == 0)
     assert sorted(done, key=int) == [*map(str, range(50))]
+
+
+async def test_nothing_is_asked_for_twice_when_the_server_is_back(
+    nats_server: NatsServer, nats_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pulls that ran out while there was no server are not sent later: whoever sent them would take more than it can work on."""
+    monkeypatch.setattr(nats_queues, "_PULL", timedelta(milliseconds=50))
+    pulls: list[bytes] = []
+
+    async def hear(message: Msg) -> None:
+        pulls.append(message.data)
+
+    async def work(_delivery: Delivery) -> None:
+        raise AssertionError("there is none")
+
+    async with worker(nats_client, work):
+        await crash(nats_server)
+        await eventually(lambda: not nats_client.is_connected)
+        await asyncio.sleep(0.5)
+        monkeypatch.setattr(nats_queues, "_PULL", timedelta(minutes=1))
+        await asyncio.sleep(0.1)
+        # What is buffered is sent behind the subscriptions.
+        await nats_client.subscribe(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", cb=hear)
+        await nats_server.start()
+        await eventually(lambda: pulls, within=timedelta(seconds=20))
+        await heard(nats_client)
+    assert len(pulls) == 1
 
 
 async def test_work_that_fails_comes_back(nats_client: Client) -> None:

@@ -23,7 +23,8 @@ from cryptography.x509.oid import NameOID
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.transport import TcpTransport
-from nats.errors import NoRespondersError
+from nats.errors import ConnectionClosedError, NoRespondersError
+from nats.errors import TimeoutError as NatsTimeoutError
 
 from ioa.adapters.nats import connection as nats_connection
 from ioa.adapters.nats.connection import NatsSettings, asking_until_heard, at_renewal, open_connection
@@ -273,6 +274,39 @@ async def test_whatever_breaks_an_attempt_another_one_is_made(nats_server: NatsS
         monkeypatch.setattr(client, "_process_connect_init", break_and_connect)
         await _crash_and_renew(nats_server, client)
     assert not broken
+
+
+async def test_what_was_given_up_is_not_asked_when_the_server_is_back(nats_server: NatsServer) -> None:
+    """Of what is asked while there is no server only that is sent later for which somebody still waits."""
+    heard: list[bytes] = []
+
+    async def answer(message: Msg) -> None:
+        heard.append(message.data)
+        await message.respond(b"here")
+
+    async with open_connection(NatsSettings(nats_server.url, "asking")) as client:
+        await client.subscribe("somebody", cb=answer)
+        await crash(nats_server)
+        await eventually(lambda: not client.is_connected)
+        for number in range(3):
+            with pytest.raises(NatsTimeoutError):
+                await client.request("somebody", b"%d" % number, timeout=0.05)
+        patient = asyncio.create_task(client.request("somebody", b"patient", timeout=20))
+        await asyncio.sleep(0)
+        await nats_server.start()
+        assert ((await patient).data, heard) == (b"here", [b"patient"])
+
+
+async def test_who_asks_a_client_that_is_closed_while_there_is_no_server_is_told(nats_server: NatsServer) -> None:
+    """Nobody waits longer than he said for a connection that comes back no more."""
+    async with open_connection(NatsSettings(nats_server.url, "asking")) as client:
+        await crash(nats_server)
+        await eventually(lambda: not client.is_connected)
+        asking = asyncio.create_task(client.request("somebody", b"", timeout=20))
+        await asyncio.sleep(0)
+    with pytest.raises(ConnectionClosedError):
+        async with asyncio.timeout(5):
+            await asking
 
 
 async def _crash_and_renew(server: NatsServer, client: Client) -> None:

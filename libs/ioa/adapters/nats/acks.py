@@ -19,6 +19,7 @@ from nats.js.api import Header
 from nats.js.errors import APIError
 from pydantic_core import from_json
 
+from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.sinks import MessageSink
 
 _NO_RESPONDERS = "503"
@@ -26,7 +27,10 @@ _TIMEOUT = timedelta(seconds=5)
 
 
 class AcknowledgedWrites:
-    """Publish to streams and wait for the acknowledgements, on one connection, each as long as `timeout`."""
+    """Publish to streams and wait for the acknowledgements, on one connection, each as long as `timeout`.
+
+    A connection that is away is waited for as long besides: what nobody waits for any more is not to be stored later.
+    """
 
     def __init__(self, client: Client, *, timeout: timedelta = _TIMEOUT) -> None:
         self._client = client
@@ -51,6 +55,9 @@ class AcknowledgedWrites:
             self._loop = asyncio.get_running_loop()
             self._inbox = self._client.new_inbox()
             await self._client.subscribe(f"{self._inbox}.*", future=MessageSink(self._pass_on))
+        if not self._client.is_connected:
+            async with asyncio.timeout(self._seconds):
+                await until_connected(self._client)
         number, answer, deadline = str(next(self._numbers)), self._loop.create_future(), self._loop.time() + self._seconds
         self._waiting[number] = answer, deadline
         if self._expiry is None:

@@ -224,6 +224,9 @@ class _LastingClient(Client):
 
     A subscription that is refused is asked for again: a server that reads its configuration anew may allow it, and tells nobody.
 
+    A request waits for the connection. nats-py keeps all that is published while there is none, and sends it later: whoever asked
+    again and again in vain would ask so many times at once then, and be slowed down for it.
+
     Headers are read by `read_headers`, since strangers write them.
     """
 
@@ -233,6 +236,7 @@ class _LastingClient(Client):
         self._given_seed = seed
         self._reconnecting: asyncio.Task[Any] | None = None
         self.closed = asyncio.Event()
+        self._back = asyncio.Event()
         self.not_permitted: deque[str] = deque(maxlen=_REMEMBERED_REFUSALS)
         self._deaf_to: set[str] = set()
         self._is_deaf = asyncio.Event()
@@ -245,9 +249,35 @@ class _LastingClient(Client):
         old_style: bool = False,
         headers: dict[str, Any] | None = None,
     ) -> Msg:
-        """Ask as nats-py does, and again what nobody has heard; see `asking_until_heard`."""
+        """Ask as nats-py does once there is a connection, and again what nobody has heard; see `asking_until_heard`."""
+        if not self.is_connected:
+            timeout = await self._wait_for_connection(timeout)
         ask = super().request
         return await asking_until_heard(lambda: ask(subject, payload, timeout=timeout, old_style=old_style, headers=headers))
+
+    async def until_connected(self) -> bool:
+        """Wait while there is no connection; whether that was so. One that is closed comes back no more: nats-py says so then."""
+        was_away = False
+        while not (self.is_connected or self.is_closed):
+            was_away = True
+            await self._back.wait()
+        return was_away
+
+    def is_back(self) -> None:
+        """Have whoever waits for the connection go on, which was made anew or is closed."""
+        self._back.set()
+        self._back = asyncio.Event()
+
+    async def _wait_for_connection(self, timeout: float) -> float:  # noqa: ASYNC109  # what nats-py calls it
+        """Return how much is left of the time."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + timeout
+        try:
+            async with asyncio.timeout_at(until):
+                await self.until_connected()
+        except TimeoutError:
+            raise nats.errors.TimeoutError from None
+        return until - loop.time()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.
@@ -325,6 +355,12 @@ async def until_closed(client: Client) -> None:
     await client.closed.wait()
 
 
+async def until_connected(client: Client) -> bool:
+    """Wait while a connection of `open_connection` is away, which would send all later; return whether it was."""
+    assert isinstance(client, _LastingClient), "no other client tells"
+    return await client.until_connected()
+
+
 def may_not_publish(client: Client, subject: str) -> bool:
     """Whether the server has lately refused what this connection published on a subject: it tells so, but not as an answer."""
     return isinstance(client, _LastingClient) and any(f'"{subject.lower()}"' in refusal for refusal in client.not_permitted)
@@ -347,10 +383,12 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         client.not_permitted.clear()  # another authorization may hold by now
         _log.info("nats_reconnected", url=settings.url)
+        client.is_back()
         announce_renewal(client)
 
     async def closed() -> None:
         client.closed.set()
+        client.is_back()
 
     async def disconnected() -> None:
         if not client.is_closed:

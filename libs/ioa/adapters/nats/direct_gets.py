@@ -20,7 +20,7 @@ from nats.js.errors import APIError
 from nats.js.errors import NotFoundError as NoSuchMessage
 from nats.js.kv import KV_OP
 
-from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish
+from ioa.adapters.nats.connection import asking_until_heard, asks_to_read, may_not_publish, until_connected
 from ioa.adapters.nats.in_turns import reading
 from ioa.adapters.nats.permissions import READS
 from ioa.adapters.nats.request_reply import HeadedAnswer, HeadedHandler, NatsRequester
@@ -180,8 +180,9 @@ async def _direct_get(client: Client, stream: str, request: ReadStream, timeout:
     batch, inbox = _Batch(), client.new_inbox()
     subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
     try:
-        await client.publish(subject, asked, reply=inbox)
         async with asyncio.timeout(timeout.total_seconds()):
+            await until_connected(client)
+            await client.publish(subject, asked, reply=inbox)
             return await batch.page
     finally:
         if not client.is_closed:

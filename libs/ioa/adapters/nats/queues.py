@@ -5,8 +5,9 @@ that was accepted may be lost. What fails in any other way, five times in one pr
 queue. The server's own count of deliveries is no measure, because it counts those that an outage has ended too; each process counts
 what failed in itself, so that a message is tried at most five times in each.
 
-A pull that was lost is not noticed by nats-py. One that was lost with its connection is asked again as soon as that is renewed; all
-of them are short, so that one that was lost inside a cluster costs a few seconds and no more.
+A pull that was lost is not noticed by nats-py. One that was lost with its connection is asked again as soon as that is renewed, and
+not before: each would take a message then, beyond what can be worked on. All of them are short, so that one that was lost inside a
+cluster costs a few seconds and no more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 import nats.errors
 import structlog
@@ -26,6 +26,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import APIError
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats.connection import until_connected
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
 from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
@@ -114,7 +115,11 @@ async def consume(
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
-    pull = partial(fetch, 1, timeout=_PULL.total_seconds())
+    async def pull() -> list[Msg]:
+        if await until_connected(client):
+            return []  # whoever waits is told now that it was renewed, and asks
+        return await fetch(1, timeout=_PULL.total_seconds())
+
     while True:
         try:
             with until_renewal(client) as waits:
