@@ -22,7 +22,7 @@ from tables import CHECKED, NOTHING, Column, Table, read_table
 
 SHOWN, _CHANCE, _RARE, _FEW = 25, 0.05, 0.02, 2
 _SURE, _UNSURE = "that hold sums of others", "of which some hold sums of others, in more ways than one,"
-_CALLED_AN_EDGE = r"(?i)(?:min|max)(?:imum)?\.?:?"
+_CALLED_AN_EDGE = r"(?i)^(min|max)(?:imum)?\.?:?$"
 _WRITTEN = {"second": "%Y-%m-%d %H:%M:%S", "day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 Found = tuple[Any, int]
 """Rows that hold sums, and of how many tries."""
@@ -250,14 +250,14 @@ def _figures_of_others(columns: list[Column], table: Table, known: Iterable[int]
         return {}
     numbers = pd.DataFrame({at: _measured(one) for at, one in enumerate(columns)}, index=range(table.rows))
     cells = pd.concat([one.cells for one in table.columns if one not in columns] or [pd.Series(dtype=object)])
-    called = sorted(set(cells.index[cells.str.fullmatch(_CALLED_AN_EDGE, na=False)]))
+    called = cells.str.extract(_CALLED_AN_EDGE)[0].str.lower().dropna().groupby(level=0).first().to_dict()
     others, found = numbers.drop([*{*called, *known}]), dict[int, str]()
     for at in [*called, *others.index[[0, -1]]] if len(others) > _FEW else ():
         held = [
             (one, others[place].drop(at, errors="ignore")) for place, one in enumerate(columns) if not pd.isna(numbers[place][at])
         ]
         added = [(one, of) for one, of in held if not one.why_rate and len(others) > _FEW + 1]
-        for kind, among in (("min", held), ("max", held)) if at in called else (("mean", held), ("sum", added)):
+        for kind, among in ((called[at], held),) if at in called else (("mean", held), ("sum", added)):
             is_near, chance = True, 1.0
             for one, of in among:
                 more = 0.6 * one.grain * np.sqrt(len(of)) * (kind == "sum")  # since each of the others may be rounded

@@ -75,6 +75,11 @@ class Key(NamedTuple):
     column: Column
     grain: str = ""
 
+    @property
+    def is_of_time(self) -> bool:
+        """Whether it has times; the days of months are none."""
+        return self.column.dates is not None and not (self.grain == "day" and self.column.months)
+
     def __str__(self) -> str:
         return f"{self.grain} of {self.column}" if self.grain else self.column.name
 
@@ -216,7 +221,7 @@ class Reader:
 
     def _refuse_two_averages(self, column: Column, keys: list[Key]) -> None:
         """`Average hours per day` may be of rows, or of the sums of days, where a day has several rows and hours are added up."""
-        if column.why_rate or not (timed := [key for key in keys if key.column.dates is not None]):
+        if column.why_rate or not (timed := [key for key in keys if key.is_of_time]):
             return
         days = {one: one.dates.dt.to_period(GRAINS[grain]) if grain and one.dates is not None else one.cells for one, grain in keys}
         if pd.DataFrame(days)[~column.is_missing].dropna().duplicated().any():

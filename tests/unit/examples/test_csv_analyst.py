@@ -1824,8 +1824,9 @@ def test_figures_of_all_others_are_no_rows(rows: str, named: str, run: Run, tmp_
     with pytest.raises(InvalidInputError, match=r"that may hold totals or means of n: ") as error:
         run(agent, "average n", [path])
     assert named in str(error.value)
-    path.write_text("who,n\nA,10\nB,20\nC,31\nMax,44\n")
-    assert run(agent, "average n", [path]).text.endswith(": 26.25 (4 of 4 rows).")
+    for of_max, average in ((44, "26.25"), (10, "17.75")):  # he may have least of all
+        path.write_text(f"who,n\nA,10\nB,20\nC,31\nMax,{of_max}\n")
+        assert run(agent, "average n", [path]).text.endswith(f": {average} (4 of 4 rows).")
 
 
 def test_who_counts_rows_is_told_of_every_line_of_totals(run: Run, tmp_path: Path) -> None:
@@ -2086,6 +2087,14 @@ def test_what_people_mean_by_an_average_per_day(question: str, said: str, run: R
     path = tmp_path / "t.csv"
     path.write_text(WORKED)
     assert said in told(run, question, path)
+
+
+def test_the_days_of_months_are_no_days_with_several_rows(run: Run, tmp_path: Path) -> None:
+    """The reason is that no day is known."""
+    path = tmp_path / "t.csv"
+    path.write_text("where,month,kwh\nPool,2024-01,7\nHall,2024-01,9\nPool,2024-02,5\nHall,2024-02,4\n")
+    assert "holds months such as '2024-01'" in told(run, "average kwh per day", path)
+    assert "several rows of one month of month" in told(run, "average kwh per month of month", path)
 
 
 @pytest.mark.parametrize("question", ["Email the total hours", "send me the average temp"])
