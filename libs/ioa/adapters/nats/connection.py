@@ -268,7 +268,7 @@ class _LastingClient(Client):
         self._back.set()
         self._back = asyncio.Event()
 
-    async def _wait_for_connection(self, timeout: float) -> float:  # noqa: ASYNC109  # what nats-py calls it
+    async def _wait_for_connection(self, timeout: float) -> float:  # what nats-py calls it
         """Return how much is left of the time."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
