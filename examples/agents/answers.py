@@ -142,13 +142,13 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     columns = () if figure.operation in ("rows", "nunique") else figure.columns
     measured = dict.fromkeys([*columns, *(one.column for one in question.conditions if one.spans)])
+    _refuse_stand_ins(measured, question, used)
     units = {column: column.amounts[1] for column in measured if column.holds("numbers") and column.amounts[1]}
     told += [f"in {unit}" if column in columns else f"{column} in {unit}" for column, unit in units.items()]
     doubtful = [pair for one in measured for pair in zip(one.doubt, _measured(one)[one.doubt.index], strict=True)]
     told += [f"{cell!r} is read as {show(number)}" for cell, number in doubtful]
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        _refuse_stand_ins(column, question, used)
         cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     doubts = pd.Series(_lines_of_totals(question, list(measured), table, used), dtype=object)
@@ -181,17 +181,17 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
                 raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
 
 
-def _refuse_stand_ins(column: Column, question: Question, used: pd.Series) -> None:
-    """Refuse figures of numbers in nines alone, such as -9999, farther from all others than these are from each other."""
-    if question.figure.operation == "nunique" or column.dates is not None or column in [one.column for one in question.conditions]:
-        return
-    numbers = _measured(column)[used].dropna()
-    for number in filter(lambda one: re.fullmatch(r"-?999+", show(one)), {numbers.min(), numbers.max()}):
-        others = numbers[numbers != number]
-        if len(others) > _FEW and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
-            way = f"Say 'where {column} is not {show(number)}', or 'where {column} is not missing' if it is a number like others."
-            count = len(numbers) - len(others)
-            raise InvalidInputError(f"{column} is {show(number)} in {count} rows, which may stand for no number.", hint=way)
+def _refuse_stand_ins(columns: Iterable[Column], question: Question, used: pd.Series) -> None:
+    """Refuse numbers in nines alone, such as -9999, farther from all others than these are from each other, unless it is said."""
+    known = [one.column for one in question.conditions if one.sign not in ("between", "<", "<=", ">", ">=")]
+    for column in columns:
+        numbers = _measured(column) if column not in known and column.holds("numbers") else pd.Series(0, used.index)
+        for number in filter(lambda one: re.fullmatch(r"-?999+", show(one)), {numbers[used].min(), numbers[used].max()}):
+            others = numbers[numbers != number].dropna()
+            if len(others) > _FEW and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
+                count, without = (numbers[used] == number).sum(), f"'where {column} is not {show(number)}'"
+                way = f"Say {without}, or 'where {column} is not missing' if it is a number like others."
+                raise InvalidInputError(f"{column} is {show(number)} in {count} rows, which may stand for no number.", hint=way)
 
 
 def _lines_of_totals(question: Question, asked: list[Column], table: Table, used: pd.Series) -> dict[int, str]:

@@ -77,8 +77,9 @@ class Key(NamedTuple):
 
     @property
     def is_of_time(self) -> bool:
-        """Whether it has times; the days of months are none."""
-        return self.column.dates is not None and not (self.grain == "day" and self.column.months)
+        """Whether it has times, as by its name; the days of months are none."""
+        has_none = self.grain == "day" and self.column.months
+        return not has_none and (self.column.dates is not None or fold(self.column.name) in GRAINS)
 
     def __str__(self) -> str:
         return f"{self.grain} of {self.column}" if self.grain else self.column.name

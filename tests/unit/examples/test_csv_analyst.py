@@ -2089,6 +2089,14 @@ def test_what_people_mean_by_an_average_per_day(question: str, said: str, run: R
     assert said in told(run, question, path)
 
 
+def test_a_column_may_be_called_a_time(run: Run, tmp_path: Path) -> None:
+    """Its cells need be no dates."""
+    path = tmp_path / "t.csv"
+    path.write_text("Year,site,visitors\n2021,A,7\n2021,B,9\n2022,A,5\n2022,B,4\n")
+    assert "several rows of one Year" in told(run, "average visitors per year", path)
+    assert "- 2021: 8" in told(run, "average visitors by year", path)
+
+
 def test_the_days_of_months_are_no_days_with_several_rows(run: Run, tmp_path: Path) -> None:
     """The reason is that no day is known."""
     path = tmp_path / "t.csv"
@@ -2117,6 +2125,9 @@ def test_it_is_not_said_that_no_figure_is_said_where_one_is(question: str, run: 
         ("A,10\nB,20\nC,30\nD,TBC", "total n", "left out: 1 that cannot be read, such as 'TBC'"),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n", "n is -9999 in 1 rows, which may stand for no number."),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n where n is not -9999", ": 20.125 (4 of 5 rows)"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is below 21", "n is -9999 in 1 rows"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is below 21 and n is not -9999", ": 3 (3 of 5 rows)"),
+        ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "how many rows where n is above 19", ": 3 (3 of 5 rows)"),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "lowest n where n is not missing", ": -9999 (5 of 5 rows)"),
         ("A,870\nB,999\nC,950\nD,1000\nE,999", "highest n", "1000 (5 of 5 rows)"),
     ],
