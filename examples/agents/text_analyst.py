@@ -51,8 +51,9 @@ WHAT      [[the] (words? | phrases?)] TERM
 TERMS     WHAT (AND WHAT)* [occurs? | appears? | mentioned | found] [PLACE]
 MENTION   (mentions? | mentioning | contains? | containing | has | have | with) WHAT [PLACE]
 SOME      [the | all] (lines? | files? | texts?) [PLACE] [are there] [that | which]
+LINED     [the | all] lines? [PLACE] [are there] [that | which]
 HOW_OFTEN how often | how many times | [the] number of times | [the | all] [number of] occurrences of
-SEARCH    [count | find] (HOW_OFTEN | where | (in | on) (which | what | how many) SOME) [do | does | is | are] TERMS
+SEARCH    [count | find] (HOW_OFTEN | where | (in | on) ((which | what) SOME | how many LINED)) [do | does | is | are] TERMS
 FOUND     (find | count | search [for] | search TEXT for | do | does | is | are) TERMS | [HOW_OFTEN] (do | does) TEXT MENTION
 COUNT_OF  [the] (word | paragraph | line | character) count [PLACE | TEXT]
 BEGIN     [in FILES [,]] [please] [(can | could) you] [please] [(tell | show | give) me | i need | i want to know] [what (is | are)]
@@ -62,7 +63,7 @@ COUNT     BEGIN ((count | how many | [the] number of) UNITS OF_TEXT | COUNT_OF) 
 COUNT_TOO UNITS [PLACE] END
 FIND      BEGIN (SEARCH | FOUND) END
 FIND_TOO  (TERMS | [in | on] (which | what) lines? [(does it | do they) (occur | appear)] | where) END
-LINES     BEGIN (which | what | how many | find | show | print | list | count | number of) SOME MENTION END
+LINES     BEGIN ((which | what | find | show | print | list) SOME | (how many | count | number of) LINED) MENTION END
 FIRST     BEGIN SOME MENTION END
 """
 _FORMS, _JOINT = forms(_LANGUAGE), re.compile("(?:[,;.?!] )*(?:(?:and|then|also) (?!$))*")

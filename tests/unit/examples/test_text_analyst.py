@@ -196,6 +196,8 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("which lines mention 'big' and which of them mention 'water'", b"big water", "\"which of them mention 'water'\" is no"),
         ("how many words of some.txt are in 'big'", b"big water", "is no request"),
         ("how many words are that in it", b"big water", "is no request"),
+        ("how many files mention 'water'", b"big water", "is no request"),
+        ("in how many files does 'water' occur", b"big water", "is no request"),
         ("how many words are in it and", b"big water", "'and' is no request"),
         ("how many words and lines mention 'big'", b"big water", "is no request"),
         ("how often does 'big' or 'water' occur", b"big water", "'or' is not understood"),
