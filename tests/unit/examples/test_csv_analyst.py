@@ -2089,6 +2089,14 @@ def test_what_people_mean_by_an_average_per_day(question: str, said: str, run: R
     assert said in told(run, question, path)
 
 
+@pytest.mark.parametrize("name", ["uom", "UoM", "Unit of measure"])
+def test_a_column_tells_units_however_it_is_written(name: str, run: Run, tmp_path: Path) -> None:
+    """Its words may be parted by capitals that are none."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"item,quantity,{name}\nA,2,kg\nB,750,g\nC,4.5,l\n")
+    assert "tells of kg and g" in told(run, "total quantity", path)
+
+
 def test_a_column_may_be_called_a_time(run: Run, tmp_path: Path) -> None:
     """Its cells need be no dates."""
     path = tmp_path / "t.csv"
