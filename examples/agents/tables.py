@@ -216,7 +216,9 @@ class Column:
     def tells_units(self, other: "Column", is_beside: bool) -> bool:
         """Whether it tells in which unit the numbers of another are: by name or by signs of currencies; codes beside it may."""
         some = self._sample.unique().tolist()
-        if UNIT_WORDS.intersection([fold(self.name), *name_words(self.name)]) or all(len(one) == 1 and category(one) == "Sc" for one in some):
+        if UNIT_WORDS.intersection([fold(self.name), *name_words(self.name)]) or all(
+            len(one) == 1 and category(one) == "Sc" for one in some
+        ):
             return not self.holds("numbers", in_doubt=True)
         are_codes = is_beside and 2 * len(some) <= len(self._sample) and all(re.fullmatch("[A-Z]{3}", one) for one in some)
         return are_codes and other.numbers is not None and bool((other.numbers.dropna() % 1).any())
