@@ -489,6 +489,9 @@ async def test_an_agent_learns_of_a_loss_while_it_was_away(company: Company) -> 
     await company.stop("worker")
     company.network.lose_everything()
     await company.restart("worker")
+    epoch = await company.network.log.epoch()
+    for agent_id in BOTH:  # who is here learns of it with its next renewal, and forgets what it knows of groups by then
+        await eventually(company.members[agent_id].store.epoch, lambda known: known == epoch)
     assert ((await company.has_done()).reason, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, True)
 
 
