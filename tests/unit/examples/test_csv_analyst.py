@@ -45,6 +45,13 @@ def told(run: Run, question: str, path: Path) -> str:
         return f"{error.message} {error.hint}"
 
 
+def told_of(run: Run, content: str, question: str, folder: Path) -> str:
+    """Return what is told of a question about the file t.csv with this content."""
+    path = folder / "t.csv"
+    path.write_text(content, encoding="utf-8")
+    return told(run, question, path)
+
+
 def understand(question: str, table: Table) -> Question:
     """Read a question."""
     return Reader(question, table).question()
@@ -1069,9 +1076,7 @@ def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, qu
 )
 def test_what_looks_like_a_date_or_a_number_is_one(run: Run, tmp_path: Path, content: str, question: str, said: str) -> None:
     """A date that is not read is no reason to take another one, a time behind it none not to read it, and 0,249 is no thousand."""
-    path = tmp_path / "t.csv"
-    path.write_text(content)
-    assert said in told(run, question, path)
+    assert said in told_of(run, content, question, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -1085,9 +1090,8 @@ def test_what_looks_like_a_date_or_a_number_is_one(run: Run, tmp_path: Path, con
 )
 def test_a_date_that_can_be_read_in_two_ways_is_a_date(run: Run, tmp_path: Path, question: str, said: str) -> None:
     """A date without a column may be of it as of any: another one is not taken since that one cannot be read."""
-    path = tmp_path / "t.csv"
-    path.write_text("Unit,Rent,Due date,Paid on\nA,10,01/07/2024,2024-06-30\nB,20,02/07/2024,2024-07-05\nC,30,03/08/2024,never\n")
-    assert said in told(run, question, path)
+    rents = "Unit,Rent,Due date,Paid on\nA,10,01/07/2024,2024-06-30\nB,20,02/07/2024,2024-07-05\nC,30,03/08/2024,never\n"
+    assert said in told_of(run, rents, question, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -1129,9 +1133,7 @@ def test_what_is_written_in_two_ways_is_counted_once_or_refused(run: Run, tmp_pa
 )
 def test_an_amount_per_another_is_no_group(run: Run, tmp_path: Path, question: str, said: str) -> None:
     """Pay per bin is pay divided by bins, to most; by bins it is a group for each number of them."""
-    path = tmp_path / "t.csv"
-    path.write_text("pay,Bins,Hours (h),area,Zone\n3.30,3,1,20.5,1\n5.20,5,2,11,2\n3.60,3,2,30,1\n")
-    assert said in told(run, question, path)
+    assert said in told_of(run, "pay,Bins,Hours (h),area,Zone\n3.30,3,1,20.5,1\n5.20,5,2,11,2\n3.60,3,2,30,1\n", question, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -1297,9 +1299,7 @@ def test_an_edge_may_lack_the_amount(edge: int, run: Run, tmp_path: Path) -> Non
 )
 def test_what_may_be_meant_otherwise(table: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
     """A line of totals is one in all of its columns, years are of dates that are there, and `or` in a cell is no choice."""
-    path = tmp_path / "t.csv"
-    path.write_text(table, encoding="utf-8")
-    assert said in told(run, question, path)
+    assert said in told_of(run, table, question, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -1913,9 +1913,7 @@ def test_other_writings_of_a_number_are_told(cell: str, told: str, run: Run, tmp
 )
 def test_the_reason_is_the_one_that_helps(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
     """Dates that are not read, the cell that is no number, a list without a condition and a column without a cell."""
-    path = tmp_path / "t.csv"
-    path.write_text(content)
-    assert said in told(run, question, path)
+    assert said in told_of(run, content, question, tmp_path)
 
 
 def test_what_is_advised_is_answered(run: Run, tmp_path: Path) -> None:
@@ -2084,17 +2082,13 @@ WORKED = "date,who,hours,temp,Total\n2024-01-01,A,3,20,10.5\n2024-01-01,B,4.5,21
 )
 def test_what_people_mean_by_an_average_per_day(question: str, said: str, run: Run, tmp_path: Path) -> None:
     """Where a day has several rows they may mean that of its sums; and a column's name may be a figure's."""
-    path = tmp_path / "t.csv"
-    path.write_text(WORKED)
-    assert said in told(run, question, path)
+    assert said in told_of(run, WORKED, question, tmp_path)
 
 
 @pytest.mark.parametrize("name", ["uom", "UoM", "Unit of measure"])
 def test_a_column_tells_units_however_it_is_written(name: str, run: Run, tmp_path: Path) -> None:
     """Its words may be parted by capitals that are none."""
-    path = tmp_path / "t.csv"
-    path.write_text(f"item,quantity,{name}\nA,2,kg\nB,750,g\nC,4.5,l\n")
-    assert "tells of kg and g" in told(run, "total quantity", path)
+    assert "tells of kg and g" in told_of(run, f"item,quantity,{name}\nA,2,kg\nB,750,g\nC,4.5,l\n", "total quantity", tmp_path)
 
 
 def test_a_column_may_be_called_a_time(run: Run, tmp_path: Path) -> None:
@@ -2116,9 +2110,8 @@ def test_the_days_of_months_are_no_days_with_several_rows(run: Run, tmp_path: Pa
 @pytest.mark.parametrize("question", ["Email the total hours", "send me the average temp"])
 def test_it_is_not_said_that_no_figure_is_said_where_one_is(question: str, run: Run, tmp_path: Path) -> None:
     """What is not understood is what stands before it."""
-    path = tmp_path / "t.csv"
-    path.write_text(WORKED)
-    assert "which figure" not in told(run, question, path) and "alone is read" in told(run, question, path)
+    said = told_of(run, WORKED, question, tmp_path)
+    assert "which figure" not in said and "alone is read" in said
 
 
 @pytest.mark.parametrize(
@@ -2142,9 +2135,7 @@ def test_it_is_not_said_that_no_figure_is_said_where_one_is(question: str, run: 
 )
 def test_what_is_no_row_and_no_number(rows: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
     """Names of another table's columns, and what stands for a number that is not there."""
-    path = tmp_path / "t.csv"
-    path.write_text(f"who,n\n{rows}\n")
-    assert said in told(run, question, path)
+    assert said in told_of(run, f"who,n\n{rows}\n", question, tmp_path)
 
 
 def test_names_of_a_second_table_in_several_columns(run: Run, tmp_path: Path) -> None:
@@ -2181,6 +2172,4 @@ def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> N
 )
 def test_currencies_are_told_by_how_they_are_written(rows: str, said: str, run: Run, tmp_path: Path) -> None:
     """In a column of any name: by their signs, or by codes right beside amounts with decimals."""
-    path = tmp_path / "t.csv"
-    path.write_text(f"who,n,W\n{rows}\n", encoding="utf-8")
-    assert said in told(run, "total n", path)
+    assert said in told_of(run, f"who,n,W\n{rows}\n", "total n", tmp_path)
