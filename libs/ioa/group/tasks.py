@@ -338,9 +338,12 @@ def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
     """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
     after = [used for task in unfinished if isinstance(task, WaitingTask) for used in task.after]
     own = sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in unfinished])
-    asking = [task for task in unfinished if isinstance(task, OpenTask) and task.asked]
-    asked = [one for task in asking for one in (task.question, task.of_team) if one is not None]
-    return own + _bytes_for(after) + sum(map(_bytes_of_question, asked))
+    return own + _bytes_for(after) + sum([bytes_asked(task) for task in unfinished if isinstance(task, OpenTask) and task.asked])
+
+
+def bytes_asked(task: OpenTask) -> int:
+    """Return what a task's questions take up in an entry, to some bytes, answered ones of its team among them."""
+    return sum([_bytes_of_question(one) for one in (task.question, task.of_team) if one is not None])
 
 
 def _bytes_of_question(question: Question) -> int:

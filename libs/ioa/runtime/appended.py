@@ -28,7 +28,8 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
 )
-from ioa.group.state import GroupState, OpenTask
+from ioa.group.state import GroupState
+from ioa.group.tasks import bytes_asked
 from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.protocol.ids import AgentId
 from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
@@ -184,10 +185,5 @@ def _caused_by(event: Event, state: GroupState) -> AgentId:
 def _asks_most(state: GroupState) -> AgentId:
     asked = Counter[AgentId]()
     for task in state.open_tasks:
-        asked[task.assignee] += _bytes_asked(task)
+        asked[task.assignee] += bytes_asked(task)
     return max(asked, key=lambda agent_id: asked[agent_id]) if asked.total() else state.owner
-
-
-def _bytes_asked(task: OpenTask) -> int:
-    questions = [question for question in (task.question, task.of_team) if question is not None]
-    return sum([len(text.encode()) for asked in questions for text in (asked.text, asked.default, *asked.options)])
