@@ -406,16 +406,14 @@ class GroupLedger:
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
-        if head is not None:
-            check_may_move(head.entry.state, event)
-        transition = step(None if head is None else head.entry.state, event, policy)
-        if head is not None:
-            self._check_quota(head, event, transition, policy)
+        transition = step(None, event, policy) if head is None else self._step_on(head, event, policy)
         if self._appended is not None:
             self._appended.check_room(event, self._log.room())
         return transition
 
-    def _check_quota(self, head: StoredEntry, event: Event, transition: Transition, policy: Policy | None) -> None:
+    def _step_on(self, head: StoredEntry, event: Event, policy: Policy | None) -> Transition:
+        check_may_move(head.entry.state, event)
+        transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
             self._quota.check(event, head, transition.state, policy)
         elif isinstance(event, SubgroupOpened):
@@ -423,6 +421,7 @@ class GroupLedger:
             self._quota.check_lent(head, transition.state, 0 if loan is None else self._quota.lent(head, loan))
         elif isinstance(event, MemberJoined):
             self._quota.check_invited(head)
+        return transition
 
     async def _counted(self, comm_id: CommId, head: StoredEntry | None, event: Event, transition: Transition) -> _Counted:
         """Return what a group's log holds, with what it lends by an event or gets back, and what it may hold."""
