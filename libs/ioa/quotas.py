@@ -63,19 +63,18 @@ READ_ANSWER_BYTES = 1_000
 """For how many bytes of its answer such a request does: 10 MB a second."""
 SYNC_ANSWER_BYTES = 131_072
 """For how many bytes of its answer a request for a page of a log counts once more: 6.5 MB at once, and then 2.6 MB a second."""
-_QUARTER, _HALF = 4, 2
 LOG_UNIT_BYTES = 1_000
 """In how many bytes that is counted which an agent has appended to logs."""
 
 
 def quarter(per_second: float) -> int:
     """Say as how many requests each second counts that answering takes, of those that a quarter of the time is one caller's."""
-    return math.ceil(_QUARTER * per_second)
+    return math.ceil(4 * per_second)
 
 
 def half(per_second: float) -> int:
     """Say likewise for pages of logs, which take long to read for whoever comes back to a long one."""
-    return math.ceil(_HALF * per_second)
+    return math.ceil(2 * per_second)
 
 
 RATES: Mapping[Family, Rate] = {

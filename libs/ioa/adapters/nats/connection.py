@@ -263,12 +263,12 @@ class _LastingClient(Client):
             await self._back.wait()
         return was_away
 
-    def is_back(self) -> None:
-        """Have whoever waits for the connection go on, which was made anew or is closed."""
+    def wake_waiting(self) -> None:
+        """Have whoever waits for the connection look again: it was made anew, or is closed."""
         self._back.set()
         self._back = asyncio.Event()
 
-    async def _wait_for_connection(self, timeout: float) -> float:  # what nats-py calls it
+    async def _wait_for_connection(self, timeout: float) -> float:
         """Return how much is left of the time."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
@@ -383,12 +383,12 @@ async def _attempt(settings: NatsSettings) -> _LastingClient:
         pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         client.not_permitted.clear()  # another authorization may hold by now
         _log.info("nats_reconnected", url=settings.url)
-        client.is_back()
+        client.wake_waiting()
         announce_renewal(client)
 
     async def closed() -> None:
         client.closed.set()
-        client.is_back()
+        client.wake_waiting()
 
     async def disconnected() -> None:
         if not client.is_closed:
