@@ -184,8 +184,8 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
 def _refuse_stand_ins(columns: Iterable[Column], question: Question, used: pd.Series) -> None:
     """Refuse numbers in nines alone, such as -9999, farther from all others than these are from each other, unless it is said."""
     known = [one.column for one in question.conditions if one.sign not in ("between", "<", "<=", ">", ">=")]
-    for column in columns:
-        numbers = _measured(column) if column not in known and column.holds("numbers") else pd.Series(0, used.index)
+    for column in [one for one in columns if one not in known and one.holds("numbers")]:
+        numbers = _measured(column)
         for number in filter(lambda one: re.fullmatch(r"-?999+", show(one)), {numbers[used].min(), numbers[used].max()}):
             others = numbers[numbers != number].dropna()
             if len(others) > _FEW and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():

@@ -48,7 +48,7 @@ _RATES, _CODES = "percent percentage pct rate ratio share margin price per avera
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
 _CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"
 """What one line alone is called that is a total of something: `Total EUR`. A name, such as a customer's, stands in several."""
-UNIT_WORDS = frozenset("currency currencies unit units uom".split())
+_UNIT_WORDS = frozenset("currency currencies unit units uom".split())
 """What a column is called that tells in which unit the numbers beside it are."""
 _NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
 
@@ -216,9 +216,8 @@ class Column:
     def tells_units(self, other: "Column", is_beside: bool) -> bool:
         """Whether it tells in which unit the numbers of another are: by name or by signs of currencies; codes beside it may."""
         some = self._sample.unique().tolist()
-        if UNIT_WORDS.intersection([fold(self.name), *name_words(self.name)]) or all(
-            len(one) == 1 and category(one) == "Sc" for one in some
-        ):
+        says_so = _UNIT_WORDS & _in_one_too(name_words(self.name))
+        if says_so or all(len(one) == 1 and category(one) == "Sc" for one in some):
             return not self.holds("numbers", in_doubt=True)
         are_codes = is_beside and 2 * len(some) <= len(self._sample) and all(re.fullmatch("[A-Z]{3}", one) for one in some)
         return are_codes and other.numbers is not None and bool((other.numbers.dropna() % 1).any())
@@ -228,7 +227,7 @@ class Column:
         """Why its figures must not be added up; empty when they may."""
         of_year = "" if self._sample.str.fullmatch(r"[12]\d{3}").any() else "year"  # such as visits of last year
         words = [word for word in name_words(self.name) if word != of_year]
-        says_so = _NOT_ADDED & {*words, "".join(words)} or (words[1:] and words[0] in ("unit", "hourly"))
+        says_so = _NOT_ADDED & _in_one_too(words) or (words[1:] and words[0] in ("unit", "hourly"))
         if says_so or any(word.endswith("code") for word in words) or re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name):
             return "by its name"
         numbers, unit = self.amounts
@@ -295,6 +294,11 @@ class Column:
 def name_words(name: str) -> list[str]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
     return _WORD.findall(fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
+
+
+def _in_one_too(words: list[str]) -> set[str]:
+    """The words of a name, and all of them as one: capitals part `pH` and `UoM`, too."""
+    return {*words, "".join(words)}
 
 
 def joined(text: str) -> str:

@@ -176,9 +176,10 @@ def _read(file: InputFile, ctx: TaskContext) -> _Text:
     text, assumed = read_and_tell(file.path, is_page=is_page)
     if is_page and not (text := text_of_html(text, before_cells="\n")):
         raise InvalidInputError("The page holds no text.")
-    with suppress(InvalidInputError, StopIteration):
-        source = next(one for one in ctx.inputs if file not in ctx.inputs and _name_as_text(one.name) == file.name)
-        return next(read for read in [_read(source, ctx)] if read.content == text)
+    for source in ctx.inputs if file not in ctx.inputs else ():
+        with suppress(InvalidInputError):
+            if _name_as_text(source.name) == file.name and (read := _read(source, ctx)).content == text:
+                return read
     return _Text(file.name, text, assumed, is_page)
 
 
