@@ -144,7 +144,7 @@ async def open_answering(
             ),
             ServiceEndpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status), at_most=OF_ANYBODY),
         ]
-        upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem), feed)
+        upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem, may_change=feed.may_change), feed)
         async with (
             background(upkeep.keep()),
             open_service(
@@ -155,6 +155,7 @@ async def open_answering(
                 endpoints,
                 bounds=settings.bounds,
                 known=sessions.agents,
+                also_slowed=feed.slowed,
             ),
         ):
             yield engines, feed

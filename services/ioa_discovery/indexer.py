@@ -7,7 +7,7 @@ embedding. Two watches may deliver a card and its liveness in either order, so l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ioa.ports.agent_index import AgentIndex, IndexEntry
@@ -52,11 +52,31 @@ class AgentRemoved:
 RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
 
 
-class Indexer:
-    """Keep an index equal to the registry. One instance writes; its methods must not run at the same time."""
+def _always(_agent_id: AgentId) -> bool:
+    return True
 
-    def __init__(self, index: AgentIndex, embedder: Embedder, *, stem: Stem = english_stem) -> None:
+
+class Indexer:
+    """Keep an index equal to the registry. One instance writes; its methods must not run at the same time.
+
+    Args:
+        index: What is kept.
+        embedder: What it is filled by.
+        stem: What the words of cards are reduced by.
+        may_change: Says of an agent whether the changed card of it is to be put in now. Where it is not, the card before stays, and
+            whoever said so brings the newest one when it is.
+    """
+
+    def __init__(
+        self,
+        index: AgentIndex,
+        embedder: Embedder,
+        *,
+        stem: Stem = english_stem,
+        may_change: Callable[[AgentId], bool] = _always,
+    ) -> None:
         self._stem = stem
+        self._may_change = may_change
         self._index = index
         self._embedder = embedder
         self._fingerprints: dict[AgentId, str] = {}
@@ -130,7 +150,7 @@ class Indexer:
 
     async def _put(self, cards: Iterable[AgentCard]) -> None:
         """Embed and store what is new or changed, in batches."""
-        stale = [card for card in cards if self._fingerprints.get(card.agent_id) != self._fingerprint(card)]
+        stale = [card for card in cards if self._is_due(card)]
         for start in range(0, len(stale), BATCH_CARDS):
             entries = await self._entries(stale[start : start + BATCH_CARDS])
             await self._index.put(entries)
@@ -153,6 +173,11 @@ class Indexer:
                 )
             )
         return entries
+
+    def _is_due(self, card: AgentCard) -> bool:
+        """Whether a card is new, or has changed and its turn has come."""
+        held = self._fingerprints.get(card.agent_id)
+        return held != self._fingerprint(card) and (held is None or self._may_change(card.agent_id))
 
     def _fingerprint(self, card: AgentCard) -> str:
         return fingerprint(card, self._embedder.model_id)

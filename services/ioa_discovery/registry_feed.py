@@ -3,25 +3,48 @@
 The feed hands on the present state of each agent that was touched, not the history of it: however far the indexer lags, it has
 at most one round of work per agent before it is current. Who was touched last comes first, so that an agent that registers while
 a hundred thousand wait is found at once; half of each batch are those that wait longest, so that nobody waits for ever.
+
+A card with fifty examples takes a tenth of a second of a core to embed, and its agent may change it ten times a second. So a card
+that is changed again and again is held back: the newest is indexed when its turn has come, those between are not. Everything else
+of an agent, that it comes, goes or is removed, passes at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
+import structlog
+
+from ioa.ports.inspection import CHANGING, SlowedCaller
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.ids import AgentId
+from ioa.quotas import Admitted, Buckets, Family, Rate
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 
 BATCH_AGENTS = 16
+CHANGES = Rate(0.1, 5)
+"""How often an agent's card is indexed anew: after a while without a change five times at once, and then once in ten seconds."""
+
+_log = structlog.get_logger(__name__)
 
 
 class RegistryFeed:
-    """Collect the agents that were touched, and tell what they are now."""
+    """Collect the agents that were touched, and tell what they are now.
 
-    def __init__(self, view: RegistryView) -> None:
+    Args:
+        view: What the registry holds.
+        changes: How often one agent's card may change here.
+        now: Returns seconds that never go back.
+    """
+
+    def __init__(self, view: RegistryView, changes: Rate = CHANGES, now: Callable[[], float] = time.monotonic) -> None:
         self._view = view
+        self._now = now
+        self._pause = 1 / changes.per_second
+        self._changes = Buckets({Family.OTHERS: changes})
+        self._held_back: set[AgentId] = set()
         self._touched: dict[AgentId, None] = {}
         self._any = asyncio.Event()
         self.must_compare = asyncio.Event()
@@ -32,6 +55,23 @@ class RegistryFeed:
         self._touched.pop(agent_id, None)
         self._touched[agent_id] = None
         self._any.set()
+
+    def may_change(self, agent_id: AgentId) -> bool:
+        """Whether an agent's changed card may be indexed now. If not, it is looked at again when it may, as it is then."""
+        judged = self._changes.judge(agent_id, Family.OTHERS, self._now())
+        if isinstance(judged, Admitted):
+            return True
+        if judged.is_first:
+            _log.warning("card_held_back", agent_id=agent_id)
+        if agent_id not in self._held_back:
+            self._held_back.add(agent_id)
+            asyncio.get_running_loop().call_later(self._pause, self._let_go, agent_id)
+        return False
+
+    def slowed(self) -> Sequence[SlowedCaller]:
+        """Return whose cards were held back lately, and how often."""
+        found = self._changes.slowed(self._now())
+        return [SlowedCaller(caller, CHANGING, number) for (caller, _), number in found.items()]
 
     def compare(self) -> None:
         """Have the whole index compared with the registry."""
@@ -58,6 +98,10 @@ class RegistryFeed:
             yield [event for agent_id in self._take() for event in present(self._view, agent_id)]
             if not self._touched:
                 self._any.clear()
+
+    def _let_go(self, agent_id: AgentId) -> None:
+        self._held_back.discard(agent_id)
+        self.touch(agent_id)
 
     def _take(self) -> list[AgentId]:
         taken: list[AgentId] = []

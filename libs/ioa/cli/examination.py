@@ -7,13 +7,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 from ioa.adapters.nats.connection import check_max_payload
@@ -28,6 +27,7 @@ from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import (
     ANYBODY,
+    CHANGING,
     DROPPED,
     FILLING,
     FLOOD,
@@ -513,39 +513,60 @@ _FILLING = (
 _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
 
 
-def _queues_of(named: Sequence[SlowedCaller]) -> str:
-    queues = (("the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}", one) for one in named)
-    return ", ".join(f"{queue} ({one.refused:,} goals)" for queue, one in islice(queues, _NAMED_AGENTS))
+_CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
+_MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
+_ASKING = "asking"
+
+
+def _much_of(one: SlowedCaller) -> str:
+    return f"{one.caller} ({one.refused:,} {_MUCH[one.family]})"
+
+
+def _requests_of(one: SlowedCaller) -> str:
+    return f"{one.caller} ({one.refused:,} of {one.family} refused)"
+
+
+def _changes_of(one: SlowedCaller) -> str:
+    return f"{one.caller} ({one.refused:,} changes)"
+
+
+def _bytes_of(one: SlowedCaller) -> str:
+    return f"{one.caller} ({one.refused:,} MB)"
+
+
+def _goals_of(one: SlowedCaller) -> str:
+    queue = "the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}"
+    return f"{queue} ({one.refused:,} goals)"
+
+
+_TOLD: Mapping[str, tuple[str, Callable[[SlowedCaller], str], str]] = {
+    FLOOD: ("Flooding the server, and disconnected: {}.", _much_of, _TOO_MUCH),
+    _ASKING: ("Asking too often, and slowed down: {}.", _requests_of, _TOO_MUCH),
+    CHANGING: ("Changing their cards so often that changes wait: {}.", _changes_of, _CHANGING),
+    FILLING: ("Filling the logs of groups, and put off: {}.", _bytes_of, _FILLING),
+    DROPPED: ("Taking goals off a queue and dropping them, which were put back: somebody at {}.", _goals_of, _DROPPING),
+    KEPT: ("Keeping goals for minutes without a group, which were offered again: somebody at {}.", _goals_of, _KEEPING),
+}
+"""Of each kind of those who ask for more than they may: what is said of them, how each is named, and what to do about it."""
+
+
+def _kind_of(one: SlowedCaller) -> str:
+    if one.family in _MUCH:
+        return FLOOD
+    return one.family if one.family in _TOLD else _ASKING
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     """Judge who asks more often than it may; others are served all the same."""
     if not slowed:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
-    much = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
-    dropping, keeping = ([one for one in slowed if one.family == family] for family in (DROPPED, KEPT))
-    filling = [f"{one.caller} ({one.refused:,} MB)" for one in slowed if one.family == FILLING][:_NAMED_AGENTS]
-    others = [one for one in slowed if one.family not in (DROPPED, KEPT, FILLING)]
-    flooding = [f"{one.caller} ({one.refused:,} {much[one.family]})" for one in others if one.family in much][:_NAMED_AGENTS]
-    asking = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in others if one.family not in much][:_NAMED_AGENTS]
-    said = [f"Flooding the server, and disconnected: {', '.join(flooding)}."] if flooding else []
-    said += [f"Asking too often, and slowed down: {', '.join(asking)}."] if asking else []
-    hints = [_TOO_MUCH] if flooding or asking else []
-    if filling:
-        said.append(f"Filling the logs of groups, and put off: {', '.join(filling)}.")
-        hints.append(_FILLING)
-    if dropping:
-        said.append(f"Taking goals off a queue and dropping them, which were put back: somebody at {_queues_of(dropping)}.")
-        hints.append(_DROPPING)
-    if keeping:
-        said.append(f"Keeping goals for minutes without a group, which were offered again: somebody at {_queues_of(keeping)}.")
-        hints.append(_KEEPING)
-    return Finding(
-        "quotas",
-        Health.WARNING,
-        " ".join(said),
-        " ".join(hints),
-    )
+    said, hints = list[str](), dict[str, None]()
+    for kind, (sentence, name, hint) in _TOLD.items():
+        named = [name(one) for one in slowed if _kind_of(one) == kind][:_NAMED_AGENTS]
+        if named:
+            said.append(sentence.format(", ".join(named)))
+            hints[hint] = None
+    return Finding("quotas", Health.WARNING, " ".join(said), " ".join(hints))
 
 
 async def _probe(system: SystemClient) -> Finding:

@@ -79,6 +79,8 @@ KEPT = "kept"
 """The family of goals that were taken, and for which nobody opened a group for minutes."""
 FILLING = "filling"
 """The family of who has filled so much of the logs' share that others need what is left."""
+CHANGING = "changing"
+"""The family of who changes its card so often that discovery holds changes back."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 
@@ -89,7 +91,7 @@ class SlowedCaller:
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
     `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
-    `FILLING` how many MB of logs.
+    `FILLING` how many MB of logs; with `CHANGING` how many changes of its card were held back.
     """
 
     caller: str

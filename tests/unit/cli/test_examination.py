@@ -39,6 +39,7 @@ from ioa.cli.examination import (
 from ioa.cli.probe import Probed
 from ioa.ports.inspection import (
     ANYBODY,
+    CHANGING,
     DROPPED,
     FILLING,
     FLOOD,
@@ -153,6 +154,8 @@ def test_who_asks_too_often_is_named() -> None:
         True,
         True,
     )
+    changing = quotas_finding([SlowedCaller("mallory", CHANGING, 51)])
+    assert ("so often that changes wait: mallory (51 changes)." in changing.message, "newest" in changing.hint) == (True, True)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 

@@ -17,9 +17,9 @@ from ioa_discovery.registry_feed import BATCH_AGENTS, RegistryFeed
 A, B, C = AgentId("a"), AgentId("b"), AgentId("c")
 
 
-def card(agent_id: AgentId) -> AgentCard:
+def card(agent_id: AgentId, description: str = "Does things") -> AgentCard:
     """Make a card."""
-    return AgentCard(agent_id=agent_id, name=agent_id, description="Does things", pool=PoolId(agent_id))
+    return AgentCard(agent_id=agent_id, name=agent_id, description=description, pool=PoolId(agent_id))
 
 
 class StillView:
@@ -27,10 +27,13 @@ class StillView:
 
     def __init__(self, *agent_ids: AgentId) -> None:
         self.known = dict.fromkeys(agent_ids, True)
+        self.says: dict[AgentId, str] = {}
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """The card of an agent."""
-        return CardRecord(card=card(agent_id), registered_at=datetime.now(UTC)) if agent_id in self.known else None
+        if agent_id not in self.known:
+            return None
+        return CardRecord(card=card(agent_id, self.says.get(agent_id, "Does things")), registered_at=datetime.now(UTC))
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards."""

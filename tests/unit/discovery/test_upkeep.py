@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -10,7 +11,9 @@ import pytest
 
 from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
+from ioa.ports.inspection import CHANGING
 from ioa.protocol.ids import AgentId
+from ioa.quotas import Rate
 from ioa.runtime.process import background
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
@@ -47,9 +50,10 @@ class AwayIndex(MemoryIndex):
 
 
 @asynccontextmanager
-async def kept(index: MemoryIndex, feed: RegistryFeed) -> AsyncIterator[None]:
+async def kept(index: MemoryIndex, feed: RegistryFeed, embedder: HashingEmbedder | None = None) -> AsyncIterator[None]:
     """Keep an index in line."""
-    async with background(Upkeep(Indexer(index, HashingEmbedder()), feed, retry=AT_ONCE).keep()):
+    indexer = Indexer(index, embedder or HashingEmbedder(), may_change=feed.may_change)
+    async with background(Upkeep(indexer, feed, retry=AT_ONCE).keep()):
         yield
 
 
@@ -93,3 +97,41 @@ async def test_an_index_that_lost_everything_is_filled_again(view: StillView) ->
         feed.compare()
         await eventually(lambda: state(index), lambda seen: seen == {A: True, B: False})
     assert await index.count() == 2
+
+
+async def test_an_agent_that_changes_its_card_again_and_again_is_held_back(view: StillView) -> None:
+    """A few changes are indexed at once, then one in a while, and the newest in the end; others, and its leases, do not wait."""
+    index, embedder = MemoryIndex(), HashingEmbedder()
+    feed = RegistryFeed(view, Rate(per_second=2, burst=3))
+    async with kept(index, feed, embedder):
+        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
+        for number in range(40):
+            view.says[A] = f"The {number}th"
+            feed.touch(A)
+            await asyncio.sleep(0.005)
+        view.known[A] = False
+        view.says[B] = "Something else"
+        feed.touch(A)
+        feed.touch(B)
+        await eventually(lambda: state(index), lambda seen: not seen[A])
+        await eventually(lambda: "b: Something else" in embedder.embedded)
+        soon, named = embedder.embedded.count("a: The 39th"), [(one.caller, one.family) for one in feed.slowed()]
+        await eventually(lambda: "a: The 39th" in embedder.embedded)
+        of_a = [text for text in embedder.embedded if text.startswith("a: ")]
+    assert (soon, named, len(of_a), of_a[-1]) == (0, [(A, CHANGING)], 5, "a: The 39th")
+
+
+async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> None:
+    """However often an agent comes, goes and registers the same card, its next change is indexed at once."""
+    index, embedder = MemoryIndex(), HashingEmbedder()
+    feed = RegistryFeed(view, Rate(per_second=0.001, burst=1))
+    async with kept(index, feed, embedder):
+        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
+        for number in range(20):
+            view.known[A] = number % 2 == 0
+            feed.touch(A)
+            await eventually(lambda: state(index), lambda seen: seen[A] is view.known[A])
+        view.says[A] = "Something else"
+        feed.touch(A)
+        await eventually(lambda: "a: Something else" in embedder.embedded)
+    assert feed.slowed() == []
