@@ -30,6 +30,7 @@ from ioa.runtime.audit import AuditedResults, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
+from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
@@ -54,7 +55,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         inboxes = NatsInboxes(client, sessions.inbox_of, name)
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
-        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
+        reads = HeadReads(time.monotonic, audit.note_slowed)
+        ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended, reads)
         router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
@@ -100,7 +102,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=sessions.agents,
                         slowed=audit.note_slowed,
-                        also_slowed=appended.slowed,
+                        also_slowed=lambda: (*appended.slowed(), *reads.slowed()),
                     ),
                 ):
                     await stop.wait()

@@ -100,7 +100,7 @@ class Router:
             ForbiddenError: The payload names another sender or group than the subject it came on.
             InvalidInputError: The payload is no message, or a report of progress that is too large.
             SupersededError: Another process has taken the sender's id over.
-            RateLimitedError: The sender has had too much appended, and is to come back.
+            RateLimitedError: The sender has had too much appended, or read for what was refused, and is to come back.
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
@@ -216,16 +216,19 @@ class Router:
 
         Raises:
             IllegalEventError: The report is not legal now.
-            RateLimitedError: Its sender has filled the logs of all, and each lease that it renews is an entry.
+            RateLimitedError: Its sender has filled the logs of all, and each lease that it renews is an entry; or its reports are
+                refused so often that the log was read too often for them.
         """
-        comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
-        seen = await self._ports.ledger.seen(comm_id)
+        header, said = message.header, Said(at=self._ports.clock.now(), message=message)
+        seen, is_fresh = await self._ports.ledger.seen_for(header.sender, header.comm_id)
         if seen is None or is_news(seen.entry.state, said, report):
             return None
         try:
             check_progress(seen.entry.state, said, report)
         except IllegalEventError:
-            seen = await self._ports.ledger.head(comm_id)
+            if is_fresh:
+                raise
+            seen, _ = await self._ports.ledger.seen_for(header.sender, header.comm_id, anew=True)
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)

@@ -51,6 +51,7 @@ from ioa.repetition import sketches_of
 from ioa.runtime.appended import Appended
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
+from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.priority_lock import PriorityLock
 from ioa.telemetry.fault_points import reach
 
@@ -101,6 +102,8 @@ class _Group:
     head: StoredEntry | None = None
     armed: datetime | None = None
     policy: Policy | None = None
+    head_bytes: int = 0
+    """How large the head was that was looked at last, also where it is not remembered."""
 
 
 class GroupLedger:
@@ -115,9 +118,10 @@ class GroupLedger:
         clock: Stamps messages.
         quota: What members may have their group take of the store.
         appended: What each of them may have appended; None: as much as comes.
+        reads: What is read of logs for the messages of each; None: as much as comes.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it works with, and what bounds its members
         self,
         log: GroupLog,
         timers: Timers,
@@ -127,6 +131,7 @@ class GroupLedger:
         clock: Clock,
         quota: GroupQuota = DEFAULT_GROUP_QUOTA,
         appended: Appended | None = None,
+        reads: HeadReads | None = None,
     ) -> None:
         self._log = log
         self._timers = timers
@@ -136,6 +141,7 @@ class GroupLedger:
         self._clock = clock
         self._quota = quota
         self._appended = appended
+        self._reads = reads
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
         self._cached_bytes = 0
         self._latest = clock.now()
@@ -202,6 +208,28 @@ class GroupLedger:
             if group.head is None:
                 self._remember(group, head)
         return head
+
+    async def seen_for(self, sender: AgentId, comm_id: CommId, *, anew: bool = False) -> tuple[StoredEntry | None, bool]:
+        """Tell a sender's message where its group stands, and whether that was read just now: only if nothing is remembered.
+
+        Args:
+            sender: Who has it read.
+            comm_id: The group.
+            anew: Have it read though something is remembered.
+
+        Raises:
+            RateLimitedError: Too much was read for this sender, which is to come back later.
+            UnavailableError: The log cannot be read now.
+        """
+        group = self._group(comm_id)
+        if group.head is not None and not anew:
+            return group.head, False
+        async with group.lock.held(urgent=False):
+            if group.head is not None and not anew:
+                return group.head, False
+            head = await self._read_for(sender, comm_id, group)
+            self._remember(group, head)
+            return head, True
 
     async def push_again(self, stored: StoredEntry) -> None:
         """Show an entry to all members once more: who appended it may have died before they were shown it.
@@ -360,10 +388,10 @@ class GroupLedger:
     async def _append(
         self, comm_id: CommId, group: _Group, what: Event | Message, asked_by: AgentId | None
     ) -> tuple[Recorded, tuple[Effect, ...]]:
-        head, fresh = group.head, False
+        head, fresh, reader = group.head, False, asked_by
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
-                head, fresh = await self._log.last(comm_id), True
+                head, fresh = await self._read_for(reader, comm_id, group), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
                 policy = await self._policy(comm_id, group, head, event)
@@ -383,7 +411,7 @@ class GroupLedger:
             except AppendConflictError:
                 conflicts.inc()
                 self._remember(group, None)
-                head = None
+                head = reader = None  # that another message came first is not its sender's doing
                 continue
             except UnavailableError:
                 self._remember(group, None)
@@ -404,6 +432,16 @@ class GroupLedger:
                 entry = encode_entry(view_for(policy, entry.entry, asked_by))
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    async def _read_for(self, sender: AgentId | None, comm_id: CommId, group: _Group) -> StoredEntry | None:
+        """Read the head of a locked group, and count it for the sender whose message has it read; None: nobody's does."""
+        if sender is None or self._reads is None:
+            return await self._log.last(comm_id)
+        self._reads.take(sender, group.head_bytes)
+        head = await self._log.last(comm_id)
+        if head is not None and head.size_bytes > group.head_bytes:
+            self._reads.charge(sender, head.size_bytes - group.head_bytes)
+        return head
 
     def _step(self, head: StoredEntry | None, event: Event, policy: Policy | None) -> Transition:
         transition = step(None, event, policy) if head is None else self._step_on(head, event, policy)
@@ -537,6 +575,8 @@ class GroupLedger:
 
     def _remember(self, group: _Group, head: StoredEntry | None) -> None:
         """Keep a group's head in memory, unless it is the last one: hardly anybody asks for that again."""
+        if head is not None:
+            group.head_bytes = head.size_bytes
         if head is not None and head.entry.state.phase.is_terminal:
             head = None
         self._cached_bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)

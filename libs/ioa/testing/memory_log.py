@@ -39,6 +39,8 @@ class MemoryGroupLog:
         """How many bytes all groups may still append; it is not counted down."""
         self.searched = 0
         """How many entries were looked at for messages."""
+        self.heads_read = 0
+        """How often the head of a log was read."""
         self.on_append: Callable[[], None] = lambda: None
         """Called when an append is under way, so that something can happen in between."""
         self._listeners: list[Callable[[CommId], None]] = []
@@ -64,6 +66,7 @@ class MemoryGroupLog:
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head."""
+        self.heads_read += 1
         await self._arrive()
         self._check(comm_id)
         return self._of(comm_id)[-1] if self._of(comm_id) else None

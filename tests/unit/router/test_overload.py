@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ioa.errors import NotFoundError, PayloadTooLargeError, UnavailableError
+from ioa.errors import NotFoundError, PayloadTooLargeError, RateLimitedError, UnavailableError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -24,11 +24,12 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
+    Payload,
     Phase,
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
-from ioa.quotas import SAY_UNIT_BYTES
+from ioa.quotas import SAY_UNIT_BYTES, Family
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
 
@@ -309,6 +310,44 @@ async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
     await plane.says(ADA, InformTaskProgress(task_id=T1, number=1), router=1)
     answer = await plane.says(ADA, InformTaskProgress(task_id=T1, number=2), router=0)
     assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
+
+
+@pytest.mark.parametrize("payload", [InformTaskProgress(task_id=TaskId("t9"), number=2), ConcludeGroupDiscussion()])
+async def test_what_is_refused_again_and_again_has_no_more_of_the_log_read_than_counts(payload: Payload) -> None:
+    """A head of 200 kB is read for twenty messages, and then for four a second; what memory knows to be legal waits for nothing."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    [asked] = specs(("t1:bob",))
+    await plane.says(ADA, SyncTaskAssignment(tasks=(asked.model_copy(update={"task_desc": "x" * 200_000}),)))
+    message, read = await plane.message(BOB, payload, turn=0), plane.log.heads_read
+    sent = (plane.send(_again(message, number)) for number in range(50))
+    answers = [type(one) for one in await asyncio.gather(*sent, return_exceptions=True)]
+    assert (answers.count(Rejected), answers.count(RateLimitedError), plane.log.heads_read - read) == (20, 30, 20)
+    assert [(one.caller, one.family, one.refused) for one in plane.reads.slowed()] == [(BOB, Family.SAY, 30)]
+    assert isinstance(await plane.send(_again(await plane.message(ADA, payload, turn=0), 50)), Rejected)
+    plane.clock.advance(timedelta(seconds=1))
+    assert isinstance(await plane.send(_again(message, 51)), Rejected)
+    read = plane.log.heads_read
+    legal = await plane.message(BOB, InformTaskProgress(task_id=T1, number=1), turn=1)
+    assert isinstance(await plane.send(legal), Accepted)
+    assert plane.log.heads_read == read
+
+
+async def test_what_another_router_has_appended_counts_for_nobody_else() -> None:
+    """Who is refused since memory was old reads on; messages that are legal then are taken, however often memory did not know."""
+    plane = Plane()
+    await plane.open(ADA, BOB, max_turns=200)
+    for number in range(100):
+        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
+        said = await plane.says(speaker, Discussion(content=f"The {number}th thing.", next_speaker=other), router=number % 2)
+        assert isinstance(said, Accepted)
+    assert plane.reads.slowed() == []
+
+
+def _again(message: Message, number: int) -> Message:
+    """Say the same by another message."""
+    header = message.header.model_copy(update={"message_id": MessageId(f"again-{number}")})
+    return message.model_copy(update={"header": header})
 
 
 async def test_heads_of_ended_groups_are_not_kept() -> None:

@@ -25,6 +25,7 @@ from ioa.protocol.usage import Usage
 from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
+from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
@@ -87,6 +88,7 @@ class Plane:
 
     def __init__(self, quota: GroupQuota = DEFAULT_GROUP_QUOTA, appended: Appended | None = None) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
+        self.reads = HeadReads(lambda: self.clock.now().timestamp(), lambda _caller, _family: None)
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
         self.goals, self.work, self.tickets = MemoryGoalRecords(), MemoryWorkQueue(), MemoryTickets()
@@ -94,7 +96,9 @@ class Plane:
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
         self.ledgers = [
-            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota, appended)
+            GroupLedger(
+                self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock, quota, appended, self.reads
+            )
             for _ in range(2)
         ]
         self.progress, self.discovery = MemoryProgress(), FoundAgents()
