@@ -9,7 +9,7 @@ Who takes an offer off the queue without launching has dropped it: it does not s
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -22,8 +22,8 @@ from ioa.ports.open_groups import QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import PoolId
-from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
+from ioa.protocol.ids import PoolId, UserId
+from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search, SearchResult
 
 MOST_OFFERS = 2
 """To how many pools a goal is offered before it is anybody's."""
@@ -61,25 +61,41 @@ class Leaders:
         self._work = work
         self._registry = registry
         self._clock = clock
-        self._ask_from = clock.now()
+        self._not_before: dict[UserId, datetime] = {}
+        """From when on discovery is asked again for goals of somebody whose last search it did not answer in time."""
         self._searches = FairTurns(_SEARCHES, 1)
 
     async def next_pool(self, goal: Goal, offers: Sequence[QueuedOffer]) -> PoolId | None:
         """Choose the pool that a goal is offered to after `offers`; None: it is anybody's.
 
-        While discovery is away nobody waits for it: it is asked again after a moment.
+        While discovery is away nobody waits for it long: after a search that got no answer in time it is asked again after a
+        moment, for goals of the same user. Another's search may be a quicker one.
         """
-        if len(offers) >= MOST_OFFERS or self._clock.now() < self._ask_from:
+        user = goal.name.owner
+        if len(offers) >= MOST_OFFERS or self._is_put_off(user):
             return None
+        try:
+            async with self._searches.turn(user, within=ANSWERED_WITHIN):
+                found = None if self._is_put_off(user) else await self._search(goal)
+        except UnavailableError as error:
+            _log.info("discovery_away", goal_id=goal.goal_id, user=user, error=error.message)
+            return None
+        return None if found is None else best_leader(found.by_need[0].hits, {offer.pool for offer in offers})
+
+    def _is_put_off(self, user: UserId) -> bool:
+        until = self._not_before.get(user)
+        return until is not None and self._clock.now() < until
+
+    async def _search(self, goal: Goal) -> SearchResult:
+        """Ask who fits a goal; where there is no answer, its user's next ones wait for none for a while."""
         need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
         try:
-            async with self._searches.turn(goal.name.owner):
-                found = await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
-        except UnavailableError as error:
-            _log.info("discovery_away", goal_id=goal.goal_id, error=error.message)
-            self._ask_from = self._clock.now() + _AWAY
-            return None
-        return best_leader(found.by_need[0].hits, {offer.pool for offer in offers})
+            return await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
+        except UnavailableError:
+            now = self._clock.now()
+            self._not_before = {user: until for user, until in self._not_before.items() if now < until}
+            self._not_before[goal.name.owner] = now + _AWAY
+            raise
 
     async def stands(self, offer: QueuedOffer) -> bool:
         """Whether somebody may still open a group for what was offered."""

@@ -178,6 +178,35 @@ async def test_discovery_that_is_away_is_not_asked_for_each_goal() -> None:
     assert asked == [None, PoolId(ADA)]
 
 
+async def test_a_search_that_takes_too_long_decides_for_nobody_elses_goals() -> None:
+    """Whose own search got no answer has his next goals wait for none; those of others are matched all the same."""
+    plane = await found((ADA, 0.8))
+    plane.discovery.reachable = False
+    eve, anna = UserId("eve"), UserId("anna")
+    goals = [Goal(goal_id=GoalId(f"g-{at}"), user=user, goal="Count.") for at, user in enumerate((eve, eve, anna, eve))]
+    asked = [await plane.leaders.next_pool(goals[0], ())]
+    plane.discovery.reachable = True
+    asked += [await plane.leaders.next_pool(goal, ()) for goal in goals[1:3]]
+    plane.clock.advance(timedelta(seconds=5))
+    asked.append(await plane.leaders.next_pool(goals[3], ()))
+    assert asked == [None, None, PoolId(ADA), PoolId(ADA)]
+
+
+async def test_what_waits_behind_ones_own_slow_search_waits_no_longer_than_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A goal is anybody's when its turn to be searched for does not come in time."""
+    monkeypatch.setattr("ioa_groups.leaders.ANSWERED_WITHIN", timedelta(seconds=0.05))
+    plane, slow = await found((ADA, 0.8)), _Slow()
+    leaders = Leaders(slow, plane.work, plane.view, plane.clock)
+    goals = [Goal(goal_id=GoalId(f"g-{number}"), user=UserId("eve"), goal="Count.") for number in range(4)]
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        first = group.create_task(leaders.next_pool(goals[0], ()))
+        await asyncio.sleep(0)
+        others = [group.create_task(leaders.next_pool(goal, ())) for goal in goals[1:]]
+        await asyncio.wait(others)
+        first.cancel()
+    assert ([one.result() for one in others], slow.asked) == ([None] * 3, ["g-0"])
+
+
 class _Slow:
     """Discovery that answers nobody yet."""
 
