@@ -36,6 +36,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from tests.integration.security.secured import SERVICES, flooding, open_intruder, open_processes, open_secured, open_user
+from tests.rig.tracebacks import tracebacks
 
 _HONEST, _POOL = AgentId("calculator"), PoolId("mallory")
 _MOST_AGENTS = 30
@@ -112,8 +113,8 @@ async def run(folder: Path, seconds: float, only: str, again_after: float) -> St
             for name, process in processes.items()
         }
         logs = {program.name: secured.fork_server.log_of(program) for program in programs}
-        tracebacks = {name: (await asyncio.to_thread(log.read_text)).count("Traceback") for name, log in logs.items()}
-    return Stood(usual, floods, growth, tracebacks)
+        logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
+    return Stood(usual, floods, growth, logged_errors)
 
 
 @dataclass(frozen=True)

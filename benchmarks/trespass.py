@@ -43,6 +43,7 @@ from ioa.protocol.subjects import ROOT, kind_of
 from tests.integration.security.secured import SERVICES, open_intruder, open_processes, open_secured, open_user
 from tests.rig.deadline import eventually
 from tests.rig.hostile_frames import HostileFrames
+from tests.rig.tracebacks import tracebacks
 
 _HONEST, _STRANGER = "calculator", "mallory"
 _OTHER_USER = UserId("eve")
@@ -190,9 +191,9 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
             for name, process in processes.items()
         }
         logs = {program.name: secured.fork_server.log_of(program) for program in programs}
-        tracebacks = {name: await asyncio.to_thread(_tracebacks, log) for name, log in logs.items()}
+        logged_errors = {name: await asyncio.to_thread(tracebacks, log) for name, log in logs.items()}
         grown = {name: _size(log) - logged[name] for name, log in logs.items()}
-    return Stood(sent, seconds, usual, after, growth, tracebacks, grown)
+    return Stood(sent, seconds, usual, after, growth, logged_errors, grown)
 
 
 def _of_stranger() -> list[str]:
@@ -235,10 +236,6 @@ async def _waiting(admin: Client) -> int:
 
 def _size(log: Path) -> int:
     return log.stat().st_size
-
-
-def _tracebacks(log: Path) -> int:
-    return log.read_text(errors="replace").count("Traceback")
 
 
 def _tell(stood: Stood) -> None:

@@ -40,6 +40,8 @@ _MAX_REMEMBERED = 1_000
 """Of so many lines it is known when they were written last."""
 _WHEN = frozenset({"timestamp"})
 
+_HEAD = "Traceback (most recent call last):"
+"""What people look for in logs."""
 _HIDDEN = "[hidden]"
 _SECRET_NAMES = frozenset(
     {"password", "passwd", "secret", "token", "seed", "api_key", "apikey", "authorization", "credentials", "jwt"}
@@ -216,6 +218,8 @@ def _frames_of(error: BaseException) -> Iterator[str]:
     if before is not None:
         yield from _frames_of(before)
         yield "which led to:"
+    if error.__traceback__ is not None:
+        yield _HEAD
     yield from _stack(error.__traceback__)
     yield f"{type(error).__module__}.{type(error).__qualname__}"
     if isinstance(error, BaseExceptionGroup):
