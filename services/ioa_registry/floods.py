@@ -20,12 +20,12 @@ from prometheus_client import Counter as Metric
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionId, Connections, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, HELD, SlowedCaller
+from ioa.ports.inspection import FLOOD, HELD, RETURNED, SlowedCaller
 from ioa.protocol.audit import Deed
 from ioa.protocol.ids import TenantId, full_name
 from ioa.protocol.kept_out import Readmit
 from ioa.protocol.registry import Acknowledged
-from ioa.quotas import SLOWED_FOR, Rate
+from ioa.quotas import SLOWED_FOR, Buckets, Family, Rate
 from ioa.runtime.audit import AuditLog
 from ioa.runtime.process import background
 
@@ -46,6 +46,9 @@ _OF_A_SERVICE, _AT_ONCE_OF_A_SERVICE = 10, 2
 _AT_ONCE = Rate(10, 20)
 """How many new connections of a key that is put off are ended at once; the others are when they are counted next. Connecting costs
 the server more than a short flood does, and who is ended at once may come back at once."""
+
+_RETURNS = Rate(1, 60)
+"""How often an agent may give a goal back without being named: many times as often as one whose model is away."""
 
 _log = structlog.get_logger(__name__)
 
@@ -295,6 +298,7 @@ class FloodWatch:
     ) -> None:
         self._connections = connections
         self._judge = FloodJudge(limits)
+        self._returns = Buckets({Family.OTHERS: _RETURNS})
         self._read_roster = roster
         self._roster = KeyHolders({}, frozenset())
         self._audit = audit
@@ -336,8 +340,10 @@ class FloodWatch:
         return Acknowledged()
 
     def slowed(self) -> Sequence[SlowedCaller]:
-        """Tell who is put off, or was a minute ago."""
-        return [SlowedCaller(holder, why.family, why.number) for holder, why in self._judge.put_off(self._now()).items()]
+        """Tell who is put off, or was a minute ago, and who gives goals back again and again."""
+        now = self._now()
+        put_off = [SlowedCaller(holder, why.family, why.number) for holder, why in self._judge.put_off(now).items()]
+        return [*put_off, *(SlowedCaller(holder, RETURNED, many) for (holder, _), many in self._returns.slowed(now).items())]
 
     def opened(self, sent: SentTotals) -> None:
         """End it if its holder is put off and does not connect without end."""
@@ -369,6 +375,10 @@ class FloodWatch:
         is_told_of = told_by is None or (name.startswith(full_name(told_by, "")) and self._is_there(key))
         if key not in self._roster.trusted and is_told_of:
             self._note(self._judge.pulled(name, messages, self._now()))
+
+    def gave_back(self, key: str) -> None:
+        """Count it, to name who gives back many more goals than one does that stops, or has lost what it needs."""
+        self._returns.judge(self._roster.names.get(key, key), Family.OTHERS, self._now())
 
     def _is_there(self, key: str) -> bool:
         return key in self._roster.names or any(key in keys for keys in self._connected.values())

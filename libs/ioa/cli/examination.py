@@ -33,6 +33,7 @@ from ioa.ports.inspection import (
     FLOOD,
     HELD,
     KEPT,
+    RETURNED,
     DeadLetterKind,
     Inspection,
     SlowedCaller,
@@ -514,6 +515,10 @@ _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does no
 
 
 _CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
+_RETURNING = (
+    "Who stops, or has lost what it needs, gives goals back in good faith. Else stop it, or take its key away: others begin what it"
+    " gives back."
+)
 _MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
 _ASKING = "asking"
 
@@ -539,12 +544,17 @@ def _goals_of(one: SlowedCaller) -> str:
     return f"{queue} ({one.refused:,} goals)"
 
 
+def _returns_of(one: SlowedCaller) -> str:
+    return f"{one.caller} ({one.refused:,} times)"
+
+
 _TOLD: Mapping[str, tuple[str, Callable[[SlowedCaller], str], str]] = {
     FLOOD: ("Flooding the server, and disconnected: {}.", _much_of, _TOO_MUCH),
     _ASKING: ("Asking too often, and slowed down: {}.", _requests_of, _TOO_MUCH),
     CHANGING: ("Changing their cards so often that changes wait: {}.", _changes_of, _CHANGING),
     FILLING: ("Filling the logs of groups, and put off: {}.", _bytes_of, _FILLING),
     DROPPED: ("Taking goals off a queue and dropping them, which were put back: somebody at {}.", _goals_of, _DROPPING),
+    RETURNED: ("Taking goals and giving them back again and again: {}.", _returns_of, _RETURNING),
     KEPT: ("Keeping goals for minutes without a group, which were offered again: somebody at {}.", _goals_of, _KEEPING),
 }
 """Of each kind of those who ask for more than they may: what is said of them, how each is named, and what to do about it."""

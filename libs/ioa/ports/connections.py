@@ -61,6 +61,9 @@ class ConnectionHearer(Protocol):
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Hear that an agent may be sent so many messages for what it asks, and which tenant tells so, if one does."""
 
+    def gave_back(self, key: str) -> None:
+        """Hear that an agent gave a goal back that it had taken, which counts as well as what it asks."""
+
 
 class Connections(Protocol):
     """The connections of all servers of a system."""

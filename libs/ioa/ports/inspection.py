@@ -81,6 +81,8 @@ FILLING = "filling"
 """The family of who has filled so much of the logs' share that others need what is left."""
 CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
+RETURNED = "returned"
+"""The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 
@@ -91,7 +93,8 @@ class SlowedCaller:
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
     `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
-    `FILLING` how many MB of logs; with `CHANGING` how many changes of its card were held back.
+    `FILLING` how many MB of logs; with `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals
+    were given back.
     """
 
     caller: str

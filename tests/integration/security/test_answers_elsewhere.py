@@ -102,3 +102,6 @@ class _Pulls:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Keep how many messages somebody may be sent."""
         self._told.append(messages)
+
+    def gave_back(self, key: str) -> None:
+        """Nobody gives goals back."""

@@ -348,6 +348,8 @@ class _Pullers:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         self.pulls.append((key, messages))
 
+    def gave_back(self, key: str) -> None: ...
+
 
 async def test_a_stranger_is_not_let_in(secured: Secured) -> None:
     """Without a seed, and with one that the server does not know, there is no connection."""

@@ -63,6 +63,7 @@ class _Hearer:
 
     def __init__(self) -> None:
         self.pulled: list[tuple[str, int, TenantId | None]] = []
+        self.returned: list[str] = []
 
     def opened(self, sent: SentTotals) -> None:
         """Nobody connects."""
@@ -76,6 +77,10 @@ class _Hearer:
     def pulling(self, key: str, messages: int, told_by: TenantId | None = None) -> None:
         """Note it."""
         self.pulled.append((key, messages, told_by))
+
+    def gave_back(self, key: str) -> None:
+        """Note it."""
+        self.returned.append(key)
 
 
 async def test_a_tenant_tells_so_much_and_so_often() -> None:
@@ -123,13 +128,17 @@ class _Pulled:
         """Ask who is connected."""
 
 
-async def test_an_acknowledgement_that_asks_for_more_is_worth_a_flood() -> None:
-    """By `+NXT` an agent asks as by a pull, with heartbeats, of which the server keeps what it cannot deliver."""
+async def test_acknowledgements_that_have_more_given_out_count() -> None:
+    """By `+NXT` an agent asks as by a pull, with heartbeats, of which the server keeps what it cannot deliver.
+
+    What is given back is given out again, and counts for who gives it back.
+    """
     client, hearer = _Pulled(), _Hearer()
     connections = NatsConnections(cast(Client, client))
     async with connections.hearing(hearer):
         await connections.count()
-        for data in (b"+ACK", b"+WPI", b'+NXT {"batch":1}'):
+        for data in (b"+ACK", b"+WPI", b'+NXT {"batch":1}', b"-NAK", b'-NAK {"delay": 1000000000}'):
             told = {SHOWN_ASKER: f'{{"acc":"IOA_AGENTS","user":"{data[:4].decode()}"}}'}
             client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
-    assert hearer.pulled == [("+NXT", 100_000, None)]
+    assert hearer.pulled == [("+NXT", 100_000, None), ("-NAK", 300, None), ("-NAK", 300, None)]
+    assert hearer.returned == ["-NAK", "-NAK"]

@@ -44,6 +44,7 @@ from ioa.ports.inspection import (
     FILLING,
     FLOOD,
     KEPT,
+    RETURNED,
     DeadLetterKind,
     SlowedCaller,
     StorageFacts,
@@ -154,6 +155,8 @@ def test_who_asks_too_often_is_named() -> None:
         True,
         True,
     )
+    returning = quotas_finding([SlowedCaller("mallory", RETURNED, 340)])
+    assert "giving them back again and again: mallory (340 times)." in returning.message
     changing = quotas_finding([SlowedCaller("mallory", CHANGING, 51)])
     assert ("so often that changes wait: mallory (51 changes)." in changing.message, "newest" in changing.hint) == (True, True)
     assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from ioa.errors import ForbiddenError
 from ioa.ports.connections import ConnectionHearer, ConnectionId, KeyHolders, SentTotals
-from ioa.ports.inspection import FLOOD, SlowedCaller
+from ioa.ports.inspection import FLOOD, RETURNED, SlowedCaller
 from ioa.protocol.audit import AuditLine, Deed
 from ioa.protocol.ids import TenantId
 from ioa.protocol.kept_out import Readmit
@@ -258,6 +258,24 @@ async def test_a_tenant_that_names_thousands_holds_nobody_up() -> None:
             for key in holders:
                 watch.pulling(key, 100_000, TenantId("acme"))
     assert len(watch.slowed()) == 2_000
+
+
+async def test_who_gives_goals_back_again_and_again_is_named() -> None:
+    """One that stops gives back what it does, and is not; nobody is kept out for being named."""
+    server, now = _Connections([]), [1.0]
+
+    async def roster() -> KeyHolders:
+        return KeyHolders({"UEVE": "eve", "UBOB": "bob"}, frozenset())
+
+    watch = FloodWatch(server, LIMITS, roster, AuditLog(_Lines(), ManualClock(), "registry"), lambda: now[0])
+    async with background(watch.follow()):
+        await eventually(lambda: server.hearer is not None)
+        for _ in range(50):
+            watch.gave_back("UBOB")
+        for _ in range(100):
+            watch.gave_back("UEVE")
+            now[0] += 0.1
+        assert watch.slowed() == [SlowedCaller("eve", RETURNED, 31)]
 
 
 def test_no_tenant_has_another_forgotten() -> None:

@@ -57,6 +57,9 @@ _FLOOD = 100_000
 """More than anybody may have sent at once."""
 _NEXT = b"+NXT"
 """How an acknowledgement begins that asks for the next message. No client of ours asks so, and it is worth a flood."""
+_BACK, _BACK_COUNTS = b"-NAK", 300
+"""How an acknowledgement begins that gives a goal back, and as how many messages it counts: 133 at once, and then 33 a second. Each
+has the server give the goal out again, and another agent begin it; an honest agent gives back all that it does when it stops."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
@@ -166,7 +169,7 @@ def _whole(digits: str) -> int:
 class _Pulls:
     """What agents ask of JetStream, of which so much is heard between two counts."""
 
-    def __init__(self, client: Client, hear: Callable[[_Asker, int], None], queue: str = "") -> None:
+    def __init__(self, client: Client, hear: Callable[[_Asker, int, bool], None], queue: str = "") -> None:
         self._client = client
         self._queue = queue
         self._hear = hear
@@ -187,14 +190,17 @@ class _Pulls:
         self._count(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
 
     def _take_next(self, message: Msg) -> None:
-        self._count(message, _FLOOD if message.data.startswith(_NEXT) else 0)
+        if message.data.startswith(_BACK):
+            self._count(message, _BACK_COUNTS, gives_back=True)
+        else:
+            self._count(message, _FLOOD if message.data.startswith(_NEXT) else 0)
 
-    def _count(self, message: Msg, messages: int) -> None:
+    def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1
         with suppress(ValidationError):
             asker = _Asker.model_validate_json((message.headers or {}).get(SHOWN_ASKER, ""))
             if messages and is_outside(asker.account):
-                self._hear(asker, messages)
+                self._hear(asker, messages, gives_back)
 
 
 def take_most(asked: Counter[str]) -> bytes:
@@ -224,7 +230,7 @@ class NatsPullTeller:
                     await self._client.publish(subjects.PULLED, take_most(self._asked))
             await asyncio.sleep(_TOLD_EVERY_SECONDS)
 
-    def _hear(self, asker: _Asker, messages: int) -> None:
+    def _hear(self, asker: _Asker, messages: int, _gives_back: bool) -> None:
         if tenant_of(asker.account) is not None and len(asker.key) <= _LONGEST_KEY:
             self._asked[asker.key] = min(_MOST_TOLD, self._asked[asker.key] + messages)
 
@@ -297,9 +303,11 @@ class NatsConnections:
                 if self._hearer is not None:
                     self._hearer.pulling(key, messages, tenant)
 
-    def _hear(self, asker: _Asker, messages: int) -> None:
+    def _hear(self, asker: _Asker, messages: int, gives_back: bool) -> None:
         if self._hearer is not None:
             self._hearer.pulling(asker.key, messages)
+            if gives_back:
+                self._hearer.gave_back(asker.key)
 
     async def keep_out(self, names: Collection[str]) -> None:
         """Tell it in one message, which is lost if nobody listens."""
