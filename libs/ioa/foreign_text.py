@@ -32,6 +32,11 @@ def shown_in_line(text: str) -> str:
     return shown(text).translate(_LINE_BREAKS)
 
 
+def continued(text: str) -> str:
+    """Mark the further lines of what somebody wrote, who is named before it: none is taken for somebody else's, or for our own."""
+    return "\n    │ ".join(text.splitlines())
+
+
 def escaped_json(document: str) -> str:
     r"""Write such characters of a JSON document as `\uXXXX`, which is the same document."""
     return _UNFIT.sub(lambda found: f"\\u{ord(found[0]):04x}", document)

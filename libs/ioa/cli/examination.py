@@ -22,6 +22,7 @@ from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.beside import together
 from ioa.cli.probe import PATIENCE, Probed, send_probe
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, MissingExtraError, UnavailableError
+from ioa.foreign_text import shown_in_line
 from ioa.hosting.configured_model import ModelStanding, ask_model, model_of
 from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
@@ -66,6 +67,7 @@ _PROBE_BYTES = 1024 * 1024
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
 _NAMED_AGENTS = 10
+_MODEL_NAME_CHARS = 64
 _NAMED_OWNERS = 3
 _RECREATE = "Restart the services: each makes what is missing when it starts."
 
@@ -386,13 +388,34 @@ def models_finding(agents: Sequence[AgentStatus]) -> Finding:
             f"{'; '.join(named)}{more}.",
             "The logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
         )
-    models = sorted({status.model.name for status in agents if status.model is not None})
-    return Finding("agent models", Health.OK, f"none fails of {', '.join(models)}" if models else "none: agents go by rules")
+    return Finding("agent models", Health.OK, _models_named(agents))
+
+
+def _models_named(agents: Sequence[AgentStatus]) -> str:
+    """Name the models, and who calls them so: nobody else says it."""
+    users: dict[str, list[AgentId]] = {}
+    for status in agents:
+        if status.model is not None:
+            users.setdefault(status.model.name, []).append(status.card.agent_id)
+    if not users:
+        return "none: agents go by rules"
+    most = sorted(users, key=lambda name: -len(users[name]))
+    told = [f"{_model_name(one)} ({_first_of(users[one])})" for one in most[:_NAMED_AGENTS]]
+    return f"none fails of {', '.join(told)}{f' and {len(most) - len(told)} more' if len(most) > len(told) else ''}"
+
+
+def _first_of(agents: Sequence[AgentId]) -> str:
+    return f"{agents[0]} and {len(agents) - 1} more" if len(agents) > 1 else agents[0]
+
+
+def _model_name(name: str) -> str:
+    """Show what an agent says that its model is called: in one line, and no more of it than names have."""
+    return shown_in_line(name if len(name) <= _MODEL_NAME_CHARS else f"{name[:_MODEL_NAME_CHARS]}…")
 
 
 def _failing(agent_id: AgentId, model: ModelReport) -> str:
     since = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
-    return f"{agent_id}: {model.name} failed {model.failures} times and {since}"
+    return f"{agent_id}: {_model_name(model.name)} failed {model.failures} times and {since}"
 
 
 async def _stores(storage: StorageFacts | None, system: SystemClient) -> Finding:

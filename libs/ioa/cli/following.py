@@ -125,7 +125,7 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
 def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
     """Show people who decided, where that is not the rules alone."""
     for text, in_its_place in who_decided(decisions):
-        terminal.print(Text(text, style="yellow" if in_its_place else "dim"))
+        terminal.print(Text(shown_in_line(text), style="yellow" if in_its_place else "dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> None:

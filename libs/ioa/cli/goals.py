@@ -263,9 +263,9 @@ def call_table(asked: Sequence[DecisionCall]) -> RenderableType:
         what = [*([one.comm_id] if nested else []), str(one.turn or ""), one.agent_id, shown_in_line(one.decided)]
         call = one.call
         told = " ".join(filter(None, (call.came_to.replace("_", " "), call.about)))
-        came_to = Text(told, style="" if call.came_to == TAKEN else "yellow")
+        came_to = Text(shown_in_line(told), style="" if call.came_to == TAKEN else "yellow")
         figures = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
-        table.add_row(*(what if is_new else [""] * len(what)), call.purpose, came_to, *figures)
+        table.add_row(*(what if is_new else [""] * len(what)), shown_in_line(call.purpose), came_to, *figures)
         above = one
     return table
 

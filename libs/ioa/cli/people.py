@@ -26,7 +26,7 @@ from ioa.client.questions import OpenQuestion, QuestionDocument, answer_question
 from ioa.client.seat import Awaited, PersonReply, PersonSeat, TooLateError, item_of, people_in, why_too_late
 from ioa.client.waiting import AwaitedDocument, naming, waiting_for_anybody
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
-from ioa.foreign_text import shown_in_line
+from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
 from ioa.group.policy.watching import nameable
@@ -121,7 +121,7 @@ async def take_part(seat: PersonSeat, goal: GoalName, tell: Callable[[str], obje
             await _answered(seat, one, tell, read_line)
         elif isinstance(one.payload, Discussion | Conclusion | Decision):
             chosen = f"[{one.payload.choice}] " if isinstance(one.payload, Decision) else ""
-            tell(f"{one.header.sender}: {chosen}{one.payload.content}")
+            tell(f"{one.header.sender}: {chosen}{continued(one.payload.content)}")
 
 
 async def _answered(seat: PersonSeat, awaited: Awaited, tell: Callable[[str], object], read_line: ReadLine) -> None:
@@ -239,12 +239,12 @@ def in_words_of(awaited: Awaited) -> str:
     place = f" at {waits.node}" if waits.node else ""
     about = f" {_ABOUT[offered.about]}" if offered.about else ""
     lines = [f"{waits.item}  {waits.person} is {_ASKS[awaited.kind]}{about}{place}"]
-    lines.append(f"    {_continued(awaited.goal)}")
-    lines += [f"    {_continued(prompt)}" for prompt in waits.told]
-    lines += [f"    {waits.last.sender}: {_continued(waits.last.content)}"] if waits.last else []
+    lines.append(f"    {continued(awaited.goal)}")
+    lines += [f"    {continued(prompt)}" for prompt in waits.told]
+    lines += [f"    {waits.last.sender}: {continued(waits.last.content)}"] if waits.last else []
     lines += ["    what was passed is said again by the item alone"] if waits.again else []
     lines += ["    what you say is a draft: others hear it once it is passed"] if waits.draft else []
-    lines += [f"    your words: {_continued(guard)}" for guard in waits.guards]
+    lines += [f"    your words: {continued(guard)}" for guard in waits.guards]
     lines += [f"    --choose {shown_in_line(' | '.join(waits.options))}"] if waits.options else []
     lines += [f"    --field {blank.name}=…  {_asked_for(blank)}" for blank in offered.form]
     lines += [f"    --field members=…  to {choice}: some of {', '.join(names)}" for choice, names in waits.members.items()]
@@ -256,18 +256,14 @@ def in_words_of(awaited: Awaited) -> str:
 def question_in_words(asked: OpenQuestion) -> str:
     """Say what a group or a task asks its user, as it is listed."""
     who = f"task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
-    lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {_continued(asked.text)}"]
+    lines = [f"{asked.item}  {who} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
     lines += [f"    --choose {shown_in_line(' | '.join(asked.options))}"] if asked.options else []
     return "\n".join((*lines, f"    until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}"))
 
 
-def _continued(text: str) -> str:
-    """Mark the further lines of what somebody else wrote: none is taken for one of the list's own, or for an item."""
-    return text.replace("\n", "\n    │ ")
-
-
 def _asked_for(blank: Blank) -> str:
-    return in_words(blank) if blank.required else f"{in_words(blank)}; it may be left out"
+    told = shown_in_line(in_words(blank))
+    return told if blank.required else f"{told}; it may be left out"
 
 
 @asynccontextmanager

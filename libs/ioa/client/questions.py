@@ -10,6 +10,7 @@ from typing import Literal, Self
 
 from ioa.client.documents import Instant
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError
+from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Event, QuestionAnswered, Said
 from ioa.group.requests import AnswerQuestion
 from ioa.group.state import Awaiting, GroupState
@@ -89,9 +90,9 @@ class QuestionDocument(Model):
 def question_in_words(asked: OpenQuestion) -> str:
     """Say what is asked, for who reads no form."""
     who = f"Task {asked.task_id} of {asked.asker}" if asked.task_id else asked.asker
-    lines = [f"{who} asks{f' the {asked.role}' if asked.role else ''}: {asked.text}"]
-    lines += [f"Answer one of {', '.join(asked.options)}."] if asked.options else []
-    return "\n".join((*lines, f"Until {asked.until:%Y-%m-%d %H:%M} UTC, then {asked.default}."))
+    lines = [f"{who} asks{f' the {asked.role}' if asked.role else ''}: {continued(asked.text)}"]
+    lines += [f"Answer one of {', '.join(map(shown_in_line, asked.options))}."] if asked.options else []
+    return "\n".join((*lines, f"Until {asked.until:%Y-%m-%d %H:%M} UTC, then {shown_in_line(asked.default)}."))
 
 
 async def questions_waiting(system: SystemClient) -> AsyncIterator[OpenQuestion]:

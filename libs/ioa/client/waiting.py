@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 
 from ioa.client.documents import Instant
 from ioa.client.seat import Awaited, awaited_of, people_in
+from ioa.foreign_text import continued, shown_in_line
 from ioa.group.events import Said
 from ioa.group.forms import Blank, in_words
 from ioa.group.policy.offer import Offer
@@ -141,17 +142,19 @@ _ASKED = {"say": "to speak", "decide": "to decide", "conclude": "to state the co
 
 def asked_in_words(waits: AwaitedDocument) -> str:
     """Say what is asked of a person, for who reads no form."""
-    said = f"{waits.last.sender}: {waits.last.content}" if waits.last else ""
-    blanks = [f"{blank.name}{'' if blank.required else ' (may be left out)'}: {blank.told}" for blank in waits.form]
+    said = f"{waits.last.sender}: {continued(waits.last.content)}" if waits.last else ""
+    options = ", ".join(map(shown_in_line, waits.options))
+    default = f", then {shown_in_line(waits.default)}" if waits.default else ""
+    blanks = [f"{blank.name}{'' if blank.required else ' (may be left out)'}: {shown_in_line(blank.told)}" for blank in waits.form]
     lines = (
         f"{waits.person} is {_ASKED[waits.kind]}.",
-        *waits.told,
+        *map(continued, waits.told),
         said,
-        *(f"Your words: {guard}." for guard in waits.guards),
-        f"Choose one of {', '.join(waits.options)}." if waits.kind == "decide" else "",
-        f"You may go on to {', '.join(waits.options)}." if waits.kind == "say" and waits.options else "",
+        *(f"Your words: {continued(guard)}." for guard in waits.guards),
+        f"Choose one of {options}." if waits.kind == "decide" else "",
+        f"You may go on to {options}." if waits.kind == "say" and waits.options else "",
         f"Fill in {'; '.join(blanks)}." if blanks else "",
-        f"Until {waits.until:%Y-%m-%d %H:%M} UTC{f', then {waits.default}' if waits.default else ''}." if waits.until else "",
+        f"Until {waits.until:%Y-%m-%d %H:%M} UTC{default}." if waits.until else "",
     )
     return "\n".join(filter(None, lines))
 

@@ -12,6 +12,7 @@ from ioa.client.questions import OpenQuestion, question_in_words
 from ioa.client.seat import Awaited
 from ioa.client.transcript import Transcript
 from ioa.client.waiting import AwaitedDocument, asked_in_words
+from ioa.foreign_text import continued
 from ioa.group.state import GroupState
 from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import GoalResult
@@ -138,7 +139,7 @@ class GoalProgress(Model):
         transcript, lines = Transcript(base_depth=0, states=dict(before)), list[str]()
         has_more = page.next is not None
         for stored in page.entries:
-            said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {line.text}" for line in transcript.read(stored)]
+            said = [f"{'  ' * line.depth}{line.speaker} ({line.act}): {continued(line.text)}" for line in transcript.read(stored)]
             if lines and len(lines) + len(said) > MOST_LINES:
                 has_more = True
                 break
