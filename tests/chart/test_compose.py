@@ -54,6 +54,12 @@ def test_nothing_that_runs_may_do_more_than_it_needs(name: str) -> None:
     assert posture == (True, ["ALL"], ["no-new-privileges:true"], "65532:65532")
 
 
+@pytest.mark.parametrize("name", [name for name in _SERVICES if name != "volumes"])
+def test_no_log_fills_the_disk(name: str) -> None:
+    """What the server refuses it writes down, as fast as somebody sends it: the files of each log are few, and of a bounded size."""
+    assert _SERVICES[name]["logging"]["options"] == {"max-size": "20m", "max-file": "3"}
+
+
 @pytest.mark.parametrize("name", [name for name, service in _RUN_IOA.items() if "IOA_NATS_SEED" in service.get("environment", {})])
 def test_everybody_finds_the_seed_that_is_made_for_it(name: str, tmp_path: Path) -> None:
     """The folder that is mounted and the file that is named are there after the credentials were made, for this service alone."""
