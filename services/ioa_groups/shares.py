@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -29,6 +30,9 @@ SHOWN_WITHIN = timedelta(seconds=4)
 """How long it takes at most until a goal that was handed out shows in what its agent says of its load."""
 PATIENCE = timedelta(seconds=5)
 """How long a goal waits here, before others of its user that go elsewhere have their turn."""
+BEHIND = timedelta(seconds=1)
+"""How long a goal waits behind another one of its user that finds no room. Only so many wait side by side, and what goes elsewhere
+would wait behind all of them: behind a hundred that somebody keeps for two minutes."""
 
 _FIRST_LOOK, _LONGEST_LOOK = 0.02, 0.2
 _LOOKED_AT, _IN_PASSING = 8, 2
@@ -58,11 +62,13 @@ class _Share:
         begun: What may not have ended.
         full_at: When as many as may come at once may come again.
         lock: Who hands out the next one.
+        since: When who holds the lock began to hand it out.
     """
 
     begun: dict[CommId, float] = field(default_factory=dict)
     full_at: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    since: float = 0.0
 
 
 class PoolShares:
@@ -92,7 +98,7 @@ class PoolShares:
         """
         share = self._shares[user, pool]
         try:
-            async with asyncio.timeout(PATIENCE.total_seconds()), share.lock:
+            async with _turn(share), asyncio.timeout(PATIENCE.total_seconds()):
                 old = [comm_id for comm_id, begun in share.begun.items() if begun <= _shown()]
                 await self._forget_ended(share, old[:_IN_PASSING])
                 pause = _FIRST_LOOK
@@ -146,6 +152,23 @@ class PoolShares:
             else:
                 ended = True
         return ended
+
+
+@asynccontextmanager
+async def _turn(share: _Share) -> AsyncIterator[None]:
+    """Wait until nobody else hands out a goal of this share, and no longer than a moment if he finds no room.
+
+    Raises:
+        TimeoutError: He finds none.
+    """
+    now = asyncio.get_running_loop().time
+    async with asyncio.timeout_at(max(now(), share.since + BEHIND.total_seconds()) if share.lock.locked() else None):
+        await share.lock.acquire()
+    share.since = now()
+    try:
+        yield
+    finally:
+        share.lock.release()
 
 
 def _shown() -> float:

@@ -56,7 +56,7 @@ def test_nothing_that_runs_may_do_more_than_it_needs(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in _SERVICES if name != "volumes"])
 def test_no_log_fills_the_disk(name: str) -> None:
-    """What the server refuses it writes down, as fast as somebody sends it: the files of each log are few, and of a bounded size."""
+    """What the server refuses it writes down, as fast as somebody sends it: the files of each log are few and bounded."""
     assert _SERVICES[name]["logging"]["options"] == {"max-size": "20m", "max-file": "3"}
 
 
