@@ -62,7 +62,7 @@ class Ranking:
         ]
         best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
         if best and search.purpose and self._replicas is not None:
-            self._replicas.hand_over(best[0].named.agent_id, search.purpose)
+            self._replicas.hand_over(best[0].named.agent_id, search.purpose, search.exclude)
         return best
 
     def _in_reach(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:

@@ -8,7 +8,7 @@ themselves. While a pool is upgraded, it has two kinds of them.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -84,9 +84,15 @@ class Replicas:
         )
         return Named(best.agent_id, best.online, best.load, len(eligible))
 
-    def hand_over(self, agent_id: AgentId, purpose: str) -> None:
-        """Note that an agent will probably get a task, which its load does not show yet."""
-        self._handovers.add(agent_id, purpose)
+    def hand_over(self, agent_id: AgentId, purpose: str, excluded: Collection[AgentId] = ()) -> None:
+        """Note that an agent will probably get a task, which its load does not show yet.
+
+        Not where others like it were excluded: whoever searches says whom, and could have any replica seem busy, so that the others
+        got all that comes.
+        """
+        says = self._said.get(agent_id)
+        if says is not None and self._alike[says].isdisjoint(excluded):
+            self._handovers.add(agent_id, purpose)
 
     def _is_open_to(self, found: AgentId, by: AgentId | None) -> bool:
         record = self._view.card(found)
