@@ -142,3 +142,15 @@ async def test_acknowledgements_that_have_more_given_out_count() -> None:
             client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
     assert hearer.pulled == [("+NXT", 100_000, None), ("-NAK", 300, None), ("-NAK", 300, None)]
     assert hearer.returned == ["-NAK", "-NAK"]
+
+
+async def test_an_acknowledgement_that_nobody_can_read_is_worth_a_flood() -> None:
+    """The server writes down what `-NAK` says instead of a time, up to a megabyte; what clients say fits into a few bytes."""
+    client, hearer = _Pulled(), _Hearer()
+    connections = NatsConnections(cast(Client, client))
+    async with connections.hearing(hearer):
+        await connections.count()
+        for who, data in (("bob", b'-NAK {"delay": 3600000000000}'), ("mallory", b"-NAK " + b"\x00" * 300)):
+            told = {SHOWN_ASKER: f'{{"acc":"IOA_AGENTS","user":"{who}"}}'}
+            client.heard[TAKEN].set_result(Msg(cast(Client, client), "$JS.ACK.IOA_WORK.any.1", "", data, told))
+    assert hearer.pulled == [("bob", 300, None), ("mallory", 100_000, None)]

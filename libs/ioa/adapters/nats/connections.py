@@ -60,6 +60,9 @@ _NEXT = b"+NXT"
 _BACK, _BACK_COUNTS = b"-NAK", 300
 """How an acknowledgement begins that gives a goal back, and as how many messages it counts: 133 at once, and then 33 a second. Each
 has the server give the goal out again, and another agent begin it; an honest agent gives back all that it does when it stops."""
+_TAKEN_BYTES = 256
+"""How long an acknowledgement may be. What says in more how long a goal is to wait the server cannot read: it writes all of it to
+its log, each byte as four characters, and keeps what comes meanwhile."""
 _TELLING, _TOLD_EVERY_SECONDS = "ioa-registry-pulls", 1.0
 """Of several replicas one tells of each pull, and once in so many seconds."""
 _MOST_TOLD = 2**53
@@ -190,10 +193,11 @@ class _Pulls:
         self._count(message, heartbeats_asked(message.data) if len(message.data) <= _PULL_BYTES else _FLOOD)
 
     def _take_next(self, message: Msg) -> None:
-        if message.data.startswith(_BACK):
-            self._count(message, _BACK_COUNTS, gives_back=True)
+        is_flood = message.data.startswith(_NEXT) or len(message.data) > _TAKEN_BYTES
+        if is_flood or not message.data.startswith(_BACK):
+            self._count(message, _FLOOD if is_flood else 0)
         else:
-            self._count(message, _FLOOD if message.data.startswith(_NEXT) else 0)
+            self._count(message, _BACK_COUNTS, gives_back=True)
 
     def _count(self, message: Msg, messages: int, *, gives_back: bool = False) -> None:
         self._left -= 1
