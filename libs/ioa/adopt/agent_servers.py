@@ -51,7 +51,7 @@ def agent_protocol(
 
     async def work(task: str, ctx: TaskContext) -> str:
         async with endpoint.open() as calls:
-            about = {"task_id": ctx.task_id, "attempt": ctx.attempt, "goal": ctx.goal}
+            about = {"task_id": ctx.task_id, "task_key": ctx.task_key, "attempt": ctx.attempt, "goal": ctx.goal}
             order = {"input": with_results(task, ctx), "additional_input": about}
             created = read_object(await calls.send("POST", _TASKS, json=order))  # a task without steps does nothing
             place = f"{_TASKS}/{_required(created, 'task_id', calls)}"

@@ -36,7 +36,7 @@ def langgraph(
     answer: Callable[[Any], object] = lambda last: last["messages"][-1].text,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt a compiled LangGraph graph. Its `thread_id` is the task's id, so that one with a checkpointer goes on where it was.
+    """Adopt a compiled LangGraph graph. Its `thread_id` is the task's key, so that one with a checkpointer goes on where it was.
 
     Args:
         agent_id: As of any agent.
@@ -49,7 +49,7 @@ def langgraph(
 
     async def run(task: str, ctx: TaskContext) -> str:
         last: Any = {}
-        config = {"configurable": {"thread_id": ctx.task_id}}
+        config = {"configurable": {"thread_id": ctx.task_key}}
         modes = ["updates", "custom", "values"]
         async for mode, part in _made(graph, ctx).astream(state(with_results(task, ctx)), config, stream_mode=modes):
             if mode == "values":
@@ -74,7 +74,7 @@ def pydantic_ai(
     deps: Callable[[TaskContext], Any] = lambda ctx: ctx,
     **card: Unpack[Card],
 ) -> Agent:
-    """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's id, and its tools find the task's context as `deps`.
+    """Adopt an agent of Pydantic AI. Its `conversation_id` is the task's key, and its tools find the task's context as `deps`.
 
     Args:
         agent_id: As of any agent.
@@ -85,7 +85,7 @@ def pydantic_ai(
     """
 
     async def run(task: str, ctx: TaskContext) -> str:
-        async with _made(agent, ctx).iter(with_results(task, ctx), deps=deps(ctx), conversation_id=ctx.task_id) as running:
+        async with _made(agent, ctx).iter(with_results(task, ctx), deps=deps(ctx), conversation_id=ctx.task_key) as running:
             try:
                 async for node in running:
                     for part in getattr(getattr(node, "model_response", None), "parts", ()):
@@ -168,7 +168,7 @@ def autogen(agent_id: str, make: Callable[[TaskContext], Any], *, description: s
 
 
 def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt an agent of Microsoft's Agent Framework. Its session has the task's id.
+    """Adopt an agent of Microsoft's Agent Framework. Its session has the task's key.
 
     Args:
         agent_id: As of any agent.
@@ -179,7 +179,7 @@ def agent_framework(agent_id: str, agent: Thing, *, description: str, **card: Un
 
     async def run(task: str, ctx: TaskContext) -> str:
         one, told = _made(agent, ctx), ""
-        stream = one.run(with_results(task, ctx), stream=True, session=one.create_session(session_id=ctx.task_id))
+        stream = one.run(with_results(task, ctx), stream=True, session=one.create_session(session_id=ctx.task_key))
         async for update in stream:
             for content in update.contents or ():
                 _tell(ctx, getattr(content, "name", None))
@@ -236,7 +236,7 @@ def openai_agents(
 
 
 def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt a runner of Google's Agent Development Kit. Its session has the task's id.
+    """Adopt a runner of Google's Agent Development Kit. Its session has the task's key, and so has its user.
 
     Args:
         agent_id: As of any agent.
@@ -248,7 +248,7 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
 
     async def run(task: str, ctx: TaskContext) -> str:
         one, said = _made(runner, ctx), list[str]()
-        place = {"user_id": ctx.asked_by, "session_id": ctx.task_id}
+        place = {"user_id": ctx.task_key, "session_id": ctx.task_key}
         if await one.session_service.get_session(app_name=one.app_name, **place) is None:
             await one.session_service.create_session(app_name=one.app_name, **place)
         async with aclosing(one.run_async(**place, new_message=user_content(with_results(task, ctx)))) as events:
@@ -269,7 +269,7 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
 
 
 def crewai(agent_id: str, crew: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, and its id `{task_id}`.
+    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, its id `{task_id}` and its key `{task_key}`.
 
     Args:
         agent_id: As of any agent.
@@ -282,7 +282,7 @@ def crewai(agent_id: str, crew: Thing, *, description: str, **card: Unpack[Card]
         one = _made(crew, ctx).copy()
         one.step_callback = lambda step: _tell(ctx, getattr(step, "output", None) or getattr(step, "text", None))
         try:
-            output = await one.akickoff(inputs={"task": with_results(task, ctx), "task_id": ctx.task_id})
+            output = await one.akickoff(inputs={"task": with_results(task, ctx), "task_id": ctx.task_id, "task_key": ctx.task_key})
         finally:
             usage = one.usage_metrics
             if usage:

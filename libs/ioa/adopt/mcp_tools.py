@@ -34,7 +34,7 @@ def mcp(
     """Adopt an MCP server; it needs the extra `mcp`.
 
     With `tool` each task is a call of that tool, with the task as the one text that it requires; no model is needed. The server
-    finds the task's id in `_meta` as `ioa/task_id`; its progress is reported, and files of its answer are attached. Without, it is
+    finds the task's id and key in `_meta` as `ioa/task_id` and `ioa/task_key`; its progress is reported, and files of its answer are attached. Without, it is
     an agent of `ioa.react`, whose model asks for the server's tools.
 
     Args:
@@ -101,7 +101,8 @@ class _ToolAgent(Agent):
         assert self.server is not None
         tool, whose = _found(self.server, self.tool), self.tool
         words = {_argument(tool): with_results(task, ctx)}
-        answer = await self.server.call(tool, words, hear=ctx.progress, about={"ioa/task_id": ctx.task_id})
+        about = {"ioa/task_id": ctx.task_id, "ioa/task_key": ctx.task_key}
+        answer = await self.server.call(tool, words, hear=ctx.progress, about=about)
         if answer.is_error:
             raise failure(whose, answer.text)
         for number, (place, data, kind) in enumerate(answer.files):

@@ -63,7 +63,7 @@ def with_results(task: str, ctx: TaskContext) -> str:
 
 
 def as_object(task: str, ctx: TaskContext, shown: Callable[[InputFile], Mapping[str, str]]) -> dict[str, Any]:
-    """Say a task to an agent that reads JSON: `task, goal, goal_id, task_id, attempt, inputs, results`.
+    """Say a task to an agent that reads JSON: `task, goal, goal_id, task_id, task_key, attempt, inputs, results`.
 
     Args:
         task: The task in words.
@@ -79,6 +79,7 @@ def as_object(task: str, ctx: TaskContext, shown: Callable[[InputFile], Mapping[
         "goal": ctx.goal,
         "goal_id": ctx.goal_id,
         "task_id": ctx.task_id,
+        "task_key": ctx.task_key,
         "attempt": ctx.attempt,
         "inputs": [of(file) for file in ctx.inputs],
         "results": [

@@ -111,7 +111,7 @@ class _Dialect:
             raise InvalidInputError(f"The files of this task hold more than {MAX_FILES_BYTES:,} bytes.")
         sent = [self.file(file, base64.b64encode(file.path.read_bytes()).decode()) for file in files]
         kind = {} if self is _ONE else {"kind": "message"}
-        said = {"messageId": ctx.task_id, "role": self.role, "parts": [self.text(with_results(task, ctx)), *sent], **kind}
+        said = {"messageId": ctx.task_key, "role": self.role, "parts": [self.text(with_results(task, ctx)), *sent], **kind}
         return {"message": said, "configuration": self.at_once}
 
     @staticmethod

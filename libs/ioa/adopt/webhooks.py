@@ -32,7 +32,7 @@ def webhook(
 ) -> Agent:
     """Adopt a server that does tasks which are posted to it.
 
-    It is sent one object, `task, goal, goal_id, task_id, attempt, inputs, results`, whose files hold their content as `data` in
+    It is sent one object, `task, goal, goal_id, task_id, task_key, attempt, inputs, results`, whose files hold their content as `data` in
     base64, with the task's id as `Idempotency-Key`: a request may come again, and means the same. Status 200 has the result:
     `{"result": …}` or `{"error": …}`, besides `"artifacts": [{"name": …, "data": …}]` and `"spend"`. Status 202 with a `Location`
     of the same server says that it takes time: that is asked until it answers 200, and may tell `progress` and a `fraction` with
@@ -54,7 +54,7 @@ def webhook(
     async def post(task: str, ctx: TaskContext) -> str:
         async with endpoint.open() as calls:
             order = await with_files(task, ctx)
-            asked = calls.send("POST", url, json=order, headers={"Idempotency-Key": ctx.task_id})
+            asked = calls.send("POST", url, json=order, headers={"Idempotency-Key": ctx.task_key})
             answer = await finished(asked, lambda late: _give_up(calls, url, late))
             said = read_object(answer)
             if answer.status_code == _ACCEPTED:

@@ -71,7 +71,14 @@ class TaskContext(Protocol):
 
     @property
     def task_id(self) -> TaskId:
-        """The task's id: the same on every attempt, so it can serve as an idempotency key."""
+        """The task's id in its group: other groups have tasks of the same id."""
+
+    @property
+    def task_key(self) -> str:
+        """What tells the task from those of all groups, users and tenants: 32 digits, the same on every attempt.
+
+        So it can serve as an idempotency key, and as the name of a conversation that is kept somewhere.
+        """
 
     @property
     def attempt(self) -> int:

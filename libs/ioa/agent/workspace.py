@@ -42,6 +42,7 @@ TRACE_FILE = "trace.jsonl"
 MAX_TRACE_BYTES = 4_000_000
 _MAX_MEDIA_TYPE_CHARS = 200
 _PLACE_DIGITS = 16
+_KEY_CHARS = 32
 
 T = TypeVar("T")
 
@@ -191,6 +192,7 @@ class RunningTask:
         tell: Callable[[type[TaskEvent], Mapping[str, Any]], None],
     ) -> None:
         self.task_id = task_id
+        self.task_key = _key_of(workspace, task_id)
         self.attempt = attempt
         self.goal = around.goal
         self.goal_id = around.goal_id
@@ -347,6 +349,11 @@ def checked_artifact(name: str, data: bytes | str, media_type: str | None, made:
     if name not in made and len(made) >= MAX_ARTIFACTS:
         raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
     return content, kind
+
+
+def _key_of(workspace: Path, task_id: TaskId) -> str:
+    """Tell a task from those of all groups, by the folder of its group, which is another one for each agent and tenant, too."""
+    return hashlib.sha256(f"{workspace.parent}/{task_id}".encode("utf-8", "surrogateescape")).hexdigest()[:_KEY_CHARS]
 
 
 def _make_empty(folder: Path) -> None:

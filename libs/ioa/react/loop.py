@@ -2,7 +2,7 @@
 
 Each call is answered before the next question, whatever becomes of it: what a tool or a model does wrong is an observation, so that
 the model can do better. Only an author ends a task, by raising `TaskError` in a tool. Nothing here is resumed: a second attempt
-begins anew, and tools that must not act twice go by `ctx.task_id` and the number of the call.
+begins anew, and tools that must not act twice go by `ctx.task_key` and the number of the call.
 """
 
 from __future__ import annotations

@@ -42,12 +42,12 @@ class Trial:
         self._functions = Functions(agent.agent_id, _AT_ONCE, _WITHIN)
         self._contexts = 0
 
-    def context(self, task_id: str = "task-1", attempt: int = 1) -> RecordingContext:
+    def context(self, task_key: str = "key-1", attempt: int = 1) -> RecordingContext:
         """Make the context of one attempt at a task, with a workspace of its own."""
         self._contexts += 1
         workspace = self._folder / f"workspace-{self._contexts}"
         workspace.mkdir()
-        return RecordingContext(workspace, task_id=TaskId(task_id), attempt=attempt)
+        return RecordingContext(workspace, task_key=task_key, attempt=attempt)
 
     async def run(self, task: str, ctx: RecordingContext) -> str:
         """Run the agent's function as a running agent does: within a slot, in a thread if it is a plain one.
@@ -129,9 +129,10 @@ async def _crash(trial: Trial) -> None:
 
 
 async def _duplicate(trial: Trial) -> None:
-    for attempt in (1, 2):
-        await trial.run("count", trial.context("the-same", attempt))
-    assert trial.foreign.noted() == ["effect the-same"]
+    for task_key in ("the-same", "another"):  # of one id, in two groups
+        for attempt in (1, 2):
+            await trial.run("count", trial.context(task_key, attempt))
+    assert trial.foreign.noted() == ["effect the-same", "effect another"]
 
 
 async def _budget(trial: Trial) -> None:
@@ -176,7 +177,11 @@ CASES = (
     Case("progress", "What it tells of its steps is reported as progress.", _progress),
     Case("cancel", "Cancelling the task stops the work on the other side.", _cancel),
     Case("crash", "What goes wrong on the other side fails the task with its message.", _crash),
-    Case("duplicate", "The other side learns the task's id, so that a second attempt has no second effect.", _duplicate),
+    Case(
+        "duplicate",
+        "The other side learns the task's key: a second attempt has no second effect, and another group's task its own.",
+        _duplicate,
+    ),
     Case("budget", "What a model has used is counted for the goal.", _budget),
     Case("artifact", "A file that it makes is attached byte for byte.", _artifact),
     Case("replicas", "Two tasks at once run side by side, and each gets its own answer.", _two),

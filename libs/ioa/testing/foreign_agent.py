@@ -67,17 +67,17 @@ class ForeignAgent:
         self._go = folder / "go"
 
     def play(
-        self, task: str, task_id: str, stopped: Callable[[], bool] = lambda: False, *, in_steps: bool = False
+        self, task: str, task_key: str, stopped: Callable[[], bool] = lambda: False, *, in_steps: bool = False
     ) -> Generator[Deed, None, None]:
         """Do a task in a thread or a process of its own. Closing the iterator stops it, which is written down.
 
         Args:
             task: What it was told.
-            task_id: What it was told of the task's id; empty if nothing.
+            task_key: What it was told of the task's key; empty if nothing.
             stopped: Whether it is to stop, for a framework that is told so while it works.
             in_steps: Whether it takes one small step after the other where it waits, for a framework that stops between steps.
         """
-        with closing(self._deeds(task, task_id)) as deeds:
+        with closing(self._deeds(task, task_key)) as deeds:
             for deed in deeds:
                 if stopped():
                     return
@@ -86,9 +86,9 @@ class ForeignAgent:
                 if deed is not None or in_steps:
                     yield deed or ProgressStep("still at it")
 
-    async def perform(self, task: str, task_id: str) -> AsyncIterator[Deed]:
+    async def perform(self, task: str, task_key: str) -> AsyncIterator[Deed]:
         """Do a task on an event loop. Cancelling stops it, which is written down."""
-        with closing(self._deeds(task, task_id)) as deeds:
+        with closing(self._deeds(task, task_key)) as deeds:
             for deed in deeds:
                 if deed is None:
                     await asyncio.sleep(_LOOK_AGAIN_SECONDS)
@@ -103,7 +103,7 @@ class ForeignAgent:
         """Let all that wait at the gate go on."""
         self._go.touch()
 
-    def _deeds(self, task: str, task_id: str) -> Generator[Deed | None, None, None]:
+    def _deeds(self, task: str, task_key: str) -> Generator[Deed | None, None, None]:
         """Yield deeds, and None where it waits."""
         word, _, rest = task.partition(" ")
         if word == "wait":
@@ -122,8 +122,8 @@ class ForeignAgent:
                 yield None
         elif word == "crash":
             raise RuntimeError(CRASH)
-        elif word == "count" and f"effect {task_id}" not in self.noted():
-            self._note(f"effect {task_id}")
+        elif word == "count" and f"effect {task_key}" not in self.noted():
+            self._note(f"effect {task_key}")
         elif word in _DEEDS:
             yield _DEEDS[word]
         yield FinalAnswer(None if word == "bad" else rest or "done")

@@ -63,6 +63,7 @@ class RecordingContext:
         inputs: The files that came with the goal; `input_file` describes one.
         results: The results of earlier tasks; `upstream` describes one.
         task_id: The task's id.
+        task_key: What tells the task from all others.
         attempt: 1, or more as after a restart.
         cancelled: Set to True to cancel the task of a plain function.
         reports: What was reported by `progress`, in order.
@@ -108,6 +109,7 @@ class RecordingContext:
     comm_id: CommId = CommId("group-1")
     answers: Mapping[str, str] = field(default_factory=dict)
     inquiries: list[Inquiry] = field(default_factory=list)
+    task_key: str = "key-1"
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Record the report.

@@ -32,7 +32,7 @@ class ForeignModel(BaseLlm):
         if len(said) > 1:
             yield LlmResponse(content=Content(role="model", parts=[Part(text="done")]))
             return
-        async for deed in self._foreign.perform(said[0].parts[0].text, self._ctx.task_id):
+        async for deed in self._foreign.perform(said[0].parts[0].text, self._ctx.task_key):
             match deed:
                 case ProgressStep(text):
                     parts += [Part(text=text), Part.from_function_call(name="look", args={})]

@@ -22,7 +22,7 @@ class ForeignModel(BaseChatClient):
         self, *, messages: Sequence[Message], stream: bool, options: Mapping[str, Any], **_: Any
     ) -> Awaitable[ChatResponse] | ResponseStream[ChatResponseUpdate, ChatResponse]:
         async def updates() -> AsyncIterator[ChatResponseUpdate]:
-            async for deed in self._foreign.perform(messages[-1].text, self._ctx.task_id):
+            async for deed in self._foreign.perform(messages[-1].text, self._ctx.task_key):
                 match deed:
                     case ProgressStep(text):
                         yield ChatResponseUpdate(contents=[Content.from_text(text + " ")], role="assistant")

@@ -27,7 +27,7 @@ class ForeignModel(ReplayChatCompletionClient):
         usage, said = RequestUsage(0, 0), "done"
         if not self._is_asked:
             self._is_asked = True
-            async for deed in self._foreign.perform(messages[-1].content, self._ctx.task_id):
+            async for deed in self._foreign.perform(messages[-1].content, self._ctx.task_key):
                 match deed:
                     case ProgressStep(text):
                         call = FunctionCall(id="c1", arguments="{}", name="look")

@@ -31,7 +31,7 @@ class ForeignModel(BaseLLM):
         if self._is_asked:
             return "Thought: I know\nFinal Answer: done"
         answer = ""
-        for deed in self._foreign.play(words, self._ctx.task_id, lambda: self._ctx.cancelled):
+        for deed in self._foreign.play(words, self._ctx.task_key, lambda: self._ctx.cancelled):
             match deed:
                 case ProgressStep(text):
                     self._is_asked = True

@@ -42,7 +42,7 @@ class ForeignModel(CustomLLM):
 
         async def chunks() -> ChatResponseAsyncGen:
             told, raw = "Thought: I know. ", None
-            async for deed in self._foreign.perform(messages[-1].content or "", self._ctx.task_id):
+            async for deed in self._foreign.perform(messages[-1].content or "", self._ctx.task_key):
                 match deed:
                     case ProgressStep(text):
                         told += f"{text} "

@@ -25,7 +25,7 @@ set_tracing_disabled(disabled=True)
 @function_tool
 def look(run: RunContextWrapper[TaskContext]) -> str:
     """Look."""
-    return run.context.task_id
+    return run.context.task_key
 
 
 class ForeignModel(Model):
@@ -46,7 +46,7 @@ class ForeignModel(Model):
         tokens = answer_tokens = 0
         if not self._is_asked:
             self._is_asked = True
-            async for deed in self._foreign.perform(words, self._ctx.task_id):
+            async for deed in self._foreign.perform(words, self._ctx.task_key):
                 match deed:
                     case ProgressStep(text):
                         call = ResponseFunctionToolCall(arguments="{}", call_id="c1", name="look", type="function_call")

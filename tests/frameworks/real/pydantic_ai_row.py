@@ -37,7 +37,7 @@ def adopted(foreign: ForeignAgent) -> Agent:
         @assistant.tool
         def look(run: RunContext[TaskContext]) -> str:
             """Look."""
-            return run.deps.task_id
+            return run.deps.task_key
 
         return assistant
 

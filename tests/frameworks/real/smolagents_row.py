@@ -31,7 +31,7 @@ class ForeignModel(Model):
         if self._deeds is None:
             said = messages[1].content
             words = said if isinstance(said, str) else said[0]["text"]
-            self._deeds = self._foreign.play(words.partition("New task:\n")[2], self._ctx.task_id, in_steps=True)
+            self._deeds = self._foreign.play(words.partition("New task:\n")[2], self._ctx.task_key, in_steps=True)
         usage = TokenUsage(0, 0)
         for deed in self._deeds:
             match deed:

@@ -1,6 +1,6 @@
 """Fakes of nine frameworks: what an adapter calls of each, and what it gets back. Where the real ones run: tests/frameworks.
 
-Each knows of its task's id what the real one knows: the id of its thread, conversation or session, or the context of its tools.
+Each knows of its task's key what the real one knows: the id of its thread, conversation or session, or the context of its tools.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PydanticAi:
     @asynccontextmanager
     async def iter(self, words: str, *, deps: TaskContext, conversation_id: str) -> AsyncIterator[Any]:
         """Open a run."""
-        assert deps.task_id == conversation_id
+        assert deps.task_key == conversation_id
         run = _PydanticRun(self._foreign.perform(words, conversation_id))
         yield run
 
@@ -87,7 +87,7 @@ class SmolAgent:
     def run(self, words: str, *, stream: bool) -> Iterator[Any]:
         """Stream steps, and tools in between."""
         assert stream
-        for number, deed in enumerate(self._foreign.play(words, self._ctx.task_id, lambda: self._is_interrupted, in_steps=True)):
+        for number, deed in enumerate(self._foreign.play(words, self._ctx.task_key, lambda: self._is_interrupted, in_steps=True)):
             match deed:
                 case ProgressStep(text):
                     yield Some(step_number=number, model_output=text, token_usage=None)
@@ -117,7 +117,7 @@ class AutoGen:
         yield message(task, source="user")
         images: list[Any] = []
         usage = None
-        async for deed in self._foreign.perform(task, self._ctx.task_id):
+        async for deed in self._foreign.perform(task, self._ctx.task_key):
             match deed:
                 case ProgressStep(text):
                     yield message(text)
@@ -185,7 +185,7 @@ class _OpenAiRun:
         self.final_output: str | None = None
         self.context_wrapper = Some(usage=Some(input_tokens=0, output_tokens=0))
         self._events: asyncio.Queue[Any] = asyncio.Queue()
-        self._task = asyncio.create_task(self._work(foreign.perform(words, context.task_id)))
+        self._task = asyncio.create_task(self._work(foreign.perform(words, context.task_key)))
 
     async def _work(self, deeds: AsyncIterator[Deed]) -> None:
         try:
@@ -276,7 +276,7 @@ class Crew:
     async def akickoff(self, inputs: dict[str, str]) -> Any:
         """Do all tasks."""
         raw: str | None = ""
-        async for deed in self._foreign.perform(inputs["task"], inputs["task_id"]):
+        async for deed in self._foreign.perform(inputs["task"], inputs["task_key"]):
             match deed:
                 case ProgressStep(text):
                     self.step_callback(Some(text=text))
@@ -297,7 +297,7 @@ class LlamaIndex:
 
     def run(self, *, user_msg: str) -> Any:
         """Start a run in a task of its own, as the framework does."""
-        return _LlamaRun(self._foreign.perform(user_msg, self._ctx.task_id))
+        return _LlamaRun(self._foreign.perform(user_msg, self._ctx.task_key))
 
 
 class _LlamaRun:

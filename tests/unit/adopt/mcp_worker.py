@@ -36,7 +36,7 @@ def call(number: object, params: dict[str, Any], stop: threading.Event) -> None:
     content: list[dict[str, object]] = []
     meta = params.get("_meta", {})
     try:
-        for deed in ForeignAgent(Path(sys.argv[1])).play(params["arguments"]["task"], meta["ioa/task_id"], stop.is_set):
+        for deed in ForeignAgent(Path(sys.argv[1])).play(params["arguments"]["task"], meta["ioa/task_key"], stop.is_set):
             match deed:
                 case ProgressStep(text):
                     told = {"progressToken": meta["progressToken"], "progress": 1, "total": 2, "message": text}

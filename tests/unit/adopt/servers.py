@@ -160,7 +160,7 @@ class AgentProtocolServer:
         order = self._orders[task_id]
         order["is_given_up"] = is_given_up  # of the step that runs
         if "deeds" not in order:
-            key = order["additional_input"]["task_id"]
+            key = order["additional_input"]["task_key"]
             order["deeds"] = ForeignAgent(self._folder).play(order["input"], key, lambda: order["is_given_up"]())
         for deed in order["deeds"]:
             match deed:

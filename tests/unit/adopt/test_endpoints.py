@@ -43,9 +43,10 @@ async def test_a_webhook_gets_the_task_with_its_files(tmp_path: Path) -> None:
     with serving(route) as url:
         headers = {"Authorization": "Bearer secret"}
         assert await _run(adopt.webhook("hook", url, description=DOES, headers=headers), ctx) == "2 rows"
-    assert [(one.headers["Idempotency-Key"], one.headers["Authorization"]) for one in asked] == [("task-1", "Bearer secret")] * 2
+    assert [(one.headers["Idempotency-Key"], one.headers["Authorization"]) for one in asked] == [("key-1", "Bearer secret")] * 2
     assert asked[1].said == {
-        "task": "do it", "goal": "Count", "goal_id": "goal-1", "task_id": "task-1", "attempt": 1, "results": [],
+        "task": "do it", "goal": "Count", "goal_id": "goal-1", "task_id": "task-1", "task_key": "key-1",
+        "attempt": 1, "results": [],
         "inputs": [{"name": "cars.csv", "media_type": "text/csv", "data": "YQpiCg=="}],
     }  # fmt: skip
 

@@ -15,7 +15,7 @@ def tell(**said: object) -> None:
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 order = json.loads(sys.stdin.readline())
-for deed in ForeignAgent(Path(sys.argv[1])).play(order["task"], order["task_id"]):
+for deed in ForeignAgent(Path(sys.argv[1])).play(order["task"], order["task_key"]):
     match deed:
         case ProgressStep(text):
             tell(progress=text, fraction=0.5)

@@ -220,3 +220,16 @@ async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> N
     files, _ = await files_of_group(tmp_path)
     said = WholeConclusion(content="a" * 200_000, artifacts=())
     assert await files.fitting(said, 7) == await files.fitting(said, 7)
+
+
+def test_a_task_has_one_key_in_all_attempts_and_no_other_has_it(tmp_path: Path) -> None:
+    """Not in another group, nor where the same agent works for another tenant, whose groups and tasks may be called alike."""
+
+    def key(*place: str, attempt: int = 1) -> str:
+        folder = tmp_path.joinpath(*place) / "tasks" / f"{T1}-{attempt}"
+        told = (_nobody_searches, _nobody_asks, _nobody_inquires, _nobody_listens)
+        return RunningTask(T1, attempt, AROUND, (), folder, Meter(), *told).task_key
+
+    own = key("star", "groups", "g1")
+    others = key("star", "groups", "g2"), key("of.two", "star", "groups", "g1")
+    assert own == key("star", "groups", "g1", attempt=2) and own not in others and others[0] != others[1]
