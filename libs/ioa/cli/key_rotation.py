@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -22,13 +22,14 @@ from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.authorization import names_in, user_of
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.permissions import Permissions
+from ioa.adapters.nats.whoami import ask_tenant
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, TENANTS, FolderSecrets, in_folder, read_known, write_known
 from ioa.cli.keys import end_keys_of
 from ioa.cli.reach import open_reached_system, reach
 from ioa.cli.terminal import Terminal
 from ioa.cli.thrown_out import end_goals_of
-from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
 from ioa.hosting.place import PATIENCE
@@ -163,17 +164,16 @@ async def revoke(
         public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
         let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
         agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
-        users += [user for may in let_in if (user := user_of(may.publish)) is not None and keys.tenant is None]
+        users += [user for may in let_in if (user := user_of(may.publish)) is not None]
         kept.remove(secret, key)
         kept.remove(secret, f"{key}{RETIRING}")
     _end_graces(kept, known, now)
     write_known(kept, known, gone=keys.tenant if name is None else None)
     told = keys.reload()
-    agents = [] if name is None else agents  # their registry goes with them
-    forgotten, why = await _forget(agents, url) if told else ([], "")
-    users = [*dict.fromkeys(users)]
-    ended, why_keys = await _end_keys(users, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, url)
+    agents, users = ([], []) if name is None else (agents, [*dict.fromkeys(users)])  # all of the tenant goes with it
+    forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
+    ended, why_keys = await _end_keys(users, keys.tenant, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
     if terminal.as_json:
         done = {"revoked": name or keys.tenant, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)}
         terminal.document({**done, "api_keys": ended, "goals": [str(goal) for goal in cancelled]})
@@ -206,9 +206,9 @@ async def revoke_subject(keys: KeyFolder, subject: str, url: str | None, termina
     told = keys.reload()
     guests, why_guests = await _guests_of(subject, _names_of_keys(keys), url)
     agents, users = [AgentId(one) for one in guests[CAME_AS_AGENT]], [UserId(one) for one in guests[CAME_AS_USER]]
-    forgotten, why = await _forget(agents, url) if told else ([], "")
-    ended, why_keys = await _end_keys(users, url)
-    cancelled, why_goals = await _end_goals([] if keep_goals else users, url)
+    forgotten, why = await _forget(agents, keys.tenant, url) if told else ([], "")
+    ended, why_keys = await _end_keys(users, keys.tenant, url)
+    cancelled, why_goals = await _end_goals([] if keep_goals else users, keys.tenant, url)
     if terminal.as_json:
         done = {"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)}
         terminal.document(
@@ -259,11 +259,25 @@ async def _guests_of(subject: str, with_keys: Collection[str], url: str | None) 
     return guests, "the audit log tells of nobody as whom it came last; "
 
 
-async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId], str]:
+async def _check_tenant(tenant: TenantId | None, url: str | None) -> None:
+    """See that what is in reach is of the tenant whose keys are meant: another one's agents and users may be called alike.
+
+    Raises:
+        ForbiddenError: It is of another tenant.
+        UnavailableError: Nothing is in reach.
+    """
+    settings, _ = await reach(url)
+    async with open_connection(settings, patience=PATIENCE) as client:
+        if await ask_tenant(client) != tenant:
+            raise ForbiddenError("what IOA_NATS_SEED reaches is of another tenant", hint="Give the seed of an admin of this one.")
+
+
+async def _forget(agents: list[AgentId], tenant: TenantId | None, url: str | None) -> tuple[list[AgentId], str]:
     """Have the registry forget agents, which takes an admin; returns whom it has forgotten, and why not the others."""
     forgotten: list[AgentId] = []
     if agents:
         try:
+            await _check_tenant(tenant, url)
             async with open_reached_system(url) as system, asyncio.timeout(_PATIENCE.total_seconds()):
                 for agent_id in agents:
                     removal = partial(system.remove_agent, RemoveAgent(agent_id=agent_id, force=True))
@@ -277,10 +291,12 @@ async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId]
     return forgotten, ""
 
 
-async def _end_keys(users: Iterable[UserId], url: str | None) -> tuple[list[KeyId], str]:
+async def _end_keys(users: Collection[UserId], tenant: TenantId | None, url: str | None) -> tuple[list[KeyId], str]:
     """Forget the keys of HTTP that act for users, which takes an admin; returns which they were, and why not the others."""
     ended: list[KeyId] = []
     try:
+        if users:
+            await _check_tenant(tenant, url)
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             for user in users:
                 ended += await end_keys_of(url, user)
@@ -291,10 +307,12 @@ async def _end_keys(users: Iterable[UserId], url: str | None) -> tuple[list[KeyI
     return ended, ""
 
 
-async def _end_goals(users: Iterable[UserId], url: str | None) -> tuple[list[GoalName], str]:
+async def _end_goals(users: Collection[UserId], tenant: TenantId | None, url: str | None) -> tuple[list[GoalName], str]:
     """Cancel the goals of users, which takes an admin; returns which they were, and why others may go on."""
     cancelled: list[GoalName] = []
     try:
+        if users:
+            await _check_tenant(tenant, url)
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             for user in users:
                 await end_goals_of(url, user, cancelled)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,23 @@ from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError
 from pydantic_core import to_json
 
+from ioa.adapters.nats.api_keys import NatsApiKeys
 from ioa.adapters.nats.audit import NatsAuditTrail
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nats.topology import ANY_AGENT, LOG, WORK
 from ioa.adapters.nkey_seeds import read_key
+from ioa.cli import reach
+from ioa.cli.credentials import AUTHORIZATION
 from ioa.cli.examination import Health, stores_finding
+from ioa.cli.key_rotation import KeyFolder, revoke
+from ioa.cli.keys import create_key
+from ioa.cli.terminal import Terminal
 from ioa.errors import NotFoundError, StoreFullError
 from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.ports.delivery import DeadReason
+from ioa.ports.goal_client import GoalFilter
 from ioa.ports.inspection import FLOOD
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
@@ -28,7 +39,8 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import CommId, GoalId, GoalName, TenantId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from tests.integration.security.secured import flooding, open_intruder, open_once, open_processes
+from ioa.retry import until_available
+from tests.integration.security.secured import flooding, include, open_intruder, open_once, open_processes
 from tests.integration.security.tenants import ONE, TWO, open_looked_after, open_tenants
 from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, USER, Agent, Town, open_town_on
 from tests.rig.deadline import eventually
@@ -195,3 +207,33 @@ async def test_a_tenants_admin_who_floods_is_kept_out(tmp_path: Path) -> None:
             slowed = await eventually(inspection.slowed, lambda found: FLOOD in {slow.family for slow in found}, within=SOON)
         assert [slow.caller for slow in slowed if slow.family == FLOOD] == [f"{ONE}/service:admin"]
         await town.lead_some()
+
+
+async def test_who_is_thrown_out_of_one_tenant_is_missed_in_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its namesakes of another one, whose admin's seed is at hand, stay; by its own admin's its card, goals and keys of HTTP go."""
+    monkeypatch.setattr(reach, "configure_logs", lambda *_: None)
+    quiet, bob = Terminal(as_json=True), [BOB]
+    async with open_tenants(tmp_path, bob) as (one, two), open_town_on(one, bob) as first, open_town_on(two, bob) as second:
+        included = tmp_path / "credentials" / AUTHORIZATION / "authorization.conf"
+        await asyncio.to_thread(include, two, included)
+        monkeypatch.setenv("IOA_NATS_URL", two.server.url)
+        async with (
+            open_system(one.settings("admin"), patience=SOON) as admin,
+            open_system(two.settings("admin"), patience=SOON) as own,
+        ):
+
+            async def stand(system: NatsSystemClient) -> tuple[bool, bool, int]:
+                cards = {status.card.agent_id for status in await until_available(system.agents, lambda _: None)}
+                page = await system.goals(only=GoalFilter(open_only=True))
+                async with open_connection((one if system is admin else two).settings("admin"), patience=SOON) as client:
+                    return BOB in cards, bool(page.goals), len(await NatsApiKeys(client).keys())
+
+            for town, secured in ((first, one), (second, two)):
+                await town.ask_for("Wait.")
+                monkeypatch.setenv("IOA_NATS_SEED", str(secured.folder / "admin" / "seed"))
+                await create_key(None, "page", ["goals:read"], USER, None, [], quiet)
+            keys = KeyFolder(tmp_path / "credentials", two.pid_file, TWO)
+            for name in (BOB, USER):
+                monkeypatch.setenv("IOA_NATS_SEED", str((one if name == BOB else two).folder / "admin" / "seed"))
+                await revoke(keys, name, None, datetime.now(UTC), quiet)
+            assert (await stand(admin), await stand(own)) == ((True, True, 1), (True, False, 0))
