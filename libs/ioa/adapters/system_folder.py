@@ -40,6 +40,21 @@ def make_private(folder: Path) -> None:
         )
 
 
+def check_own(folder: Path) -> None:
+    """See that a folder that says where a system runs was made by `make_private`, by who reads it.
+
+    Raises:
+        InvalidInputError: It is another user's, or open to others.
+    """
+    found = folder.stat()
+    if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
+        why = "belongs to another user" if found.st_uid != os.geteuid() else "is open to other users"
+        raise InvalidInputError(
+            f"The folder {folder} {why} of this machine, who could name any system there.",
+            hint="Name the system by --url or IOA_NATS_URL; if the folder is yours, close it with `chmod 700`.",
+        )
+
+
 def new_password() -> str:
     """Make a password that nobody can guess, of letters that need no escape in a URL."""
     return secrets.token_urlsafe(_PASSWORD_BYTES)

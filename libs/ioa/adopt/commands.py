@@ -61,8 +61,8 @@ def command(
 ) -> Agent:
     """Adopt a program, which is started for each task and speaks JSON lines.
 
-    On stdin it finds one object: `task, goal, goal_id, task_id, task_key, attempt, inputs, results, workspace`; files lie in its working
-    folder, where `path` says. It writes objects, one a line: `{"progress": …, "fraction": …}`,
+    On stdin it finds one object: `task, goal, goal_id, task_id, task_key, attempt, inputs, results, workspace`; files lie in its
+    working folder, where `path` says. It writes objects, one a line: `{"progress": …, "fraction": …}`,
     `{"spend": {"tokens": …, "answer_tokens": …, "cost": …}}`, `{"artifact": {"name": …, "path": …}}`, and at last `{"result": …}`
     or `{"error": …}`. Other output is ignored, and logged. Cancelling sends SIGTERM to all of its processes, and SIGKILL 5 s later.
 

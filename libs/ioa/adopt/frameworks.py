@@ -269,7 +269,7 @@ def adk(agent_id: str, runner: Thing, user_content: Callable[[str], Any], *, des
 
 
 def crewai(agent_id: str, crew: Thing, *, description: str, **card: Unpack[Card]) -> Agent:
-    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, its id `{task_id}` and its key `{task_key}`.
+    """Adopt a crew of CrewAI, which is copied for each task. Its texts name the task `{task}`, and its key `{task_key}`.
 
     Args:
         agent_id: As of any agent.

@@ -34,8 +34,8 @@ def mcp(
     """Adopt an MCP server; it needs the extra `mcp`.
 
     With `tool` each task is a call of that tool, with the task as the one text that it requires; no model is needed. The server
-    finds the task's id and key in `_meta` as `ioa/task_id` and `ioa/task_key`; its progress is reported, and files of its answer are attached. Without, it is
-    an agent of `ioa.react`, whose model asks for the server's tools.
+    finds the task's id and key in `_meta` as `ioa/task_id` and `ioa/task_key`; its progress is reported, and files of its answer
+    are attached. Without, it is an agent of `ioa.react`, whose model asks for the server's tools.
 
     Args:
         agent_id: As of any agent.

@@ -32,11 +32,11 @@ def webhook(
 ) -> Agent:
     """Adopt a server that does tasks which are posted to it.
 
-    It is sent one object, `task, goal, goal_id, task_id, task_key, attempt, inputs, results`, whose files hold their content as `data` in
-    base64, with the task's id as `Idempotency-Key`: a request may come again, and means the same. Status 200 has the result:
-    `{"result": …}` or `{"error": …}`, besides `"artifacts": [{"name": …, "data": …}]` and `"spend"`. Status 202 with a `Location`
-    of the same server says that it takes time: that is asked until it answers 200, and may tell `progress` and a `fraction` with
-    202 meanwhile. Cancelling sends a DELETE there, or closes the connection.
+    It is sent one object, `task, goal, goal_id, task_id, task_key, attempt, inputs, results`, whose files hold their content as
+    `data` in base64, with the task's key as `Idempotency-Key`: a request may come again, and means the same. Status 200 has the
+    result: `{"result": …}` or `{"error": …}`, besides `"artifacts": [{"name": …, "data": …}]` and `"spend"`. Status 202 with a
+    `Location` of the same server says that it takes time: that is asked until it answers 200, and may tell `progress` and a
+    `fraction` with 202 meanwhile. Cancelling sends a DELETE there, or closes the connection.
 
     Args:
         agent_id: As of any agent.

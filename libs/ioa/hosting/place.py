@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.system_folder import check_own
 from ioa.errors import UnavailableError
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
 
@@ -89,11 +90,19 @@ def url_file(data: Path) -> Path:
 
 
 def read_url(data: Path) -> str | None:
-    """Read where the system on a folder runs, or ran when it was killed."""
+    """Read where the system on a folder runs, or ran when it was killed.
+
+    Raises:
+        InvalidInputError: The folder is not its reader's alone, so that others may have written it: somebody else of this
+            machine, or who made an archive. Goals would be told to whatever system they named.
+    """
     try:
-        return url_file(data).read_text(encoding="utf-8").strip() or None
+        noted = url_file(data).read_text(encoding="utf-8").strip() or None
     except (OSError, UnicodeDecodeError):
         return None
+    if noted is not None:
+        check_own(data)
+    return noted
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from pathlib import Path
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions, Patience
 from ioa.errors import TaskError
-from ioa.protocol.ids import TaskId
 from ioa.testing.foreign_agent import ANSWER_TOKENS, CRASH, FILE, HALFWAY, TOKENS, ForeignAgent
 from ioa.testing.task_context import RecordingContext
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from ioa.hosting.place import Place, listens, noted_url, places, read_url
+import pytest
+
+from ioa.errors import InvalidInputError
+from ioa.hosting.place import Place, listens, noted_url, places, read_url, url_file
 from ioa.runtime.settings import DEFAULT_URL
 
 
@@ -27,6 +31,20 @@ def test_a_system_of_this_folder_is_tried_before_the_default(tmp_path: Path) -> 
         ["nats://127.0.0.1:4999", DEFAULT_URL],
         None,
     )
+
+
+@pytest.mark.parametrize("reader", ["another", "its owner"])
+def test_where_others_may_have_written_nobody_is_told_where_a_system_is(
+    tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as `/tmp/.ioa` of somebody else, or one that came with an archive, which everybody may read."""
+    url_file(tmp_path).write_text("nats://elsewhere.example:4222")
+    if reader == "another":
+        monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    else:
+        tmp_path.chmod(0o755)
+    with pytest.raises(InvalidInputError, match="who could name any system there"):
+        places(None, {}, tmp_path)
 
 
 async def test_a_server_that_listens_is_seen(nats_url: str) -> None:
