@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +46,7 @@ class FolderSecrets:
     """Secrets as folders that only their owner may enter, each of their keys a file. One may be in another.
 
     Raises:
-        InvalidInputError: Others may write into the folder they are in; each method, if others may enter one of them.
+        InvalidInputError: Others may write into the folder they are in; each method, if others may enter one or own it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -96,6 +97,7 @@ class FolderSecrets:
         levels = [self._folder.joinpath(*parts[: depth + 1]) for depth in range(len(parts))]
         for level in levels:
             _check_closed(level, _OTHERS)
+            _check_own(level)
         return levels
 
 
@@ -105,6 +107,15 @@ def _check_closed(folder: Path, forbidden: int) -> None:
         raise InvalidInputError(
             f"The folder {folder} is open to other users of this machine (mode {mode:o}), who could take or change keys.",
             hint=f"Close it with `chmod 700 {folder}`; if others were let in, replace its keys with `ioa credentials rotate`.",
+        )
+
+
+def _check_own(folder: Path) -> None:
+    """See that who works with keys has made their folder: root enters another user's, too, in which seeds may lie that he knows."""
+    if folder.exists() and folder.stat().st_uid != os.geteuid():
+        raise InvalidInputError(
+            f"The folder {folder} belongs to another user of this machine, who could take or change keys.",
+            hint="Run the command as that user, or choose another folder.",
         )
 
 

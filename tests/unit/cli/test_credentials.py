@@ -156,6 +156,14 @@ def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, folder: str, 
         rotate(KeyFolder(tmp_path, None), "anna", timedelta(0), _NOW, _QUIET)
 
 
+def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root enters it though nobody else may: an admin's seed that its owner has put there would be let in."""
+    (tmp_path / "admin").mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(InvalidInputError, match="belongs to another user"):
+        create_credentials(tmp_path, plan_of([], [], [], ["admin"]), _QUIET, now=_NOW)
+
+
 def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
     """The error says how credentials are made."""
     with pytest.raises(InvalidInputError, match="ioa credentials create"):
