@@ -24,6 +24,7 @@ from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.request_reply import OF_ANYBODY, Bounds, ServiceEndpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.stream_stats import NatsStanding, NatsStreamStats
 from ioa.adapters.nats.teams import NatsTeams
 from ioa.adapters.nats.tickets import NatsTickets
@@ -40,6 +41,7 @@ from ioa.group.requests import (
     SetAside,
     Sync,
 )
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -54,6 +56,7 @@ from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedRes
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
 from ioa.runtime.endings import Endings
+from ioa.runtime.filling import Filling
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
@@ -70,6 +73,7 @@ from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import CAST_WITHIN, GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
 
 _FILES_AT_ONCE = Bounds(
     max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=1, caller_waiting_bytes=16_000_000
@@ -120,7 +124,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             model_patience=settings.model_patience,
             patience=settings.patience,
         )
-        teams = Teams(NatsTeams(client), clock)
+        fills_store = Filling(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
+        fills_queue = Filling(time.monotonic, FILLING_QUEUE, audit.note_slowed)
+        store = NatsSharedStore(js, None if shares is None else shares.store, settings.replicas)
+        kept_shares, waiting = KeptShares(store, fills_store), WaitingShares(NatsWaitingGoals(js), fills_queue)
+        teams = Teams(NatsTeams(client), clock, kept_shares)
         finding = NatsDiscovery(client, subjects.GROUP_SETUP, CAST_WITHIN)
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions, teams, finding)
         setup = GroupSetup(ports, timeouts)
@@ -148,6 +156,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             teams,
             Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
             dropped,
+            kept_shares,
+            waiting,
         )
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -215,7 +225,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await sessions.whole()
                 async with (
                     background(
-                        OrderLines(client, take, into_dead, settings.quota_goals, at_once).follow(),
+                        OrderLines(client, take, into_dead, settings.quota_goals, at_once, waiting.is_over).follow(),
+                        waiting.follow(),
                         consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),
@@ -231,7 +242,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         bounds=settings.bounds,
                         known=lambda: (*sessions.agents(), subjects.OBSERVERS),
                         slowed=audit.note_slowed,
-                        also_slowed=lambda: (*dropped.told(), *appended.slowed()),
+                        also_slowed=lambda: (*dropped.told(), *appended.slowed(), *fills_store.slowed(), *fills_queue.slowed()),
                     ),
                     open_service(
                         *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),

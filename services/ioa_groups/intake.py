@@ -29,7 +29,7 @@ from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Ti
 from ioa.ports.open_groups import OpenGroup, OpenGroups, QueuedGoal, QueuedOffer
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
-from ioa.protocol.codec import encode_value, shortened
+from ioa.protocol.codec import encode, encode_value, shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId
@@ -48,6 +48,7 @@ from ioa_groups.forks import Forks
 from ioa_groups.leaders import LED_WITHIN, TAKEN_WITHIN, Leaders
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
 
 INTAKE_NAME = AgentId("intake")
 _MOST_REMEMBERED = 10_000
@@ -57,6 +58,7 @@ _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
 _LOOK_AGAIN = timedelta(seconds=1)
+_ROOM_AGAIN = timedelta(seconds=10)
 _NAMES_NOBODY = (
     "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
     " client; on a system that asks nobody who he is, the user is `local`."
@@ -86,6 +88,8 @@ class IntakePorts:
         teams: Those that goals name.
         forks: Those that go on from others.
         dropped: Where it is counted who takes goals and drops them.
+        kept: How much is kept of whom.
+        waiting: Whose goals have filled what all wait in.
     """
 
     goals: GoalRecords
@@ -104,6 +108,8 @@ class IntakePorts:
     teams: Teams
     forks: Forks
     dropped: DroppedGoals
+    kept: KeptShares
+    waiting: WaitingShares
 
 
 @dataclass(frozen=True)
@@ -257,6 +263,8 @@ class Intake:
             reason, why = _no_second_life(order, removed)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
+        if await self._ports.goals.find(name.comm_id) is None:
+            await self._check_share(name.owner)
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
@@ -266,9 +274,25 @@ class Intake:
         record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
             raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
+        if record == accepting:
+            self._ports.kept.note(name.owner, len(encode(record)))
         reach("groups.goal_recorded")
         await self._offer(record)
         return record.goal.name
+
+    async def _check_share(self, user: UserId) -> None:
+        """Keep no new goal of who has filled what others need.
+
+        Raises:
+            NotYetError: It is the store. The goal waits until there is room.
+            OverQuotaError: It is what goals wait in.
+        """
+        if self._ports.waiting.is_over(user):
+            why = f"So many goals of {user} wait that those of others find no room."
+            raise OverQuotaError(why, hint="Launch it when others have ended.")
+        if not await self._ports.kept.has_room(user):
+            why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
+            raise NotYetError(why, retry_after=_ROOM_AGAIN)
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
         """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.

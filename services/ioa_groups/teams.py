@@ -7,8 +7,17 @@ record holds its team whole, so that nothing that is put later changes a goal.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
-from ioa.errors import ForbiddenError, IoaError, NotFoundError, OverQuotaError, PayloadTooLargeError, UnavailableError
+from ioa.errors import (
+    ForbiddenError,
+    IoaError,
+    NotFoundError,
+    OverQuotaError,
+    PayloadTooLargeError,
+    RateLimitedError,
+    UnavailableError,
+)
 from ioa.ports.clock import Clock
 from ioa.ports.team_store import TeamStore
 from ioa.protocol.codec import encode
@@ -26,12 +35,14 @@ from ioa.protocol.named_teams import (
     team_name,
 )
 from ioa.protocol.policy_check import nearest
+from ioa_groups.users_shares import KeptShares
 
 MAX_NAMES = 100
 """How many teams one user has at the most."""
 VERSIONS_KEPT = 50
 """How many versions are kept of a team: the newest."""
 _TRIES = 5
+_COME_BACK = timedelta(seconds=5)
 
 
 class Teams:
@@ -40,11 +51,13 @@ class Teams:
     Args:
         store: Where they are kept.
         clock: Stamps them.
+        kept: How much is kept of whom.
     """
 
-    def __init__(self, store: TeamStore, clock: Clock) -> None:
+    def __init__(self, store: TeamStore, clock: Clock, kept: KeptShares) -> None:
         self._store = store
         self._clock = clock
+        self._kept = kept
 
     async def put(self, user: UserId, request: PutTeam) -> NamedTeam:
         """Keep a team of a user as the next version of its name.
@@ -54,6 +67,7 @@ class Teams:
             PayloadTooLargeError: It is larger than a goal may be.
             ForbiddenError: The name is another user's.
             OverQuotaError: The user has as many teams as he may.
+            RateLimitedError: So much is kept of him that others need what is left.
             UnavailableError: Others put the same one again and again, or the store is out of reach.
         """
         name = team_name(request.team.team)
@@ -66,6 +80,9 @@ class Teams:
                 raise ForbiddenError(f"The team {name} is {newest.user}'s.", hint="Put yours under a name of its own.")
             elif newest.team == request.team:
                 return newest
+            if not await self._kept.has_room(user):
+                why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
+                raise RateLimitedError(why, retry_after=_COME_BACK, hint="Put it when goals were removed (`ioa prune`).")
             version = 1 if newest is None else newest.version + 1
             level, at = request.team.policy.level, self._clock.now()
             put = NamedTeam(level=level, name=name, version=version, user=user, at=at, team=request.team)
@@ -73,6 +90,7 @@ class Teams:
             if size > MAX_GOAL_BYTES:
                 raise PayloadTooLargeError(f"The team has {size:,} bytes; {MAX_GOAL_BYTES:,} are the most.")
             if await self._store.put(put):
+                self._kept.note(user, size)
                 if newest is None:
                     await self._check_again(put)
                 await self._forget_old(put)

@@ -22,7 +22,9 @@ from ioa.ports.clock import Clock
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.runtime.endings import Endings
+from ioa.runtime.filling import Filling
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
@@ -33,6 +35,7 @@ from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa.testing.memory_store_room import MemoryStoreRoom
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.search.experience import Experience
@@ -45,6 +48,7 @@ from ioa_groups.leaders import Leaders
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 from ioa_router.router import Router, RouterPorts
@@ -187,7 +191,10 @@ class MemoryControlPlane:
         minute = timedelta(minutes=1)
         timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience, 60 * minute)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
-        self.teams = Teams(MemoryTeams(), clock)
+        room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
+        kept = KeptShares(room, Filling(now, FILLING_STORE))
+        waiting = WaitingShares(room, Filling(now, FILLING_QUEUE))
+        self.teams = Teams(MemoryTeams(), clock, kept)
         ports = GroupSetupPorts(
             self.ledger,
             self.log,
@@ -234,6 +241,8 @@ class MemoryControlPlane:
             self.teams,
             Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock)),
             DroppedGoals(lambda: clock.now().timestamp()),
+            kept,
+            waiting,
         )
         self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)

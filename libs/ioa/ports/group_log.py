@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.group.events import EncodedEntry, Entry
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol.ids import CommId, MessageId
 
 
@@ -97,7 +98,7 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
-    def room(self) -> int | None:
+    def room(self) -> StoreRoom | None:
         """Tell how many bytes all groups together may still append, as it was known last; None: as many as come."""
 
     async def newest(self) -> int:

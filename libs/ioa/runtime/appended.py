@@ -6,7 +6,6 @@ it is appended: whoever has had more appended than he may is told when to come b
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -31,8 +30,11 @@ from ioa.group.events import (
 from ioa.group.state import GroupState
 from ioa.group.tasks import bytes_asked
 from ioa.ports.inspection import FILLING, SlowedCaller
+from ioa.ports.store_room import StoreRoom
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
-from ioa.quotas import RATES, SLOWED_FOR, Admitted, Buckets, Family, Rate
+from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
+from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import CLOSES
 
 _PUSHED_PART = 16
@@ -40,13 +42,9 @@ _PUSHED_PART = 16
 _COME_BACK = timedelta(seconds=5)
 """When somebody is to come back who does not listen, or who has filled the logs of all."""
 
-_PART = 4
-"""So many times what is left for logs may be one agent's: alone it has four fifths, beside another as greedy four ninths."""
-_LITTLE_BYTES = 4_000_000
-"""Who has had less appended has filled nothing, however little is left."""
-_FORGOTTEN = 86_400.0
-"""After so many seconds half of what somebody has had appended counts no more."""
-_MOST_AGENTS = 16_384
+_PART_TO_END, _SHORT_BYTES = 9, 16_000
+"""Who has filled four fifths of the logs ends his groups all the same, with messages of any length until he has nine tenths, and then
+with short ones: a conclusion may have a megabyte, and it is stored as a result, too."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,7 +60,7 @@ class Appended:
         now: Tells the time in seconds; it never goes back.
         rate: How much of it one agent may, in kB.
         slowed: Is told of an agent that has more appended, once in a while.
-        little_bytes: Who has had no more appended fills no logs.
+        filling: Who fills the logs of all.
     """
 
     def __init__(
@@ -70,16 +68,12 @@ class Appended:
         now: Callable[[], float],
         rate: Rate = RATES[Family.LOGS],
         slowed: Callable[[str, Family], None] = _nobody,
-        little_bytes: int = _LITTLE_BYTES,
+        filling: Filling | None = None,
     ) -> None:
         self._now = now
         self._buckets = Buckets({Family.LOGS: rate})
         self._slowed = slowed
-        self._little_bytes = little_bytes
-        self._held: dict[AgentId, tuple[float, float]] = {}
-        """How many bytes each agent has had stored, as of when."""
-        self._told: dict[AgentId, float] = {}
-        """When somebody was told last that others need the room."""
+        self._filling = filling or Filling(now, FILLING, slowed)
 
     def check(self, agent_id: AgentId) -> None:
         """See that an agent may have something appended now.
@@ -100,15 +94,14 @@ class Appended:
         )
 
     def note(self, entry: Entry, size_bytes: int) -> None:
-        """Charge whoever has caused an entry of so many bytes, which is pushed to its audience."""
-        agent_id, now = _caused_by(entry.event, entry.state), self._now()
+        """Charge whoever has caused an entry of so many bytes, which is pushed to its audience; a goal's last is a result, too."""
+        agent_id, state = _caused_by(entry.event, entry.state), entry.state
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
-        self._buckets.charge(agent_id, Family.LOGS, now, answered_bytes=weight)
-        if len(self._held) >= _MOST_AGENTS and agent_id not in self._held:
-            del self._held[min(self._held, key=lambda one: self._bytes_of(one, now))]
-        self._held[agent_id] = (self._bytes_of(agent_id, now) + size_bytes, now)
+        self._buckets.charge(agent_id, Family.LOGS, self._now(), answered_bytes=weight)
+        is_result = state.phase.is_terminal and state.parent is None
+        self._filling.note(agent_id, 2 * size_bytes if is_result else size_bytes)
 
-    def check_room(self, event: Event, free_bytes: int | None) -> None:
+    def check_room(self, event: Event, room: StoreRoom | None) -> None:
         """Put off what somebody begins who has filled the logs of all; what leads to the end of a group is always taken.
 
         What he has had appended here counts, the older the less, and against what is left: so who fills the logs is stopped while
@@ -117,39 +110,30 @@ class Appended:
 
         Args:
             event: What is to be appended. A member is lost, and a deadline passes, whoever has filled what: it has to be said.
-            free_bytes: How much is left for all; None is no bound.
+            room: How much is left for all; None is no bound.
 
         Raises:
-            RateLimitedError: It leads to no end. There may be room later.
+            RateLimitedError: It leads to no end, or in too many words. There may be room later.
         """
-        agent_id, now = _begun_by(event), self._now()
-        if free_bytes is None or agent_id is None:
+        agent_id = _begun_by(event)
+        if room is None or agent_id is None or not self._filling.puts_off(agent_id, room):
             return
-        held = self._bytes_of(agent_id, now)
-        if held <= max(self._little_bytes, _PART * free_bytes):
-            return
-        if agent_id not in self._told:
-            _log.warning("logs_filled", agent_id=agent_id, stored_bytes=round(held))
-            self._slowed(agent_id, Family.LOGS)
-        self._told[agent_id] = now
-        if not (isinstance(event, Said) and isinstance(event.message.payload, CLOSES)):
+        ends = isinstance(event, Said) and isinstance(event.message.payload, CLOSES)
+        if not ends or (self._filling.is_over(self._filling.held(agent_id), room, _PART_TO_END) and _is_long(event)):
             raise RateLimitedError(
                 f"{agent_id} has filled so much of the room for logs that others need what is left.",
                 retry_after=_COME_BACK,
-                hint="Conclude, or wait until there is room again.",
+                hint=f"Conclude in few words ({_SHORT_BYTES:,} bytes)." if ends else "Conclude, or wait until there is room again.",
             )
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was refused lately, and how often; and who fills the logs, with how many MB."""
-        now = self._now()
-        self._told = {agent_id: at for agent_id, at in self._told.items() if now - at <= SLOWED_FOR}
-        filling = [SlowedCaller(one, FILLING, round(self._bytes_of(one, now) / 1e6)) for one in self._told]
-        asking = [SlowedCaller(caller, family.value, refused) for (caller, family), refused in self._buckets.slowed(now).items()]
-        return [*filling, *asking]
+        asked = self._buckets.slowed(self._now()).items()
+        return [*self._filling.slowed(), *(SlowedCaller(caller, family.value, refused) for (caller, family), refused in asked)]
 
-    def _bytes_of(self, agent_id: AgentId, now: float) -> float:
-        held, at = self._held.get(agent_id, (0.0, now))
-        return held * math.exp2((at - now) / _FORGOTTEN)
+
+def _is_long(event: Event) -> bool:
+    return isinstance(event, Said) and len(encode(event.message)) > _SHORT_BYTES
 
 
 def _begun_by(event: Event) -> AgentId | None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry, Said
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol.ids import CommId, MessageId
 
 
@@ -37,6 +38,8 @@ class MemoryGroupLog:
         """Set to False, every call fails until it is set to True again."""
         self.free_bytes: int | None = None
         """How many bytes all groups may still append; it is not counted down."""
+        self.share_bytes = 1_000_000_000
+        """How many they may append in all."""
         self.searched = 0
         """How many entries were looked at for messages."""
         self.heads_read = 0
@@ -93,9 +96,9 @@ class MemoryGroupLog:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq
 
-    def room(self) -> int | None:
+    def room(self) -> StoreRoom | None:
         """Tell what a test says."""
-        return self.free_bytes
+        return None if self.free_bytes is None else StoreRoom(self.free_bytes, self.share_bytes)
 
     async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
         """Read a page."""

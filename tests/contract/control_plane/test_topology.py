@@ -159,7 +159,7 @@ async def test_what_an_account_may_store_is_shared_if_nobody_says_how_much(tmp_p
     ):
         js = client.jetstream()
         assert await Topology().ensure(js) is None
-        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000, 4_000_000)
+        assert await Topology(parts=parts).ensure(js) == Shares(16_000_000, 10_000_000, 6_000_000, 4_000_000, 40_000_000)
         files = (await js.stream_info(f"OBJ_{FILES}")).config
         await js.update_stream(files.evolve(max_bytes=-1))
         await store_file(NatsFileStore(client), "o", "a", b"x" * 20_000_000)

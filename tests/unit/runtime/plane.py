@@ -10,6 +10,7 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -24,6 +25,7 @@ from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
+from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
@@ -35,6 +37,7 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa.testing.memory_store_room import MemoryStoreRoom
 from ioa.testing.memory_teams import MemoryTeams
 from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
@@ -46,6 +49,7 @@ from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_groups.shares import PoolShares
 from ioa_groups.teams import Teams
+from ioa_groups.users_shares import KeptShares, WaitingShares
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router, RouterPorts
 from tests.unit.group.scenario import card, charter, limits
@@ -114,7 +118,11 @@ class Plane:
         ]
         for router in self.routers:
             self.progress.listen(router.hear)
-        self.teams = Teams(MemoryTeams(), self.clock)
+        self.room = MemoryStoreRoom()
+        self.fills_store = Filling(lambda: self.clock.now().timestamp(), FILLING_STORE)
+        self.fills_queue = Filling(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
+        self.kept, self.waiting = KeptShares(self.room, self.fills_store), WaitingShares(self.room, self.fills_queue)
+        self.teams = Teams(MemoryTeams(), self.clock, self.kept)
         ports = GroupSetupPorts(
             ledger=self.ledgers[0],
             log=self.log,
@@ -157,6 +165,8 @@ class Plane:
             teams=self.teams,
             forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock)),
             dropped=self.dropped,
+            kept=self.kept,
+            waiting=self.waiting,
         )
         self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)

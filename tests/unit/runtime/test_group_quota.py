@@ -11,6 +11,7 @@ from ioa.group.events import MemberLost, MemberReturned, SubgroupOpened, encode_
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import Accepted, InviteMember, Rejected
 from ioa.ports.inspection import FILLING
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, TaskId, comm_id_of_task
@@ -30,6 +31,7 @@ from ioa.protocol.policy import FormField
 from ioa.protocol.policy_check import MAX_STATE_BYTES
 from ioa.quotas import LOG_UNIT_BYTES, Family, Rate
 from ioa.runtime.appended import Appended
+from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import GroupQuota
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import specs
@@ -129,12 +131,16 @@ async def test_a_full_log_lends_nothing_and_takes_nobody_in() -> None:
     assert (full.value.code, invited.code) == ("too_little_left", "too_little_left")
 
 
+def _with_little(little_bytes: int) -> Appended:
+    return Appended(lambda: 0.0, filling=Filling(lambda: 0.0, FILLING, little_bytes=little_bytes))
+
+
 async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
     """As long as there is room nobody is refused; then who has most waits, or brings its groups to their end, and is named.
 
     Nobody is told to conclude, and who has had little appended is never put off: that the store is full is not his doing.
     """
-    plane = Plane(appended=(appended := Appended(lambda: 0.0, little_bytes=12_000)))
+    plane = Plane(appended=(appended := _with_little(12_000)))
     await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
     plane.log.free_bytes = 1_000_000
     await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
@@ -149,6 +155,27 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
     assert not isinstance(await plane.says(BOB, Discussion(content="d", next_speaker=ADA)), Rejected)
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="e"))
+    assert await plane.reason() is Reason.CONCLUDED
+
+
+def test_the_little_that_each_may_always_have_is_a_part_of_the_share() -> None:
+    """Else ten keys fill a share of 40 MB, each with 4 MB of it; of a large one it is 4 MB."""
+    filling = Filling(lambda: 0.0, FILLING)
+    filling.note("ada", 3_000_000)
+    assert [filling.puts_off("ada", StoreRoom(0, share)) for share in (40_000_000, 1_000_000_000)] == [True, False]
+
+
+async def test_who_has_filled_the_logs_ends_his_groups_in_few_words() -> None:
+    """A conclusion is stored twice and counts so; from nine tenths on only short ones are taken."""
+    plane = Plane(appended=_with_little(1_000))
+    await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
+    await plane.says(ADA, Discussion(content="a" * 16_000, next_speaker=BOB))
+    await plane.says(BOB, Discussion(content="b", next_speaker=ADA))
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    plane.log.free_bytes = 1_000
+    with pytest.raises(RateLimitedError, match="in few words"):
+        await plane.says(ADA, Conclusion(content="a" * 17_000))
+    assert not isinstance(await plane.says(ADA, Conclusion(content="a" * 1_000)), Rejected)
     assert await plane.reason() is Reason.CONCLUDED
 
 
@@ -173,7 +200,7 @@ async def test_entries_are_charged_to_who_has_caused_them() -> None:
 
 async def test_who_is_lost_and_back_again_and_again_fills_the_logs_of_his_groups() -> None:
     """He is charged with what is said of it, and stays lost while others need the room; that he is lost is always said."""
-    plane = Plane(appended=(appended := Appended(lambda: 0.0, little_bytes=12_000)))
+    plane = Plane(appended=(appended := _with_little(12_000)))
     await plane.open(ADA, BOB, level=LEVEL, max_turns=30)
     at = plane.clock.now()
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:ada",))))
@@ -214,7 +241,7 @@ async def test_who_flaps_too_often_stays_lost_for_a_while() -> None:
 
 async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
     """Else nobody would pay for entries that a member has made large, or the owner who has let him join."""
-    plane = Plane(appended=Appended(lambda: 0.0, little_bytes=90_000))
+    plane = Plane(appended=_with_little(90_000))
     await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t1-{at}:bob" for at in range(1, 6)))))
     asked = {"text": "a" * 2_000, "default": "a" * 2_000, "until": plane.clock.now() + timedelta(minutes=30)}
@@ -231,7 +258,7 @@ async def test_a_deadline_that_passes_is_charged_to_who_asks_most() -> None:
 
 async def test_who_has_filled_the_logs_keeps_no_task_open() -> None:
     """A report that is no entry renews a lease, which is one: it is put off, while that of another is heard."""
-    plane = Plane(appended=Appended(lambda: 0.0, little_bytes=6_000))
+    plane = Plane(appended=_with_little(6_000))
     await plane.open(ADA, BOB, EVE, level=LEVEL, max_turns=30)
     await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1-1:bob", "t1-2:eve"))))
     await plane.says(BOB, TaskQuestion(task_id=TaskId("t1-1"), number=1, text="a" * 2_000, default="No.", until=_LATER))

@@ -20,6 +20,7 @@ from ioa.errors import InvalidInputError, StoreFullError, UnavailableError
 from ioa.fair_turns import FairTurns
 from ioa.group.events import EncodedEntry, Entry, message_id_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import CommId, MessageId
@@ -63,7 +64,7 @@ class NatsGroupLog:
         self._writes = AcknowledgedWrites(client)
         self._turns = FairTurns(_READ_AT_ONCE, _READ_OF_ONE)
         self._counted_until = 0.0
-        self._room: int | None = None
+        self._room: StoreRoom | None = None
         """How many bytes what ends no group may still take; None if the stream has no share."""
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
@@ -87,7 +88,7 @@ class NatsGroupLog:
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
 
-    def room(self) -> int | None:
+    def room(self) -> StoreRoom | None:
         """Tell what is left of the stream's share, but for what is kept for entries that end groups."""
         return self._room
 
@@ -139,19 +140,19 @@ class NatsGroupLog:
                 self._room = await self._count_room()
         if self._room is None:
             return
-        if size > self._room:
+        if size > self._room.free_bytes:
             raise StoreFullError(
                 f"The log of {comm_id} has no room left: what there is is kept for what ends groups.",
                 hint="`ioa doctor` says what is full and who fills it.",
             )
-        self._room -= size
+        self._room = StoreRoom(self._room.free_bytes - size, self._room.share_bytes)
 
-    async def _count_room(self) -> int | None:
+    async def _count_room(self) -> StoreRoom | None:
         with unavailable_unless_answered("The stream of group logs"):
             async with asyncio.timeout(_ASKED_FOR.total_seconds()):
                 info = await self._js.stream_info(LOG)
         most = info.config.max_bytes or 0
-        return most - most // _KEPT - info.state.bytes if most > 0 else None
+        return StoreRoom(most - most // _KEPT - info.state.bytes, most) if most > 0 else None
 
     async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
         found = await self._fetch(comm_id, from_seq)

@@ -9,7 +9,7 @@ flood makes more of, and for certain by asking the stream, which knows whose mes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Set
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -39,6 +39,8 @@ _LEAST_SECONDS = 0.04
 takes a millisecond, and a user can publish more of that than all others together."""
 _MADE_AGAIN_SECONDS = 30.0
 """How often a consumer is made that is there; somebody may have removed it."""
+_MOST_REFUSED = 10_000
+"""How many orders of a user may be unacknowledged who has filled the stream: those beyond what may be open are refused at once."""
 
 _log = structlog.get_logger(__name__)
 
@@ -50,6 +52,7 @@ class _Line:
     task: asyncio.Task[None]
     busy_at: float
     made_at: float
+    most_open: int
 
 
 @dataclass
@@ -62,6 +65,7 @@ class OrderLines:
         set_aside: Keeps poison.
         most_open: How many orders of one user may be unacknowledged at a time.
         at_once: How many of those this process works on side by side.
+        is_over: Whether a user has filled the stream; his orders are given out then without waiting for an end of others.
     """
 
     client: Client
@@ -69,6 +73,7 @@ class OrderLines:
     set_aside: SetAside
     most_open: int
     at_once: int
+    is_over: Callable[[UserId], bool] = lambda _user: False
     _lines: dict[UserId, _Line] = field(default_factory=dict)
 
     async def follow(self) -> None:
@@ -95,17 +100,18 @@ class OrderLines:
         """Take orders of these users, and no more of those who have had none for a while."""
         now = asyncio.get_running_loop().time()
         for user in users:
-            line = self._lines.get(user)
-            if line is None or now - line.made_at > _MADE_AGAIN_SECONDS:
+            line, most_open = self._lines.get(user), _MOST_REFUSED if self.is_over(user) else self.most_open
+            is_due = line is None or now - line.made_at > _MADE_AGAIN_SECONDS or most_open != line.most_open
+            if is_due:
                 with unavailable_unless_answered("The stream of goals"):
-                    await ensure_intake(self.client.jetstream(), user, self.most_open)
+                    await ensure_intake(self.client.jetstream(), user, most_open)
             if line is None:
                 durable = intake_consumer(user)
                 work = self.work if user == LOCAL else self._work_in_its_time
                 taking = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=self.at_once)
-                line = self._lines[user] = _Line(group.create_task(taking), now, now)
-            elif now - line.made_at > _MADE_AGAIN_SECONDS:
-                line.made_at = now
+                line = self._lines[user] = _Line(group.create_task(taking), now, now, most_open)
+            elif is_due:
+                line.made_at, line.most_open = now, most_open
             line.busy_at = now
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
             self._lines.pop(user).task.cancel()

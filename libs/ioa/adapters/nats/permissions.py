@@ -522,6 +522,7 @@ _NEEDED = {
         _reading(stream_of(KEYS)),
         _reading(RESULTS),
         *map(_listing, READABLE),
+        _reading(GOALS),
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
         *_working_off(GOALS, "*"),

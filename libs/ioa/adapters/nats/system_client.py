@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from dataclasses import replace
@@ -29,7 +31,7 @@ from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, UnavailableError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError, StoreFullError, UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import AnswerQuestion, CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
@@ -63,11 +65,15 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.protocol.standing import AskStoreStanding, StoreStanding
 from ioa.protocol.team import TeamSpec
+from ioa.retry import pauses
 
 _PAGE = 200
 _TOO_MANY = "maximum messages per subject"
 """What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
 _MANY_END = timedelta(minutes=1)
+_ROOM_WITHIN = timedelta(seconds=10)
+"""How long a goal waits for room in what all users' goals wait in."""
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 0.4
 _ADMIN_HINT = "An admin's is made by `ioa credentials create --admin NAME`; IOA_NATS_SEED names its seed."
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
@@ -136,15 +142,26 @@ class NatsSystemClient:
         user, complete = await self.user(), await self.complete(order, files)
         assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
+        data, give_up_at = complete.model_dump_json(exclude_none=True).encode(), time.monotonic() + _ROOM_WITHIN.total_seconds()
+        for pause in pauses(_FIRST_PAUSE, _LONGEST_PAUSE):
+            try:
+                await self._publish_goal(user, subject, data)
+                break
+            except StoreFullError:  # whose goals fill the stream is refused others, and there is room again
+                if time.monotonic() + pause > give_up_at:
+                    raise
+            await asyncio.sleep(pause)
+        return complete.goal_id
+
+    async def _publish_goal(self, user: UserId, subject: str, data: bytes) -> None:
         with unavailable_unless_answered("The goal's stream"):
             try:
-                await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+                await self._js.publish(subject, data)
             except APIError as error:
                 if _TOO_MANY not in str(error.description):
                     raise
                 told = f"Too many goals of {user} wait already; this one was not taken."
                 raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
-        return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""

@@ -104,6 +104,8 @@ class Shares:
     files: int
     artifacts: int
     goals: int
+    store: int
+    """How many bytes all streams may hold together."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class Parts:
     def of(self, store_bytes: int) -> Shares:
         """Return the shares of a store."""
         goals = (100 - self.log - self.files - self.artifacts) // 2
-        return Shares(*(store_bytes * part // 100 for part in (self.log, self.files, self.artifacts, goals)))
+        log, files, artifacts, goals = (store_bytes * part // 100 for part in (self.log, self.files, self.artifacts, goals))
+        return Shares(log, files, artifacts, goals, store_bytes)
 
 
 @dataclass(frozen=True)

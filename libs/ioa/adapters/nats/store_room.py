@@ -1,0 +1,101 @@
+"""What is left of the store that all share, and whose the goals are that wait in it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+
+from nats.js import JetStreamContext
+from nats.js.api import RawStreamMsg, StreamInfo
+from nats.js.errors import NotFoundError
+
+from ioa.adapters.nats.topology import GOALS, LOG
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.store_room import StoreRoom
+from ioa.protocol import subjects
+from ioa.protocol.ids import UserId
+
+_COUNTED_FOR = timedelta(seconds=1)
+_LOOKED_AT, _AT_ONCE = 48, 4
+"""How many goals that wait are looked at to tell whose they are, and how many side by side: each may have 256 kB."""
+
+
+class NatsSharedStore:
+    """A `SharedStore` in the account of a connection.
+
+    Args:
+        js: The connection.
+        store_bytes: How much the account may store; None is no bound.
+        replicas: Of how many copies each is counted.
+    """
+
+    def __init__(self, js: JetStreamContext, store_bytes: int | None, replicas: int) -> None:
+        self._js = js
+        self._store_bytes = store_bytes
+        self._replicas = replicas
+        self._counted_until = 0.0
+        self._room: StoreRoom | None = None
+
+    async def room(self) -> StoreRoom | None:
+        """Ask for what the account stores, and what the logs do; if that is not answered, what was known last is believed."""
+        now = asyncio.get_running_loop().time()
+        if self._store_bytes is not None and self._counted_until <= now:
+            self._counted_until = now + _COUNTED_FOR.total_seconds()
+            with suppress(UnavailableError):
+                self._room = await self._count(self._store_bytes)
+        return self._room
+
+    async def _count(self, store_bytes: int) -> StoreRoom:
+        with unavailable_unless_answered("JetStream"):
+            account, log = await self._js.account_info(), await self._js.stream_info(LOG)
+        of_logs = max(0, (log.config.max_bytes or 0) - log.state.bytes)
+        return StoreRoom(store_bytes - account.storage // self._replicas - of_logs, store_bytes)
+
+
+class NatsWaitingGoals:
+    """The stream `IOA_ORDERS`. nats-server counts bytes by stream alone, so that whose they are is told by some of its messages.
+
+    Args:
+        js: The connection.
+        chosen: Returns a whole number from one to another; at random, so that nobody places what is looked at.
+    """
+
+    def __init__(self, js: JetStreamContext, chosen: Callable[[int, int], int] = random.randint) -> None:
+        self._js = js
+        self._chosen = chosen
+
+    async def room(self) -> StoreRoom | None:
+        """Ask the stream."""
+        info = await self._info()
+        most = info.config.max_bytes or 0
+        return StoreRoom(most - info.state.bytes, most) if most > 0 else None
+
+    async def held(self) -> Mapping[UserId, int]:
+        """Look at some messages, and reckon that all are like those."""
+        state = (await self._info()).state
+        seen = Counter[UserId]()
+        for _ in range(0, _LOOKED_AT, _AT_ONCE):
+            places = [self._chosen(state.first_seq, max(state.first_seq, state.last_seq)) for _ in range(_AT_ONCE)]
+            async with asyncio.TaskGroup() as group:
+                looks = [group.create_task(self._look(place)) for place in places]
+            for message in filter(None, (look.result() for look in looks)):
+                with suppress(InvalidInputError):
+                    user = subjects.parse_goal_subject(message.subject or "")[0]
+                    seen[user] += len(message.data or b"") + len(message.hdrs or b"")
+        return {user: state.bytes * size // seen.total() for user, size in seen.items() if size}
+
+    async def _info(self) -> StreamInfo:
+        with unavailable_unless_answered("The stream of goals"):
+            return await self._js.stream_info(GOALS)
+
+    async def _look(self, seq: int) -> RawStreamMsg | None:
+        with unavailable_unless_answered("The stream of goals"):
+            try:
+                return await self._js.get_msg(GOALS, seq=seq, subject=f"{subjects.OLD_GOAL}.>", next=True)
+            except NotFoundError:
+                return None

@@ -1,0 +1,100 @@
+"""Who has filled what all share: the one rule by which somebody waits there while others find room.
+
+What somebody has had stored is judged against what is left: so who fills a store is stopped while there is room for others, and
+nobody is as long as there is enough. An amount for each would be met by who is honest and alone, or be too large to help.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from ioa.ports.inspection import SlowedCaller
+from ioa.ports.store_room import StoreRoom
+from ioa.quotas import SLOWED_FOR, Family
+
+PART = 4
+"""So many times what is left may be one's: alone he has four fifths, beside another as greedy four ninths."""
+_LITTLE_BYTES, _LITTLE_PART = 4_000_000, 100
+"""Who has no more has filled nothing, however little is left; or no more than one part of so many of the share, if that is less:
+else some of them together fill a small one."""
+_FORGOTTEN = 86_400.0
+"""After so many seconds half of what somebody has had stored counts no more."""
+_MOST_REMEMBERED = 16_384
+
+_log = structlog.get_logger(__name__)
+
+
+def _nobody(_who: str, _family: Family) -> None:
+    """Tell nobody."""
+
+
+class Filling:
+    """Counts what each has had stored in a part of the store, and remembers who was put off there.
+
+    Args:
+        now: Tells the time in seconds; it never goes back.
+        family: Which part of the store it is, as the doctor is told.
+        slowed: Is told of who is put off, once in a while.
+        little_bytes: Who has had no more stored fills nothing, in however large a part.
+        part: How many times what is left may be one's.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], float],
+        family: str,
+        slowed: Callable[[str, Family], None] = _nobody,
+        little_bytes: int = _LITTLE_BYTES,
+        part: int = PART,
+    ) -> None:
+        self._now = now
+        self._family = family
+        self._slowed = slowed
+        self._little_bytes = little_bytes
+        self._part = part
+        self._held: dict[str, tuple[float, float]] = {}
+        """How many bytes each has had stored, as of when."""
+        self._told: dict[str, tuple[float, float]] = {}
+        """When somebody was told last that others need the room, and what he had."""
+
+    def note(self, who: str, size_bytes: int) -> None:
+        """Charge somebody with what was stored for him."""
+        now = self._now()
+        if len(self._held) >= _MOST_REMEMBERED and who not in self._held:
+            del self._held[min(self._held, key=self.held)]
+        self._held[who] = (self.held(who) + size_bytes, now)
+
+    def held(self, who: str) -> float:
+        """Return how many bytes somebody has had stored, the older the less."""
+        held, at = self._held.get(who, (0.0, self._now()))
+        return held * math.exp2((at - self._now()) / _FORGOTTEN)
+
+    def is_over(self, held_bytes: float, room: StoreRoom, part: int | None = None) -> bool:
+        """Whether so much is more than one may have of a part of the store with so much room."""
+        return held_bytes > max(min(self._little_bytes, room.share_bytes // _LITTLE_PART), (part or self._part) * room.free_bytes)
+
+    def puts_off(self, who: str, room: StoreRoom | None, held_bytes: float | None = None) -> bool:
+        """Whether somebody has had so much stored that others need what is left; he is named then. None is room for all.
+
+        Args:
+            who: Whose doing it is.
+            room: What is left.
+            held_bytes: How much of it is his, if that is known better than from what was noted here.
+        """
+        held = self.held(who) if held_bytes is None else held_bytes
+        if room is None or not self.is_over(held, room):
+            return False
+        if who not in self._told:
+            _log.warning("store_filled", who=who, part=self._family, stored_bytes=round(held))
+            self._slowed(who, Family.LOGS)
+        self._told[who] = (self._now(), held)
+        return True
+
+    def slowed(self) -> Sequence[SlowedCaller]:
+        """Return who was put off lately, with how many MB."""
+        now = self._now()
+        self._told = {who: told for who, told in self._told.items() if now - told[0] <= SLOWED_FOR}
+        return [SlowedCaller(who, self._family, round(held / 1e6)) for who, (_, held) in self._told.items()]

@@ -1,0 +1,85 @@
+"""What each user may have of the store, besides files: goals on record and teams, and goals that wait until they are taken in.
+
+Who has so much of it that others need what is left is put off, by the rule of `runtime.filling`, and nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Set
+from datetime import timedelta
+
+import structlog
+
+from ioa.errors import UnavailableError
+from ioa.ports.store_room import SharedStore, WaitingGoals
+from ioa.protocol.ids import LOCAL, UserId
+from ioa.runtime.filling import Filling
+
+_LOOK_EVERY = timedelta(seconds=1)
+
+_log = structlog.get_logger(__name__)
+
+
+class KeptShares:
+    """Counts what is kept of each user's goals and teams, against what the whole store has left.
+
+    Args:
+        store: What they are kept in.
+        filling: Who has filled it.
+    """
+
+    def __init__(self, store: SharedStore, filling: Filling) -> None:
+        self._store = store
+        self._filling = filling
+
+    async def has_room(self, user: UserId) -> bool:
+        """Whether more may be kept of a user. Of `LOCAL`, who is everybody, all is."""
+        return user == LOCAL or not self._filling.puts_off(user, await self._store.room())
+
+    def note(self, user: UserId, size_bytes: int) -> None:
+        """Count what is kept of a user from now on."""
+        self._filling.note(user, size_bytes)
+
+
+class WaitingShares:
+    """Looks each second who has filled what all users' goals wait in.
+
+    The server refuses everybody's goals where that is full. So goals of who has filled it are not left there: they are refused,
+    until there is room.
+
+    Args:
+        goals: Those that wait.
+        filling: Who has filled it.
+    """
+
+    def __init__(self, goals: WaitingGoals, filling: Filling) -> None:
+        self._goals = goals
+        self._filling = filling
+        self._over: Set[UserId] = frozenset()
+
+    def is_over(self, user: UserId) -> bool:
+        """Whether a user's goals have filled it."""
+        return user in self._over
+
+    async def follow(self) -> None:
+        """Look, for ever."""
+        while True:
+            try:
+                await self.look()
+            except UnavailableError as error:
+                _log.warning("goals_not_counted", error=error.message)
+            await asyncio.sleep(_LOOK_EVERY.total_seconds())
+
+    async def look(self) -> None:
+        """See who fills it.
+
+        Raises:
+            UnavailableError: Nobody can tell.
+        """
+        room = await self._goals.room()
+        if room is None or not self._filling.is_over(room.share_bytes - room.free_bytes, room):
+            self._over = frozenset()
+            return
+        held = await self._goals.held()
+        self._over = frozenset(user for user, size in held.items() if user != LOCAL and self._filling.puts_off(user, room, size))

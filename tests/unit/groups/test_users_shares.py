@@ -1,0 +1,69 @@
+"""Who fills what all users share is put off, and named, while others find room."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ioa.errors import NotYetError, RateLimitedError
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.store_room import StoreRoom
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.named_teams import PutTeam
+from tests.contract.system_client.test_named_teams import debate
+from tests.unit.runtime.plane import ADA, Plane
+
+ANNA, EVE = UserId("anna"), UserId("eve")
+_FULL, _ROOMY = StoreRoom(0, 100_000), StoreRoom(90_000, 100_000)
+
+
+async def _launch(plane: Plane, user: UserId, goal_id: str) -> GoalName | None:
+    data = json.dumps({"goal_id": goal_id, "goal": "x" * 2_000}).encode()
+    return await plane.intake.accept(subjects.goal_to(user, ADA), data, f"{user}-{goal_id}")
+
+
+async def test_goals_of_who_fills_the_store_wait() -> None:
+    """What is on record of him counts; others, who have little, go on, and so does a goal of his that was accepted before."""
+    plane = Plane()
+    await plane.join(ADA)
+    plane.room.left = _ROOMY
+    first = await _launch(plane, EVE, "one")
+    plane.room.left = _FULL
+    with pytest.raises(NotYetError, match="others need what is left"):
+        await _launch(plane, EVE, "two")
+    assert await _launch(plane, EVE, "one") == first
+    plane.room.left = StoreRoom(0, 1_000_000)
+    assert await _launch(plane, ANNA, "one") is not None
+    assert [(one.caller, one.family) for one in plane.fills_store.slowed()] == [("eve", FILLING_STORE)]
+    plane.room.left = _ROOMY
+    assert await _launch(plane, EVE, "two") is not None
+
+
+async def test_teams_of_who_fills_the_store_are_refused() -> None:
+    """Versions too, until there is room; goals that are on record and teams count together."""
+    plane = Plane()
+    plane.room.left = _ROOMY
+    await plane.teams.put(EVE, PutTeam(team=debate()))
+    plane.room.left = StoreRoom(0, 10_000)
+    with pytest.raises(RateLimitedError, match="goals and teams of eve"):
+        await plane.teams.put(EVE, PutTeam(team=debate(most=3)))
+    assert (await plane.teams.put(ANNA, PutTeam(team=debate("annas")))).version == 1
+
+
+async def test_goals_of_who_fills_what_all_wait_in_are_refused() -> None:
+    """With a result that says so, so that there is room for others; theirs are taken in, and nobody is refused while there is."""
+    plane = Plane()
+    await plane.join(ADA)
+    plane.room.left, plane.room.of_users = _FULL, {EVE: 99_000, ANNA: 900}
+    await plane.waiting.look()
+    assert (await _launch(plane, EVE, "one"), await _launch(plane, ANNA, "one")) == (None, GoalName(ANNA, GoalId("one")))
+    result = await plane.results.get(GoalName(EVE, GoalId("one")))
+    assert result is not None
+    assert (result.reason, "those of others find no room" in result.content) == (Reason.FAILED, True)
+    assert [(one.caller, one.family) for one in plane.fills_queue.slowed()] == [("eve", FILLING_QUEUE)]
+    plane.room.left = _ROOMY
+    await plane.waiting.look()
+    assert await _launch(plane, EVE, "two") is not None
