@@ -19,10 +19,10 @@ from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
 from ioa.runtime.endings import Endings
 from ioa.runtime.filling import Filling
 from ioa.runtime.ledger import GroupLedger

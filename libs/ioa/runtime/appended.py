@@ -43,8 +43,8 @@ _COME_BACK = timedelta(seconds=5)
 """When somebody is to come back who does not listen, or who has filled the logs of all."""
 
 _PART_TO_END, _SHORT_BYTES = 9, 16_000
-"""Who has filled four fifths of the logs ends his groups all the same, with messages of any length until he has nine tenths, and then
-with short ones: a conclusion may have a megabyte, and it is stored as a result, too."""
+"""Who has filled four fifths of the logs ends his groups all the same, with messages of any length until he has nine tenths, and
+then with short ones: a conclusion may have a megabyte, and it is stored as a result, too."""
 
 _log = structlog.get_logger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from nats.aio.client import Client
@@ -13,10 +14,12 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.orders import OrderLines
 from ioa.adapters.nats.queues import Delivery
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.store_room import NatsSharedStore, NatsWaitingGoals
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import GOALS, INTAKE, Topology
 from ioa.beside import beside
 from ioa.errors import NotFoundError, NotYetError, RateLimitedError
+from ioa.ports.store_room import StoreRoom
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, UserId
@@ -64,6 +67,42 @@ async def test_what_one_user_has_open_keeps_nobody_else_waiting(nats_client: Cli
         await eventually(lambda: taken.seen[mine[3]] > 0, within=_SOON)
         taken.open.clear()
         await eventually(lambda: all(taken.seen[order] for order in mine), within=_SOON)
+
+
+async def test_goals_of_who_has_filled_the_stream_do_not_wait_for_an_end(nats_client: Client) -> None:
+    """They are given out beside those of his that are open, to be refused; then so many are open at a time as before."""
+    taken, over = _Taken(), set[UserId]()
+    mine = [b"anna %d" % number for number in range(20)]
+    taken.open.update(mine[:3])
+    await _publish(nats_client, subjects.goal_of(ANNA), *mine)
+    async with beside(OrderLines(nats_client, taken.work, nothing_is_poison, 3, 2, over.__contains__).follow()):
+        await eventually(lambda: taken.seen[mine[2]] > 1, within=_SOON)
+        assert set(taken.seen) == set(mine[:3])
+        over.add(ANNA)
+        await eventually(lambda: all(taken.seen[order] == 1 for order in mine[3:]), within=_SOON)
+        over.clear()
+        info = nats_client.jetstream().consumer_info
+        await eventually(lambda: info(GOALS, "intake-anna"), lambda found: found.config.max_ack_pending == 3, within=_SOON)
+
+
+async def test_whose_the_goals_are_that_fill_the_stream_is_told_by_some(nats_client: Client) -> None:
+    """By their bytes, headers too, wherever they lie among those that are gone; so is what the store has left."""
+    js = nats_client.jetstream()
+    info = await js.stream_info(GOALS)
+    await js.update_stream(info.config.evolve(max_bytes=2_000_000))
+    for number in range(20):
+        await js.publish(subjects.goal_to(BEN, AgentId("ada")), b"x" * 100)
+        await js.publish(subjects.goal_to(ANNA, AgentId(f"bob-{number % 3}")), b"x" * 30_000)
+    await js.purge_stream(GOALS, subject=subjects.goal_to(ANNA, AgentId("bob-0")))
+    walk = count(0, 7)
+    waiting = NatsWaitingGoals(js, chosen=lambda first, last: first + next(walk) % (last - first + 1))
+    room, held = await waiting.room(), await waiting.held()
+    stored = (await js.stream_info(GOALS)).state.bytes
+    store = await NatsSharedStore(js, 10_000_000, 1).room()
+    assert room == StoreRoom(2_000_000 - stored, 2_000_000)
+    assert store is not None
+    assert (set(held), held[ANNA] > 0.95 * stored, store.free_bytes <= 10_000_000 - stored) == ({ANNA, BEN}, True, True)
+    assert await NatsSharedStore(js, None, 1).room() is None
 
 
 async def test_an_upgrade_takes_what_was_queued_in_one_line(nats_server: NatsServer) -> None:
