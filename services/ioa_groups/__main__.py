@@ -41,7 +41,7 @@ from ioa.group.requests import (
     SetAside,
     Sync,
 )
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -111,7 +111,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
-        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed)
+        fills_logs = Filling(time.monotonic, FILLING, audit.note_slowed)
+        appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, fills_logs)
         inboxes = NatsInboxes(client, sessions.inbox_of)
         ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
         endings = Endings(results, ended)
@@ -154,7 +155,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             clock,
             PoolShares(registry, open_groups, settings.bounds.rates),
             teams,
-            Forks(ForkPorts(ledger, log, goals, registry, memberships, clock)),
+            Forks(ForkPorts(ledger, log, goals, registry, memberships, clock, fills_logs)),
             dropped,
             kept_shares,
             waiting,

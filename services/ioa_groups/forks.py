@@ -37,9 +37,10 @@ from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.registry_store import LivenessView
 from ioa.protocol.cards import AgentCard, abridged, why_not_drafted
 from ioa.protocol.goals import Fork, Goal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
 from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 from ioa.repetition import sketches_of
+from ioa.runtime.filling import Filling
 from ioa.runtime.ledger import GroupLedger, entry_of
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import check_levels
@@ -50,6 +51,7 @@ _PAGE = 256
 _BREATH = 4
 """After so many steps others have their turn."""
 _AGAIN = timedelta(milliseconds=100)
+_ROOM_AGAIN = timedelta(seconds=10)
 _WAITS = timedelta(seconds=1)
 """For so long who was put off is waited for: he comes again sooner."""
 _COPIES = Rate(RATES[Family.SAY].per_second, 1_024, unit_bytes=SAY_UNIT_BYTES)
@@ -71,6 +73,7 @@ class ForkPorts:
         registry: Who is there to go on.
         memberships: Where those are put into the copy.
         clock: Says when it goes on.
+        filling: Who has filled the logs of all: copies are their users'.
     """
 
     ledger: GroupLedger
@@ -79,6 +82,7 @@ class ForkPorts:
     registry: LivenessView
     memberships: Memberships
     clock: Clock
+    filling: Filling
 
 
 @dataclass
@@ -194,11 +198,14 @@ class Forks:
             self._reader = None
 
     def _judge(self, user: UserId, original: Original) -> None:
-        """Have a user's forks write no more than who speaks may.
+        """Have a user's forks write no more than who speaks may, and leave room in the logs of all.
 
         Raises:
             NotYetError: They have to wait.
         """
+        whose, filling = _as_filling(user), self._ports.filling
+        if user != LOCAL and filling.puts_off(whose, self._ports.log.room(), filling.held(whose) + original.size_bytes):
+            raise NotYetError(f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN)
         judged = self._buckets.judge(user, Family.SAY, self._ports.clock.now().timestamp(), original.size_bytes)
         if isinstance(judged, QuotaRefusal):
             after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
@@ -298,7 +305,7 @@ class Forks:
                     raise NotYetError(f"The group {copied.comm_id} has ended meanwhile.", retry_after=_AGAIN)
                 group.note(copied.source_seq, found)
             else:
-                group.note(copied.source_seq, await self._append(group, copied))
+                group.note(copied.source_seq, await self._append(written, copied))
             if number % _BREATH == 0:
                 await asyncio.sleep(0)
 
@@ -309,17 +316,32 @@ class Forks:
             group.is_searched = not group.there
         return group.there.popleft() if group.there else None
 
-    async def _append(self, group: _Written, copied: Copied) -> StoredEntry:
+    async def _append(self, written: Mapping[CommId, _Written], copied: Copied) -> StoredEntry:
+        group = written[copied.comm_id]
         head, event = group.head, _said_behind(copied.event, group)
         entry = encode_entry(entry_of(head, event, copied.transition, copied.policy))
-        expected, log_bytes = (head.seq, head.log_bytes) if head else (0, 0)
+        expected, (log_bytes, log_most) = head.seq if head else 0, self._counted(written, copied, head)
         reach("groups.before_copied_entry")
         try:
-            seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes)
+            seq = await self._ports.log.append(copied.comm_id, entry, expected_seq=expected, log_bytes=log_bytes, log_most=log_most)
         except AppendConflictError:
             raise NotYetError(f"The group {copied.comm_id} is copied, or was cancelled.", retry_after=_AGAIN) from None
         reach("groups.after_copied_entry")
-        return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data))
+        self._ports.filling.note(_as_filling(entry.entry.state.user or LOCAL), len(entry.data))
+        return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
+
+    def _counted(self, written: Mapping[CommId, _Written], copied: Copied, head: StoredEntry | None) -> tuple[int, int | None]:
+        """Return what a group of the copy holds before an entry, and may hold, as the original's did: it is lent no more by that."""
+        quota, event = self._ports.ledger.quota, copied.event
+        if head is None:
+            parent = event.charter.parent if isinstance(event, GroupLaunched) else None
+            above = None if parent is None else written.get(parent.comm_id)
+            return 0, quota.lent_to(copied.comm_id, None if above is None else above.head)
+        nested = None
+        if isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
+            below = written.get(event.subgroup)
+            nested = None if below is None else below.head
+        return quota.held(head, event, copied.transition.state, nested), head.log_most
 
     async def _go_on(self, comm_id: CommId, copied_until: datetime) -> None:
         """Put its members into the group and have it go on."""
@@ -352,6 +374,11 @@ class Forks:
         [first] = await self._ports.log.read(comm_id, after=0, limit=1)
         assert isinstance(first.entry.event, GroupLaunched), "a copy that is under way begins so"
         return first.entry.event.charter
+
+
+def _as_filling(user: UserId) -> str:
+    """Return how a user is called among the agents that fill logs."""
+    return f"user:{user}"
 
 
 def _fork_of(goal: Goal) -> Fork:

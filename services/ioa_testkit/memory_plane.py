@@ -19,7 +19,7 @@ from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.clock import Clock
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
@@ -239,7 +239,7 @@ class MemoryControlPlane:
             clock,
             PoolShares(self.view, self.open_groups),
             self.teams,
-            Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock)),
+            Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock, Filling(now, FILLING))),
             DroppedGoals(lambda: clock.now().timestamp()),
             kept,
             waiting,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ioa.group.events import Kind, Said, name_of
+from ioa.group.events import Event, Kind, Said, SubgroupOpened, name_of
 from ioa.group.machine import legal_kinds
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan
 from ioa.group.tasks import open_bytes
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import CommId
 from ioa.protocol.messages import (
     AskUser,
     AsyncTaskAssignment,
@@ -117,6 +118,26 @@ class GroupQuota:
         """Return how much of its log a group lends a nested team, by the turns that it lends: as long as that lasts, the same."""
         part = self.most(parent) * loan.turns // (_LENT_PART * parent.entry.state.limits.max_turns)
         return max(part, min(_LEAST_LENT, self.most(parent) // _KEPT))
+
+    def lent_to(self, nested: CommId, parent: StoredEntry | None) -> int | None:
+        """Return how much the log of a team may hold that is about to begin; None if it is nobody's nested team."""
+        loan = None if parent is None else parent.entry.state.loan(nested)
+        return None if parent is None or loan is None else self.lent(parent, loan)
+
+    def held(self, head: StoredEntry, event: Event, after: GroupState, nested: StoredEntry | None) -> int:
+        """Return what a group's log holds before an entry, with what it lends by its event or gets back.
+
+        Args:
+            head: Where the group stands.
+            event: What happens.
+            after: Where the group stands then.
+            nested: Where the nested team stands that has ended by it; None if none has.
+        """
+        if isinstance(event, SubgroupOpened) and (loan := after.loan(event.subgroup)) is not None:
+            return head.log_bytes + self.lent(head, loan)
+        if nested is not None and nested.log_most is not None:
+            return max(0, head.log_bytes - nested.log_most + nested.log_bytes)
+        return head.log_bytes
 
     def most(self, head: StoredEntry) -> int:
         """Return how much a group's log may hold, with those of its nested teams."""

@@ -139,7 +139,7 @@ class GroupLedger:
         self._results = results
         self._open = open_groups
         self._clock = clock
-        self._quota = quota
+        self.quota = quota
         self._appended = appended
         self._reads = reads
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
@@ -453,33 +453,23 @@ class GroupLedger:
         check_may_move(head.entry.state, event)
         transition = step(head.entry.state, event, policy)
         if isinstance(event, Said):
-            self._quota.check(event, head, transition.state, policy)
+            self.quota.check(event, head, transition.state, policy)
         elif isinstance(event, SubgroupOpened):
             loan = transition.state.loan(event.subgroup)
-            self._quota.check_lent(head, transition.state, 0 if loan is None else self._quota.lent(head, loan))
+            self.quota.check_lent(head, transition.state, 0 if loan is None else self.quota.lent(head, loan))
         elif isinstance(event, MemberJoined):
-            self._quota.check_invited(head)
+            self.quota.check_invited(head)
         return transition
 
     async def _counted(self, comm_id: CommId, head: StoredEntry | None, event: Event, transition: Transition) -> _Counted:
         """Return what a group's log holds, with what it lends by an event or gets back, and what it may hold."""
         if head is None:
-            return _Counted(0, await self._most(comm_id, event))
-        held = head.log_bytes
-        if isinstance(event, SubgroupOpened) and (loan := transition.state.loan(event.subgroup)) is not None:
-            held += self._quota.lent(head, loan)
-        elif isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
+            parent = event.charter.parent if isinstance(event, GroupLaunched) else None
+            return _Counted(0, self.quota.lent_to(comm_id, None if parent is None else await self.seen(parent.comm_id)))
+        nested = None
+        if isinstance(event, SubgroupClosed) and head.entry.state.loan(event.subgroup) is not None:
             nested = await self._log.last(event.subgroup)
-            if nested is not None and nested.log_most is not None:
-                held = max(0, held - nested.log_most + nested.log_bytes)
-        return _Counted(held, head.log_most)
-
-    async def _most(self, comm_id: CommId, event: Event) -> int | None:
-        """Return how much the log of a group may hold that is about to begin; None if it is nobody's nested team."""
-        parent = event.charter.parent if isinstance(event, GroupLaunched) else None
-        head = None if parent is None else await self.seen(parent.comm_id)
-        loan = None if head is None else head.entry.state.loan(comm_id)
-        return None if head is None or loan is None else self._quota.lent(head, loan)
+        return _Counted(self.quota.held(head, event, transition.state, nested), head.log_most)
 
     def _note(self, group: _Group, appended: StoredEntry) -> None:
         """Remember what was appended, and charge who has caused it."""

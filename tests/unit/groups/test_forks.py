@@ -18,6 +18,7 @@ from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
+from ioa.ports.inspection import FILLING
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
@@ -296,6 +297,9 @@ async def test_a_nested_team_that_ended_is_in_the_copy_and_retention_leaves_the_
         stored.entry.event.type for stored in await plane.entries(inner)
     ]
     assert (await plane.state(COPY)).nested == (copied,)
+    assert [stored.log_most for stored in await plane.entries(copied)] == [one.log_most for one in await plane.entries(inner)]
+    of_both = [stored.size_bytes for comm_id in (COPY, copied) for stored in await plane.entries(comm_id)]
+    assert (await plane.entries(COPY))[-1].log_bytes == sum(of_both)
     assert set(plane.log.stored()) == {ROOM, inner, COPY, copied}
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=AGAIN))
     assert await plane.reason(AGAIN) is Reason.CANCELLED
@@ -460,3 +464,26 @@ async def test_forks_copy_no_faster_than_an_agent_speaks() -> None:
     forks._judge(UserId("user"), large)
     plane.clock.advance(timedelta(seconds=15))
     forks._judge(UserId("eve"), large)
+
+
+async def test_forks_of_who_has_filled_the_logs_wait() -> None:
+    """What they write is their user's, and judged as what an agent has appended; another's go on."""
+    plane = Plane()
+    await a_conversation(plane)
+    forks, filling = plane.intake_ports.forks, plane.fills_logs
+    large = Original(CommId("c"), [Past(CommId("c"), 1, TimerFired(at=plane.clock.now()), 10_000)])
+    plane.log.free_bytes = plane.log.share_bytes = 100_000
+    filling.note("user:eve", 500_000)
+    with pytest.raises(NotYetError, match="fill so much of the logs"):
+        forks._judge(UserId("eve"), large)
+    forks._judge(UserId("anna"), large)
+    assert [(one.caller, one.family) for one in filling.slowed()] == [("user:eve", FILLING)]
+
+
+async def test_what_a_fork_writes_is_charged_to_its_user() -> None:
+    """By its bytes: nobody else has caused them."""
+    plane = Plane()
+    entries = await a_conversation(plane)
+    await forked(plane, order(entries[-1].seq))
+    copied = [stored.size_bytes for stored in await plane.entries(COPY) if not isinstance(stored.entry.event, MemberReturned)]
+    assert 0 < plane.fills_logs.held("user:local") <= sum(copied)

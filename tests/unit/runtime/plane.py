@@ -10,7 +10,7 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.ports.inspection import FILLING, FILLING_QUEUE, FILLING_STORE
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -119,6 +119,7 @@ class Plane:
         for router in self.routers:
             self.progress.listen(router.hear)
         self.room = MemoryStoreRoom()
+        self.fills_logs = Filling(lambda: self.clock.now().timestamp(), FILLING)
         self.fills_store = Filling(lambda: self.clock.now().timestamp(), FILLING_STORE)
         self.fills_queue = Filling(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
         self.kept, self.waiting = KeptShares(self.room, self.fills_store), WaitingShares(self.room, self.fills_queue)
@@ -163,7 +164,7 @@ class Plane:
             clock=self.clock,
             shares=PoolShares(self.view, self.open_groups),
             teams=self.teams,
-            forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock)),
+            forks=Forks(ForkPorts(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock, self.fills_logs)),
             dropped=self.dropped,
             kept=self.kept,
             waiting=self.waiting,
