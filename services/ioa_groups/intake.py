@@ -58,6 +58,8 @@ _MAX_WHY_BYTES = 4_000
 _MAX_WITH_TEAM_BYTES = 360_000
 """What a goal and the team that it names may hold, so that they fit into a group's first entry beside the cards of its members."""
 _LOOK_AGAIN = timedelta(seconds=1)
+_TRACE_BYTES = 2_000
+"""What about is stored of a goal that is refused: an entry of a log, and a result."""
 _ROOM_AGAIN = timedelta(seconds=10)
 _NAMES_NOBODY = (
     "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
@@ -252,8 +254,14 @@ class Intake:
         reason, why = _refusal(error)
         await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
         goal_id = find_goal_id(published.data)
-        if goal_id is not None:
-            await self._fail(GoalName(published.user, goal_id), shortened(why, _MAX_WHY_BYTES))
+        if goal_id is None:
+            return
+        name = GoalName(published.user, goal_id)
+        if not await self._ports.kept.has_room(name.owner):
+            _log.info("goal_refused_silently", user=name.owner, goal_id=goal_id, reason=reason)
+            return
+        self._ports.kept.note(name.owner, _TRACE_BYTES)
+        await self._fail(name, shortened(why, _MAX_WHY_BYTES))
 
     async def _accept(self, published: _Published) -> GoalName | None:
         order = parse_goal(published.data, published.addressee)
@@ -410,6 +418,8 @@ class Intake:
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
+        if self._ports.waiting.is_over(record.goal.name.owner):
+            raise NotYetError(f"Goals of {record.goal.name.owner} are refused; this one waits.", retry_after=_ROOM_AGAIN)
         if self._users_are_known:  # else all goals are one user's
             await self._ports.shares.take(record.goal.name.owner, pool, record.goal.comm_id)
         return await self._ports.work.put(record, pool, await self._ticket_of(record))

@@ -16,7 +16,10 @@ from ioa.ports.store_room import SharedStore, WaitingGoals
 from ioa.protocol.ids import LOCAL, UserId
 from ioa.runtime.filling import Filling
 
-_LOOK_EVERY = timedelta(seconds=1)
+_LOOK_EVERY, _WHILE_REFUSING = timedelta(seconds=1), timedelta(milliseconds=200)
+
+_SAME = 5
+"""For so many looks those are refused who were found to have filled it: to tell whose the goals are takes some MB of them."""
 
 _log = structlog.get_logger(__name__)
 
@@ -57,6 +60,7 @@ class WaitingShares:
         self._goals = goals
         self._filling = filling
         self._over: Set[UserId] = frozenset()
+        self._looks = 0
 
     def is_over(self, user: UserId) -> bool:
         """Whether a user's goals have filled it."""
@@ -69,7 +73,7 @@ class WaitingShares:
                 await self.look()
             except UnavailableError as error:
                 _log.warning("goals_not_counted", error=error.message)
-            await asyncio.sleep(_LOOK_EVERY.total_seconds())
+            await asyncio.sleep((_WHILE_REFUSING if self._over else _LOOK_EVERY).total_seconds())
 
     async def look(self) -> None:
         """See who fills it.
@@ -79,7 +83,10 @@ class WaitingShares:
         """
         room = await self._goals.room()
         if room is None or not self._filling.is_over(room.share_bytes - room.free_bytes, room):
-            self._over = frozenset()
+            self._over, self._looks = frozenset(), 0
+            return
+        self._looks += 1
+        if self._over and self._looks % _SAME:
             return
         held = await self._goals.held()
         self._over = frozenset(user for user, size in held.items() if user != LOCAL and self._filling.puts_off(user, room, size))

@@ -64,6 +64,8 @@ async def test_goals_of_who_fills_what_all_wait_in_are_refused() -> None:
     assert result is not None
     assert (result.reason, "those of others find no room" in result.content) == (Reason.FAILED, True)
     assert [(one.caller, one.family) for one in plane.fills_queue.slowed()] == [("eve", FILLING_QUEUE)]
+    assert await _launch(plane, EVE, "two") is None
+    assert await plane.results.get(GoalName(EVE, GoalId("two"))) is None, "what is refused is stored, too: no more than may be"
     plane.room.left = _ROOMY
     await plane.waiting.look()
-    assert await _launch(plane, EVE, "two") is not None
+    assert await _launch(plane, EVE, "three") is not None

@@ -39,8 +39,9 @@ _LEAST_SECONDS = 0.04
 takes a millisecond, and a user can publish more of that than all others together."""
 _MADE_AGAIN_SECONDS = 30.0
 """How often a consumer is made that is there; somebody may have removed it."""
-_MOST_REFUSED = 10_000
-"""How many orders of a user may be unacknowledged who has filled the stream: those beyond what may be open are refused at once."""
+_MOST_REFUSED, _REFUSED_AT_ONCE = 10_000, 4
+"""How many orders of a user may be unacknowledged who has filled the stream, and how many are worked on besides: those beyond what
+may be open are refused, and do not wait behind those that are."""
 
 _log = structlog.get_logger(__name__)
 
@@ -53,6 +54,18 @@ class _Line:
     busy_at: float
     made_at: float
     most_open: int
+    refusing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        """Take no more of them."""
+        self.task.cancel()
+        self.stop_refusing()
+
+    def stop_refusing(self) -> None:
+        """Take no more beside those that are open."""
+        if self.refusing is not None:
+            self.refusing.cancel()
+        self.refusing = None
 
 
 @dataclass
@@ -113,8 +126,18 @@ class OrderLines:
             elif is_due:
                 line.made_at, line.most_open = now, most_open
             line.busy_at = now
+            self._refuse(user, line, group)
         for user in [user for user, line in self._lines.items() if now - line.busy_at > _IDLE_SECONDS]:
-            self._lines.pop(user).task.cancel()
+            self._lines.pop(user).stop()
+
+    def _refuse(self, user: UserId, line: _Line, group: asyncio.TaskGroup) -> None:
+        """Work on more orders of who has filled the stream, as long as he has."""
+        if not self.is_over(user):
+            line.stop_refusing()
+        elif line.refusing is None:
+            durable, work = intake_consumer(user), self._work_in_its_time
+            more = consume(self.client, GOALS, durable, work, set_aside=self.set_aside, max_concurrent=_REFUSED_AT_ONCE)
+            line.refusing = group.create_task(more)
 
     async def _work_in_its_time(self, delivery: Delivery) -> None:
         started = asyncio.get_running_loop().time()
