@@ -205,7 +205,9 @@ class Forks:
         """
         whose, filling = _as_filling(user), self._ports.filling
         if user != LOCAL and filling.puts_off(whose, self._ports.log.room(), filling.held(whose) + original.size_bytes):
-            raise NotYetError(f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN)
+            raise NotYetError(
+                f"The forks of {user} fill so much of the logs that others need what is left.", retry_after=_ROOM_AGAIN
+            )
         judged = self._buckets.judge(user, Family.SAY, self._ports.clock.now().timestamp(), original.size_bytes)
         if isinstance(judged, QuotaRefusal):
             after = timedelta(seconds=judged.retry_after or SLOWED_FOR / 4)
@@ -331,7 +333,7 @@ class Forks:
         return StoredEntry(seq, entry.entry, len(entry.data), log_bytes + len(entry.data), log_most)
 
     def _counted(self, written: Mapping[CommId, _Written], copied: Copied, head: StoredEntry | None) -> tuple[int, int | None]:
-        """Return what a group of the copy holds before an entry, and may hold, as the original's did: it is lent no more by that."""
+        """Return what a group of the copy holds before an entry, and may hold, as the original's did."""
         quota, event = self._ports.ledger.quota, copied.event
         if head is None:
             parent = event.charter.parent if isinstance(event, GroupLaunched) else None

@@ -17,8 +17,8 @@ from ioa.group.requests import CancelGroup, GroupSnapshot, Rejected, Sync
 from ioa.group.state import Concluding, OpenTask
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.group_log import StoredEntry
-from ioa.ports.open_groups import OpenGroup
 from ioa.ports.inspection import FILLING
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Origin, Reason
 from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, TaskId, UserId, comm_id_of_goal, comm_id_of_task
