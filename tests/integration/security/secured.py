@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -46,12 +46,13 @@ _EVERY_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Secured:
-    """A nats-server with authorization, where everybody's seed is, and where processes log."""
+    """A nats-server with authorization, where everybody's seed is, where processes log, and what services are told besides."""
 
     server: NatsServer
     folder: Path
     fork_server: ForkServer
     logs: Path
+    told: Mapping[str, str] = field(default_factory=dict)
 
     def settings(self, name: str, key: str = "seed") -> NatsSettings:
         """How somebody connects."""
@@ -64,7 +65,7 @@ class Secured:
         authorization = self.folder / AUTHORIZATION / "authorization.conf"
         if authorization.exists():  # a tenant's folder has none
             env["IOA_AUTHORIZATION"] = str(authorization)
-        return Program(f"ioa_{name}", f"ioa_{name}", (), env)
+        return Program(f"ioa_{name}", f"ioa_{name}", (), env | self.told)
 
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
         """An agent of a folder as a process: of its pool, or, with a number at the end of its key, a replica."""

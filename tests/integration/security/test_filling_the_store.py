@@ -1,0 +1,105 @@
+"""One user fills what all share with few messages, while an honest one launches goals: only the one is refused, and named."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+
+import pytest
+from nats.js.errors import APIError
+
+from ioa.adapters.nats.inspection import open_inspection
+from ioa.adapters.nats.system_client import open_system
+from ioa.adapters.nats.topology import GOALS
+from ioa.beside import beside
+from ioa.cli.examination import quotas_finding
+from ioa.errors import IoaError
+from ioa.ports.inspection import FILLING_QUEUE, FILLING_STORE
+from ioa.protocol.ids import AgentId, PoolId, UserId
+from ioa.protocol.registry import Renew
+from ioa.protocol.subjects import goal_to
+from tests.integration.security.secured import open_intruder, open_secured
+from tests.integration.security.town import BOB, MALLORY, SLACK_SECONDS, SOON, Town, open_town_on
+from tests.rig.deadline import eventually
+
+EVE = UserId("eve")
+_STORE_BYTES = 20_000_000
+_OPEN = 100
+
+
+@pytest.fixture
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    """A system with a small store."""
+    async with open_secured(tmp_path, (BOB, MALLORY)) as secured:
+        bounded = replace(secured, told={"IOA_STORE_BYTES": str(_STORE_BYTES)})
+        async with open_town_on(bounded, (BOB, MALLORY)) as opened, beside(_renew(opened)):
+            yield opened
+
+
+async def _renew(town: Town) -> None:
+    """Have agents stay for longer than a lease."""
+    while True:
+        for agent in town.agents.values():
+            renewal = Renew(agent_id=agent.agent_id, pool=PoolId(agent.agent_id), session=agent.session.session)
+            with suppress(IoaError):
+                await agent.network.renew(renewal)
+        await asyncio.sleep(2.0)
+
+
+async def test_whose_goals_fill_what_all_wait_in_is_refused_and_nobody_else(town: Town) -> None:
+    """A hundred that nobody leads, others behind them, and the last bytes by small ones: launches were refused to all."""
+    usual = await town.lead_some()
+    async with open_intruder(town.secured, "eve") as eve, open_intruder(town.secured, "admin") as admin:
+        numbers, size = count(), 120_000
+
+        async def publish(size_bytes: int = 0) -> None:
+            to = MALLORY if size_bytes == 0 else AgentId(f"nobody{next(numbers) % 50}")
+            data = json.dumps({"goal_id": f"eve-{next(numbers)}", "goal": "Wait."}).encode()
+            await eve.jetstream().publish(goal_to(EVE, to), data.ljust(size_bytes))
+
+        for _ in range(_OPEN):
+            await publish()
+        await eventually(lambda: town.agents[MALLORY].given.names, within=SOON)
+        while size > 80:
+            try:
+                await publish(size)
+            except APIError:
+                size //= 2
+        took = await town.lead_some()
+        stored = (await admin.jetstream().stream_info(GOALS)).state.bytes
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        found = [one for one in await inspection.slowed() if one.family in (FILLING_QUEUE, FILLING_STORE)]
+    assert [(one.caller, one.family) for one in found] == [("eve", FILLING_QUEUE)]
+    assert "Filling what all goals wait in, and refused: eve" in quotas_finding(found).message
+    assert (took <= 3 * usual + SLACK_SECONDS, stored < _STORE_BYTES // 10) == (True, True), (
+        f"undisturbed {usual:.3f} s, {took:.3f} s"
+    )
+
+
+async def test_goals_on_record_of_one_user_leave_room_for_others(town: Town) -> None:
+    """They wait when he has as much as all others have left; nobody else does."""
+    usual = await town.lead_some()
+    async with open_system(town.secured.settings("eve"), patience=SOON) as client, open_intruder(town.secured, "eve") as eve:
+        assert await client.user() == EVE
+
+        async def fill() -> set[str]:
+            for number in range(4):
+                data = json.dumps({"goal": f"{number}" + "\U00010348" * 31_000}, ensure_ascii=False).encode()
+                try:
+                    await eve.jetstream().publish(goal_to(EVE, AgentId(f"nobody{number}")), data)
+                except APIError:
+                    break
+            async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+                return {one.family for one in await inspection.slowed() if one.caller == EVE}
+
+        await eventually(fill, lambda families: FILLING_STORE in families, within=timedelta(seconds=60))
+        took = await town.lead_some()
+        standing = {one.name: one.stored_bytes for one in (await client.standing()).streams}
+    assert standing["KV_IOA_GOAL_RECORDS"] < _STORE_BYTES // 2
+    assert took <= 3 * usual + SLACK_SECONDS, f"undisturbed they take {usual:.3f} s"
