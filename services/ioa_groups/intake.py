@@ -271,8 +271,7 @@ class Intake:
             reason, why = _no_second_life(order, removed)
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
-        if await self._ports.goals.find(name.comm_id) is None:
-            await self._check_share(name.owner)
+        await self._check_share(name)
         order, team_name = await self._with_its_team(order, name)
         goal = order.accepted(name, await self._inputs(order, name)).model_copy(update={"team_name": team_name})
         if goal.forked_from is not None and await self._ports.goals.find(goal.comm_id) is None:
@@ -288,19 +287,22 @@ class Intake:
         await self._offer(record)
         return record.goal.name
 
-    async def _check_share(self, user: UserId) -> None:
+    async def _check_share(self, goal: GoalName) -> None:
         """Keep no new goal of who has filled what others need.
 
         Raises:
             NotYetError: It is the store. The goal waits until there is room.
             OverQuotaError: It is what goals wait in.
         """
-        if self._ports.waiting.is_over(user):
+        user = goal.owner
+        fills_queue = self._ports.waiting.is_over(user)
+        if (not fills_queue and await self._ports.kept.has_room(user)) or await self._ports.goals.find(goal.comm_id) is not None:
+            return
+        if fills_queue:
             why = f"So many goals of {user} wait that those of others find no room."
             raise OverQuotaError(why, hint="Launch it when others have ended.")
-        if not await self._ports.kept.has_room(user):
-            why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
-            raise NotYetError(why, retry_after=_ROOM_AGAIN)
+        why = f"So much is kept of the goals and teams of {user} that others need what is left of the store."
+        raise NotYetError(why, retry_after=_ROOM_AGAIN)
 
     async def _with_its_team(self, order: GoalOrder, goal: GoalName) -> tuple[GoalOrder, str]:
         """Return the order with the team that it names, and which that was. A goal on record keeps its own, whatever was put since.

@@ -65,7 +65,7 @@ class Secured:
         authorization = self.folder / AUTHORIZATION / "authorization.conf"
         if authorization.exists():  # a tenant's folder has none
             env["IOA_AUTHORIZATION"] = str(authorization)
-        return Program(f"ioa_{name}", f"ioa_{name}", (), env | self.told)
+        return Program(f"ioa_{name}", f"ioa_{name}", (), {**env, **self.told})
 
     def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
         """An agent of a folder as a process: of its pool, or, with a number at the end of its key, a replica."""
