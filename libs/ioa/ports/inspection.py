@@ -79,12 +79,12 @@ KEPT = "kept"
 """The family of goals that were taken, and for which nobody opened a group for minutes."""
 FILLING = "filling"
 """The family of who has filled so much of the logs' share that others need what is left."""
+FILLING_STORE, FILLING_QUEUE = "filling_store", "filling_queue"
+"""The families of users who have: of the store, by goals on record and teams, and of the goals' share, by goals that wait."""
 CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
-FILLING_STORE, FILLING_QUEUE = "filling_store", "filling_queue"
-"""The families of users who have: of the store, by goals on record and teams, and of the goals' share, by goals that wait."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 
@@ -95,9 +95,8 @@ class SlowedCaller:
 
     With the family `FLOOD`, or one of `HELD`, it has been disconnected, and `refused` is how many of them led to that. With
     `DROPPED` or `KEPT` it is a pool, or `ANYBODY`, some of whose agents drop or keep goals, and `refused` is how many goals; with
-    `FILLING` how many MB of logs; with `CHANGING` how many changes of its card were held back; with `RETURNED` how many goals
-    were given back.
-    `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB.
+    `FILLING`, `FILLING_STORE` or `FILLING_QUEUE` how many MB; with `CHANGING` how many changes of its card were held back; with
+    `RETURNED` how many goals were given back.
     """
 
     caller: str
