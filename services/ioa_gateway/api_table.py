@@ -299,6 +299,6 @@ TABLE: tuple[ApiRow[Any, Any], ...] = (
     ),
     ApiRow(
         *("DELETE", "/session", (), "End the session of this browser", session.end),
-        *(Nothing, Nothing, {204: "The cookie is gone."}, _nothing),
+        *(Nothing, Nothing, {204: "It is over, and the cookie gone."}, _nothing),
     ),
 )

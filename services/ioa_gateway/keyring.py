@@ -1,7 +1,7 @@
 """Who is let in: by a key, or by the cookie of a browser that has shown one. Keys are kept elsewhere, and known here for seconds.
 
 A session is no record anywhere: its cookie says for which key and until when, under a seal that every replica knows. It ends with
-the key, too.
+the key, too. What is kept is which ended before their time (decision 112).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import hmac
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 from starlette.requests import HTTPConnection
@@ -19,7 +20,7 @@ from starlette.types import Scope as ScopeOfRequest
 
 from ioa.errors import ForbiddenError, InvalidInputError, RateLimitedError, UnauthenticatedError, UnavailableError
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import ApiKey, KeyId, Scope, digest_of_secret, parse_key, people_of
+from ioa.protocol.api_keys import ApiKey, KeyId, Scope, SignedOut, digest_of_secret, parse_key, people_of
 from ioa.protocol.ids import UserId
 from ioa_gateway.callers import Caller
 
@@ -31,10 +32,16 @@ _MOST_WAITING = 100
 
 _SAFE = ("GET", "HEAD")
 _PARTS = 3
-_UNTIL = re.compile(r"[1-9][0-9]{0,11}")
+_UNTIL = re.compile(r"[1-9][0-9]{0,14}")
+_MS = 1_000
 _HOW = "Send `Authorization: Bearer ioa_…`; `ioa keys create` makes a key."
 
 _log = structlog.get_logger(__name__)
+
+
+class _Session(NamedTuple):
+    key_id: KeyId
+    until: int
 
 
 class Keyring:
@@ -60,6 +67,7 @@ class Keyring:
         self._known_for = known_for
         self._looked_up_every = looked_up_every
         self._keys: dict[KeyId, ApiKey] = {}
+        self._signed_out: dict[KeyId, SignedOut] = {}
         self._read_at = datetime.fromtimestamp(0, UTC)
         self._secret = b""
         self._reading = asyncio.Lock()
@@ -150,7 +158,8 @@ class Keyring:
 
     def stands(self, caller: Caller) -> bool:
         """Whether somebody who was let in still would be."""
-        return self.lets_in(caller.key_id)
+        goes_on = caller.session is None or self._goes_on(KeyId(caller.key_id), caller.session)
+        return goes_on and self.lets_in(caller.key_id)
 
     def lets_in(self, key_id: str) -> bool:
         """Whether a key lets anybody in, as the keys were read last: of one that was just made that may not be known."""
@@ -165,24 +174,26 @@ class Keyring:
         """See that somebody who was let in still would be.
 
         Raises:
-            UnauthenticatedError: His key was revoked since, or has expired.
+            UnauthenticatedError: His key was revoked since, or has expired, or his session is over.
         """
-        if not self.stands(caller):
+        if not self.lets_in(caller.key_id):
             raise UnauthenticatedError("This key lets nobody in any more: it was revoked, or has expired.", hint=_HOW)
+        if not self.stands(caller):
+            raise _over()
 
     async def watch(self, caller: Caller) -> None:
         """Check a caller for ever, at each look of `follow`.
 
         Raises:
-            UnauthenticatedError: His key was revoked since, or has expired.
+            UnauthenticatedError: His key was revoked since, or has expired, or his session is over.
         """
         while True:
             self.check(caller)
             await self._looked.wait()
 
     def session_of(self, caller: Caller) -> str:
-        """Write the cookie of a session."""
-        until = str(int((self.now() + SESSION).timestamp()))
+        """Write the cookie of a session that begins."""
+        until = str(int((self.now() + SESSION).timestamp() * _MS))
         return f"{caller.key_id}.{until}.{self._seal(caller.key_id, until)}"
 
     async def in_session(self, cookie: str) -> Caller:
@@ -192,11 +203,22 @@ class Keyring:
             UnauthenticatedError: Nobody's, or it is over.
             RateLimitedError: Its key is not known, and very many such keys are shown.
         """
-        key_id = self._session_key(cookie)
-        key = None if key_id is None else await self._find(key_id)
-        if key is None:
-            raise UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
-        return _caller(key)
+        session = self._session(cookie)
+        key = None if session is None else await self._find(session.key_id)
+        if session is None or key is None:
+            raise _over()
+        return _caller(key, session.until)
+
+    async def sign_out(self, cookie: str) -> None:
+        """End a session for good: here at once, at other replicas when they read the keys, and with all that goes on by it.
+
+        Raises:
+            UnavailableError: That cannot be kept now.
+        """
+        session = self._session(cookie)
+        if session is not None:
+            async with self._reading:  # what was read before would let it in again
+                self._signed_out[session.key_id] = await self._store.sign_out(session.key_id, session.until, self.now())
 
     def user_of(self, scope: ScopeOfRequest) -> UserId | None:
         """Tell whose request it is, if that can be said at once: of a key that is not known here nobody is asked."""
@@ -209,17 +231,23 @@ class Keyring:
             except InvalidInputError:
                 return None
         elif cookie is not None:
-            key_id = self._session_key(cookie)
+            session = self._session(cookie)
+            key_id = None if session is None else session.key_id
         key = None if key_id is None else self._standing(key_id)
         return key.user if key is not None and (secret is None or key.is_shown_by(secret)) else None
 
-    def _session_key(self, cookie: str) -> KeyId | None:
-        """Tell for which key a cookie stands; None where it is none of ours, or over."""
+    def _session(self, cookie: str) -> _Session | None:
+        """Read a cookie; None where it is none of ours, or the session is over."""
         key_id, until, seal = (cookie.split(".") + [""] * _PARTS)[:_PARTS]
         # What is sealed is what is read: the text itself, of one form alone.
         if not _UNTIL.fullmatch(until) or not hmac.compare_digest(seal.encode(), self._seal(key_id, until).encode()):
             return None
-        return KeyId(key_id) if int(until) > self.now().timestamp() else None
+        session = _Session(KeyId(key_id), int(until))
+        return session if self._goes_on(*session) else None
+
+    def _goes_on(self, key_id: KeyId, until: int) -> bool:
+        signed_out = self._signed_out.get(key_id)
+        return until > self.now().timestamp() * _MS and not (signed_out is not None and signed_out.holds(until))
 
     def _seal(self, key_id: str, until: str) -> str:
         return hmac.new(self._secret, f"{key_id}.{until}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
@@ -250,6 +278,7 @@ class Keyring:
         async with self._reading:
             if behind is None or self._read_at <= behind:
                 begun = self.now()
+                self._signed_out = {one.key_id: one for one in await self._store.signed_out()}
                 self._keys = {key.key_id: key for key in await self._store.keys()}
                 self._read_at = begun
 
@@ -260,6 +289,10 @@ def _is_of_our_page(request: HTTPConnection) -> bool:
     return site == "same-origin" or (site is None and "origin" in request.headers)
 
 
-def _caller(key: ApiKey) -> Caller:
+def _over() -> UnauthenticatedError:
+    return UnauthenticatedError("The session is over.", hint="Show a key, or a new token.")
+
+
+def _caller(key: ApiKey, session: int | None = None) -> Caller:
     scopes = frozenset(scope for scope in Scope if scope in key.scopes)
-    return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes))
+    return Caller(key.key_id, key.user, scopes, key.labels, people_of(key.scopes), session)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Protocol
 
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
 
 
 class ApiKeyStore(Protocol):
@@ -18,7 +19,7 @@ class ApiKeyStore(Protocol):
         """Keep a key; one of the same id is replaced."""
 
     async def remove(self, key_id: KeyId) -> None:
-        """Forget a key.
+        """Forget a key, and which of its sessions ended.
 
         Raises:
             NotFoundError: There is no such key.
@@ -29,6 +30,12 @@ class ApiKeyStore(Protocol):
 
     async def take_token(self, digest: str) -> LoginToken | None:
         """Use a token up; of all who ask for it one gets it. None if it was used, or never was."""
+
+    async def sign_out(self, key_id: KeyId, until: int, now: datetime) -> SignedOut:
+        """Keep that the session of a key that would end then (ms since 1970) is over, and return all of it that are."""
+
+    async def signed_out(self) -> Sequence[SignedOut]:
+        """Read which sessions ended before their time, by key."""
 
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with, the same for everybody; it is drawn when first asked for."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from ioa.errors import NotFoundError
-from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken
+from ioa.protocol.api_keys import ApiKey, KeyId, LoginToken, SignedOut
 
 
 class MemoryApiKeys:
@@ -14,6 +15,7 @@ class MemoryApiKeys:
     def __init__(self) -> None:
         self._keys: dict[KeyId, ApiKey] = {}
         self._tokens: dict[str, LoginToken] = {}
+        self._signed_out: dict[KeyId, SignedOut] = {}
 
     async def keys(self) -> Sequence[ApiKey]:
         """Read all keys."""
@@ -27,6 +29,7 @@ class MemoryApiKeys:
         """Forget a key."""
         if self._keys.pop(key_id, None) is None:
             raise NotFoundError(f"There is no key {key_id}.", hint="`ioa keys list` lists them.")
+        self._signed_out.pop(key_id, None)
 
     async def put_token(self, token: LoginToken) -> None:
         """Keep a token."""
@@ -35,6 +38,16 @@ class MemoryApiKeys:
     async def take_token(self, digest: str) -> LoginToken | None:
         """Use a token up."""
         return self._tokens.pop(digest, None)
+
+    async def sign_out(self, key_id: KeyId, until: int, now: datetime) -> SignedOut:
+        """Keep that a session is over."""
+        found = self._signed_out.get(key_id, SignedOut(key_id=key_id)).with_one_more(until, now)
+        self._signed_out[key_id] = found
+        return found
+
+    async def signed_out(self) -> Sequence[SignedOut]:
+        """Read which sessions ended before their time."""
+        return list(self._signed_out.values())
 
     async def cookie_secret(self) -> bytes:
         """Return what cookies are sealed with."""

@@ -117,7 +117,11 @@ async function begin() {
 }
 
 async function signOut() {
-  await ask("/session", { method: "DELETE" }).catch(() => {});
+  try {
+    await ask("/session", { method: "DELETE" });
+  } catch (problem) {
+    return failed(problem); // the session goes on, and whoever leaves a browser to others has to know
+  }
   app.agents = new Map();
   app.turns = null;
   app.isIn = false;

@@ -50,7 +50,13 @@ async def show(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
 
 
 async def end(call: ApiCall, _query: Nothing, _body: Nothing) -> Response:
-    """End the session of this browser, which forgets what it has kept of files (where it came by HTTPS, or from this machine)."""
+    """End the session of this browser for good, also where its cookie was copied.
+
+    The browser forgets what it has kept of files (where it came by HTTPS, or from this machine).
+    """
+    cookie = cookie_parser(call.headers.get("cookie", "")).get(COOKIE)
+    if cookie is not None:
+        await call.keyring.sign_out(cookie)
     response = Response(status_code=204, headers={"Clear-Site-Data": '"cache"'})
     response.delete_cookie(COOKIE, secure=call.is_secure, httponly=True, samesite="strict")
     return response

@@ -14,7 +14,7 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.errors import NotFoundError
 from ioa.ports.api_key_store import ApiKeyStore
-from ioa.protocol.api_keys import KeyId, LoginToken, digest_of_secret
+from ioa.protocol.api_keys import MOST_SIGNED_OUT, KeyId, LoginToken, SignedOut, digest_of_secret
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_api_keys import MemoryApiKeys
 from tests.integration.gateway.serving import key
@@ -50,6 +50,32 @@ async def test_a_token_lets_in_once(store: ApiKeyStore) -> None:
     taken = await asyncio.gather(*(store.take_token(TOKEN.digest) for _ in range(4)))
     assert sorted(taken, key=bool) == [None, None, None, TOKEN]
     assert (await store.take_token(TOKEN.digest), list(await store.keys())) == (None, [])
+
+
+async def test_sessions_that_ended_are_kept_by_key(store: ApiKeyStore) -> None:
+    """Whoever signs out at the same time as others is not forgotten, and a key that is removed takes along what was kept of it."""
+    now = int(NEW_YEAR.timestamp() * 1_000)
+    await store.put(key("one"))
+    await asyncio.gather(*(store.sign_out(KeyId("one"), now + number, NEW_YEAR) for number in (3, 1, 2)))
+    told = await store.sign_out(KeyId("two"), now + 7, NEW_YEAR)
+    found = {each.key_id: each for each in await store.signed_out()}
+    assert found == {
+        KeyId("one"): SignedOut(key_id=KeyId("one"), ended=(now + 1, now + 2, now + 3)),
+        KeyId("two"): told,
+    }
+    await store.remove(KeyId("one"))
+    assert list(await store.signed_out()) == [told]
+
+
+def test_what_is_kept_of_sessions_stays_small() -> None:
+    """Who signs out very often ends what began before, and no session that ended ever goes on; those whose time is over go."""
+    now = int(NEW_YEAR.timestamp() * 1_000)
+    found = SignedOut(key_id=KeyId("web"), ended=(now - 1,))
+    for number in range(2 * MOST_SIGNED_OUT):
+        found = found.with_one_more(now + 2 * number + 2, NEW_YEAR)
+    assert (len(found.ended), found.before) == (MOST_SIGNED_OUT, now + 2 * MOST_SIGNED_OUT)
+    assert all(found.holds(now + 2 * number + 2) for number in range(2 * MOST_SIGNED_OUT))
+    assert not found.holds(now + 4 * MOST_SIGNED_OUT - 1)
 
 
 async def test_all_seal_cookies_alike(store: ApiKeyStore) -> None:

@@ -19,7 +19,7 @@ from ioa_gateway.calls import Nothing
 from ioa_gateway.keyring import Keyring
 from ioa_testkit.planes import Plane
 from tests.contract.system_client.members import Members
-from tests.integration.gateway.serving import SECRET, Door, key
+from tests.integration.gateway.serving import SECRET, Door, key, open_gateway
 from tests.rig.deadline import eventually
 
 PAGE = {"Sec-Fetch-Site": "same-origin"}
@@ -228,6 +228,33 @@ async def test_a_browser_has_a_session(http: httpx.AsyncClient, door: Door, memb
     assert told == [401] * len(forged)
     door.clock.advance(timedelta(days=7))
     assert (await http.get("/goals", headers={"Cookie": f"ioa_session={cookie}"})).status_code == 401
+
+
+async def test_a_copied_cookie_is_worth_nothing_when_its_browser_signed_out(
+    http: httpx.AsyncClient, door: Door, plane: Plane, members: Members
+) -> None:
+    """Who signs out at one gateway ends his session at all of them, with the streams that go on by it; other sessions stay."""
+    shown, cookies = {"key": written_key(KeyId("web"), SECRET)}, []
+    del http.headers["authorization"]
+    for _ in range(2):
+        door.clock.advance(timedelta(seconds=1))
+        await http.post("/session", json=shown)
+        cookies.append({"Cookie": f"ioa_session={http.cookies['ioa_session']}"})
+        http.cookies.clear()
+    copied, other = cookies
+    async with open_gateway(plane, door) as elsewhere:
+        del elsewhere.headers["authorization"]
+        async with elsewhere.stream("GET", "/events?list=true", headers=copied) as stream:
+            assert (await http.delete("/session", headers=copied)).status_code == 204
+            here = [(await http.get("/goals", headers=one)).status_code for one in (copied, other)]
+            async with asyncio.timeout(10):
+                await stream.aread()
+        there = await eventually(lambda: elsewhere.get("/goals", headers=copied), lambda answer: answer.status_code == 401)
+        assert "session is over" in there.json()["detail"]
+        assert (here, (await elsewhere.get("/goals", headers=other)).status_code) == ([401, 200], 200)
+        door.clock.advance(timedelta(seconds=1))
+        again = await http.post("/session", json=shown)
+        assert (again.status_code, (await http.get("/goals")).status_code) == (204, 200)
 
 
 async def test_a_token_lets_one_browser_in(http: httpx.AsyncClient, door: Door) -> None:

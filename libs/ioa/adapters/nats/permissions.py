@@ -211,7 +211,8 @@ def of_gateway() -> Permissions:
     It is no stranger, and reads streams itself.
     """
     anybody = of_user(UserId(_ANY))
-    keys = (*map(_listing, (*_READ_BY_USERS, stream_of(API_KEYS))), subject_of(API_KEYS, "once.*"), subject_of(API_KEYS, "cookie"))
+    listed = map(_listing, (*_READ_BY_USERS, stream_of(API_KEYS)))
+    keys = (*listed, *(subject_of(API_KEYS, one) for one in ("once.*", "out.*", "cookie")))
     webhooks = (
         *(_listing(stream_of(bucket)) for bucket in (WEBHOOKS, GATEWAY)),
         subject_of(WEBHOOKS, _ANY),
