@@ -17,6 +17,9 @@ from ioa.protocol.webhooks import Notice, Webhook, WebhookId
 AT_ONCE, AT_ONCE_OF_USER = 4, 8
 PROBES_OF_USER = 2
 """How many webhooks of a user that failed are tried at a time: one that does not answer takes as long as a post may."""
+APART_OF_USER, BURST_OF_USER = timedelta(milliseconds=20), 100
+"""How far apart the posts of one user begin, and how many may begin before that counts: each costs the event loop some ms, in which
+others' requests wait, of which TLS is the most."""
 BACK_APART = timedelta(milliseconds=5)
 """How far apart what is put off comes back, of all users together."""
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -27,11 +30,21 @@ _USUAL = timedelta(seconds=0.1)
 
 @dataclass
 class _OfUser:
-    """A user's webhooks that are known of, and the posts to them that go on, with those that are probes."""
+    """How it goes with a user's webhooks.
+
+    Attributes:
+        webhooks: How many are known of.
+        posts: How many go on.
+        probes: How many of these are probes.
+        begun_until: Until when those that were begun have taken what he may have begun.
+        last_back: When the last message comes back that was put off for that.
+    """
 
     webhooks: int = 0
     posts: int = 0
     probes: int = 0
+    begun_until: datetime = _LONG_AGO
+    last_back: datetime = _LONG_AGO
 
 
 @dataclass
@@ -62,7 +75,7 @@ class Pacing:
 
     def __init__(self) -> None:
         self._standings: OrderedDict[WebhookId, _Standing] = OrderedDict()
-        self._of_users: dict[UserId, _OfUser] = {}
+        self._of_users: OrderedDict[UserId, _OfUser] = OrderedDict()
 
     def enter(self, hook: Webhook | Notice, now: datetime) -> timedelta | None:
         """Count a post that begins now; or return in how long its message is to come back."""
@@ -70,6 +83,9 @@ class Pacing:
         one, of_user = self._of(hook)
         at_once, probes = (1, PROBES_OF_USER) if one.failures else (AT_ONCE, AT_ONCE_OF_USER)
         if now >= one.left_until and one.posts < at_once and of_user.posts < AT_ONCE_OF_USER and of_user.probes < probes:
+            if after := self._begin(of_user, now):
+                one.last_back = max(one.last_back, now + after)
+                return after
             one.is_probed = one.failures > 0
             one.posts += 1
             of_user.posts += 1
@@ -82,6 +98,16 @@ class Pacing:
         )
         one.last_back = min(max(one.last_back + apart, one.left_until, now + _SOON), now + _LATEST)
         return one.last_back - now
+
+    def _begin(self, of_user: _OfUser, now: datetime) -> timedelta | None:
+        """Count a post of a user that begins now; or return in how long its message is to come back, one behind another."""
+        begun_until = max(of_user.begun_until, now) + APART_OF_USER
+        if begun_until <= now + APART_OF_USER * BURST_OF_USER:
+            of_user.begun_until = begun_until
+            return None
+        apart = max(APART_OF_USER, BACK_APART * len(self._of_users))
+        of_user.last_back = min(max(of_user.last_back + apart, now + _SOON), now + _LATEST)
+        return of_user.last_back - now
 
     def leave(self, hook: Webhook | Notice, began: datetime, now: datetime, *, is_taken: bool | None) -> None:
         """Count a post that has ended; None if it was never sent."""
@@ -119,7 +145,16 @@ class Pacing:
         return one, self._of_users[one.user]
 
     def _look_at_one(self, now: datetime) -> None:
-        """Forget a webhook of which nothing has come for long: it was removed, or others deliver. Each is looked at in turn."""
+        """Forget a webhook of which nothing has come for long, since it was removed, or others deliver, and a user who has none.
+
+        Each is looked at in turn.
+        """
+        if not self._of_users:
+            return
+        user, of_user = next(iter(self._of_users.items()))
+        self._of_users.move_to_end(user)
+        if not of_user.webhooks and of_user.begun_until <= now:
+            del self._of_users[user]
         if not self._standings:
             return
         webhook_id, one = next(iter(self._standings.items()))
@@ -130,7 +165,4 @@ class Pacing:
 
     def _drop(self, webhook_id: WebhookId) -> None:
         one = self._standings.pop(webhook_id)
-        of_user = self._of_users[one.user]
-        of_user.webhooks -= 1
-        if not of_user.webhooks:
-            del self._of_users[one.user]
+        self._of_users[one.user].webhooks -= 1

@@ -8,6 +8,7 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from ioa.protocol.webhooks import Webhook as Hook
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_delivery import MemoryDeadLetters
 from ioa.testing.memory_webhooks import MemoryWebhooks
-from ioa_gateway.outward.pacing import AT_ONCE, AT_ONCE_OF_USER, BACK_APART, PROBES_OF_USER, Pacing
+from ioa_gateway.outward.pacing import APART_OF_USER, AT_ONCE, AT_ONCE_OF_USER, BACK_APART, BURST_OF_USER, PROBES_OF_USER, Pacing
 from ioa_gateway.outward.posting import Posting, check_url, is_public, open_posting
 from ioa_gateway.outward.webhooks import Webhooks, again_after
 from tests.rig.deadline import eventually
@@ -452,6 +453,28 @@ def test_what_is_put_off_comes_back_at_one_rate() -> None:
     assert all(after is not None and after < timedelta(seconds=2) for after in few)
 
 
+def test_very_many_webhooks_of_a_user_are_told_at_his_rate() -> None:
+    """Of 1,000 that take what they are told at once 100 are told at once, and then 50 a second; another user's is at once."""
+    pacing, begun, again = Pacing(), list[datetime](), 0
+    waiting = [(NEW_YEAR, f"e{number}") for number in range(1_000)]
+    while waiting:
+        now, name = heappop(waiting)
+        one = hook(name, UserId("eve"))
+        if after := pacing.enter(one, now):
+            again += 1
+            heappush(waiting, (now + after, name))
+        else:
+            begun.append(now)
+            pacing.leave(one, now, now, is_taken=True)
+            if len(begun) == BURST_OF_USER:
+                assert pacing.enter(hook("a", UserId("anna")), now) is None
+    a_second = timedelta(seconds=1) // APART_OF_USER
+    assert all(
+        begun[at + BURST_OF_USER + a_second] - begun[at] >= timedelta(seconds=1) for at in range(1_000 - BURST_OF_USER - a_second)
+    )
+    assert (begun[-1] - NEW_YEAR < APART_OF_USER * 1_100, again < 1_100) == (True, True)
+
+
 def test_webhooks_that_do_not_answer_leave_places_to_others_of_their_user() -> None:
     """Of those that failed few are tried at a time, since each may take as long as a post; one that is well is told meanwhile."""
     pacing, later = Pacing(), NEW_YEAR + timedelta(seconds=10)
@@ -471,6 +494,7 @@ def test_webhooks_of_which_nothing_comes_any_more_are_forgotten() -> None:
     """Who makes webhooks that fail, and removes them, makes no replica remember them for ever; nor do they slow the others."""
     pacing, now = Pacing(), NEW_YEAR
     for number in range(1_000):
+        now += APART_OF_USER
         one = hook(f"e{number}")
         assert pacing.enter(one, now) is None
         pacing.leave(one, now, now, is_taken=False)
