@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ import httpx
 import structlog
 from jwt import PyJWK
 
+from ioa.beside import beside
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, UnavailableError
 from ioa.foreign_text import shown
 from ioa_authcallout.settings import read
@@ -83,16 +85,19 @@ class ProviderKeys:
         self._keys: Mapping[str, PyJWK] = {}
         self._asked = self._answered = float("-inf")
         self._away_since: float | None = None
-        self._asking = asyncio.Lock()
+        self._is_asking = False
+        self._wanted, self._told = asyncio.Event(), asyncio.Event()
 
     async def key(self, key_id: str) -> PyJWK:
-        """Return a key by its id; the provider is asked for one that is not known."""
+        """Return a key by its id; the provider is asked for one that is not known, while `follow` runs."""
         if key_id not in self._keys or self._is_old():
-            await self._ask_anew(_WAIT_SECONDS)
+            await self._wait_for_news()
         if self._is_old():
             raise UnavailableError("The identity provider does not answer, so that no token can be checked; try again later.")
         if key_id not in self._keys and self._away_since is not None:
             raise UnavailableError("The token is signed by a key that is not known, and the identity provider does not answer.")
+        if key_id not in self._keys and self._is_asking:
+            raise UnavailableError("The token is signed by a key that is not known yet; the identity provider is being asked.")
         return _found(self._keys, key_id)
 
     def away(self) -> float | None:
@@ -100,20 +105,45 @@ class ProviderKeys:
         return None if self._away_since is None else self._clock() - self._away_since
 
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Ask again and again, for ever, so that a key that was withdrawn is forgotten, however many others ask in haste."""
-        while True:
-            await self._ask_anew(_ASK_SECONDS, anyway=True)
-            await sleep(_EVERY_SECONDS)
+        """Ask for ever: each minute, so that a key that was withdrawn is forgotten, and when one is wanted that is not known.
+
+        Nobody else asks, so that no asking ends before the provider's patience does because who has wanted it is gone.
+        """
+        self._wanted.set()
+        async with beside(self._want_each_minute(sleep)):
+            while True:
+                await self._wanted.wait()
+                self._wanted.clear()
+                self._is_asking = True
+                try:
+                    await self._ask_anew()
+                finally:
+                    self._is_asking = False
+                told, self._told = self._told, asyncio.Event()
+                told.set()
 
     def _is_old(self) -> bool:
         return self._clock() - self._answered > _TRUSTED_SECONDS
 
-    async def _ask_anew(self, within: float, *, anyway: bool = False) -> None:
+    async def _want_each_minute(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        while True:
+            await sleep(_EVERY_SECONDS)
+            self._wanted.set()
+
+    async def _wait_for_news(self) -> None:
+        """Have the provider asked, unless it was a moment ago, and wait a moment for what it says."""
+        if not self._is_asking:
+            if self._clock() - self._asked < _AGAIN_SECONDS:
+                return
+            self._wanted.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await self._told.wait()
+
+    async def _ask_anew(self) -> None:
+        self._asked = self._clock()
         try:
-            async with asyncio.timeout(within), self._asking:
-                if self._clock() - self._asked < _AGAIN_SECONDS and not anyway:
-                    return
-                self._asked = self._clock()
+            async with asyncio.timeout(_ASK_SECONDS):
                 self._keys = await self._ask()
         except (
             httpx.HTTPError,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from ioa.beside import beside
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa_authcallout import issuer
 from ioa_authcallout.issuer import ProviderKeys, StaticKeys, check_private
@@ -27,43 +30,78 @@ class _Clock:
         return self.now
 
 
+@asynccontextmanager
+async def _asking(provider: Provider, clock: _Clock) -> AsyncIterator[ProviderKeys]:
+    """The keys of a provider that is asked once at first, and then when a key is wanted."""
+
+    async def never(_seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    async with httpx.AsyncClient(trust_env=False) as web:
+        keys = ProviderKeys(provider.url, web, clock)
+        async with beside(keys.follow(never)):
+            yield keys
+
+
 async def test_a_new_key_is_asked_for_and_a_withdrawn_one_forgotten() -> None:
     """A token by a key of today is taken at once, one by a key that its issuer withdrew no more a minute later."""
     clock = _Clock()
-    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
-        keys = ProviderKeys(provider.url, web, clock)
+    async with open_provider() as provider, _asking(provider, clock) as keys:
         await keys.key("k1")
         provider.keys = {"k2": ec.generate_private_key(ec.SECP256R1())}
         with pytest.raises(ForbiddenError):  # asked for a moment ago: who invents ids cannot have the provider asked for each
             await keys.key("k2")
         clock.now = 60
-        following = asyncio.create_task(keys.follow(lambda _: asyncio.Event().wait()))  # type: ignore[arg-type, return-value]
         await keys.key("k2")
         with pytest.raises(ForbiddenError, match="no key of its issuer"):
             await keys.key("k1")
-        following.cancel()
 
 
 async def test_a_slow_provider_is_asked_in_patience_though_others_ask_in_haste(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens of invented keys cut their own asking short, not that which comes each minute: who has no key shut all guests out."""
     clock = _Clock()
     monkeypatch.setattr(issuer, "_WAIT_SECONDS", 0.01)
-    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+    async with open_provider() as provider:
         provider.takes = 0.1
-        keys = ProviderKeys(provider.url, web, clock)
-        with pytest.raises(UnavailableError):
-            await keys.key("invented")
-        following = asyncio.create_task(keys.follow(lambda _: asyncio.Event().wait()))  # type: ignore[arg-type, return-value]
-        await eventually(keys.away, lambda seconds: seconds is None)
+        async with _asking(provider, clock) as keys:
+            with pytest.raises(UnavailableError):
+                await keys.key("invented")
+            await eventually(lambda: _is_known(keys, "k1"))
+            assert keys.away() is None
+
+
+async def test_a_new_key_of_a_slow_provider_is_known_when_it_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who comes by a key that is new is told to try again, and let in as soon as the answer is there: it was cut off with his wait.
+
+    Meanwhile the provider is not taken for one that is away.
+    """
+    clock = _Clock()
+    async with open_provider() as provider, _asking(provider, clock) as keys:
         await keys.key("k1")
-        following.cancel()
+        provider.keys["k2"] = ec.generate_private_key(ec.SECP256R1())
+        provider.takes, clock.now = 0.1, 30
+        monkeypatch.setattr(issuer, "_WAIT_SECONDS", 0.01)
+        for key_id in ("k2", "invented", "invented"):
+            with pytest.raises(UnavailableError, match="being asked"):
+                await keys.key(key_id)
+        assert keys.away() is None
+        await eventually(lambda: _is_known(keys, "k2"))
+        with pytest.raises(ForbiddenError):
+            await keys.key("invented")
+
+
+async def _is_known(keys: ProviderKeys, key_id: str) -> bool:
+    try:
+        await keys.key(key_id)
+    except UnavailableError:
+        return False
+    return True
 
 
 async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
     """Who is known by then comes in; nobody does by a key that nobody has seen, or that may have been withdrawn long ago."""
     clock = _Clock()
-    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
-        keys = ProviderKeys(provider.url, web, clock)
+    async with open_provider() as provider, _asking(provider, clock) as keys:
         await keys.key("k1")
         provider.away, clock.now = True, 600
         await keys.key("k1")
@@ -102,10 +140,11 @@ def test_keys_are_not_asked_for_in_clear() -> None:
 )
 async def test_a_document_that_speaks_for_no_issuer_or_another_is_not_believed(said: object) -> None:
     """Keys are taken only from a document that names the issuer whose tokens are taken."""
-    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+    async with open_provider() as provider:
         provider.document = json.loads(json.dumps(said).replace("ITS URL", provider.url))
-        with pytest.raises(UnavailableError):
-            await ProviderKeys(provider.url, web, _Clock()).key("k1")
+        async with _asking(provider, _Clock()) as keys:
+            with pytest.raises(UnavailableError):
+                await keys.key("k1")
 
 
 async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> None:

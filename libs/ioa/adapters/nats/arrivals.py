@@ -1,7 +1,7 @@
 """Those who wait for an auth callout to judge them: in turns, so that who comes again and again keeps nobody else out.
 
-nats-server gives each connection two seconds. So whoever was let in by his token before goes first, each token in turn; of the
-others each address in turn, and of an address who came last, since who has waited for long is gone soon.
+nats-server gives each connection two seconds. So whoever was let in by his token before goes first, each holder in turn, however
+many tokens he has; of the others each address in turn, and of an address who came last, since who has waited for long is gone soon.
 """
 
 from __future__ import annotations
@@ -85,16 +85,16 @@ class ArrivalQueue:
         self._now = now
         self._given_up = given_up
         self._known_lines, self._others = _Lines(), _Lines()
-        self._known: OrderedDict[bytes, None] = OrderedDict()
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+        """Whose each token is that was let in."""
         self._at_work: Counter[str] = Counter()
         self._others_turn = False
         self._changed = asyncio.Event()
 
     def come(self, arrival: Arrival) -> None:
         """Take somebody in."""
-        digest = digest_of(arrival.token)
-        known = digest in self._known
-        left = self._known_lines.put(digest.hex(), arrival) if known else self._others.put(arrival.address, arrival)
+        holder = self._known.get(digest_of(arrival.token))
+        left = self._others.put(arrival.address, arrival) if holder is None else self._known_lines.put(holder, arrival)
         if left is not None:
             self._given_up(left)
         self._changed.set()
@@ -112,16 +112,21 @@ class ArrivalQueue:
                 self._at_work[found.address] += 1
                 return found
 
-    def done(self, arrival: Arrival, let_in: bool | None) -> None:
-        """Have another one of his address be judged; who is let in goes first the next time. None says that it is not known."""
+    def done(self, arrival: Arrival, holder: str | None) -> None:
+        """Have another one of his address be judged; who is let in goes first the next time.
+
+        Args:
+            arrival: Who was judged.
+            holder: Whose token it is, if he is let in; nobody's if he is refused. None says that it is not known.
+        """
         self._at_work[arrival.address] -= 1
         if not self._at_work[arrival.address]:
             del self._at_work[arrival.address]
-        if let_in is not None:
+        if holder is not None:
             digest = digest_of(arrival.token)
             self._known.pop(digest, None)
-            if let_in:
-                self._known[digest] = None
+            if holder:
+                self._known[digest] = holder
                 if len(self._known) > _KNOWN:
                     self._known.popitem(last=False)
         self._changed.set()

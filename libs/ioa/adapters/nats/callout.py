@@ -113,25 +113,25 @@ class _Answering:
         """Judge one after another, for ever."""
         while True:
             arrival = await self.arrivals.next(known_alone=known_alone)
-            let_in: bool | None = None
+            holder: str | None = None
             try:
-                let_in = await self._answer(arrival)
+                holder = await self._answer(arrival)
             finally:
-                self.arrivals.done(arrival, let_in)
+                self.arrivals.done(arrival, holder)
 
-    async def _answer(self, arrival: Arrival) -> bool | None:
-        """Judge somebody, and tell the server; returns whether he is let in, or None if that could not be told."""
+    async def _answer(self, arrival: Arrival) -> str | None:
+        """Judge somebody, and tell the server; returns the subject of who is let in, nobody's, or None if that could not be told."""
         decided: dict[str, object]
-        let_in: bool | None = None
+        holder: str | None = None
         try:
             guest = await self._entrance.judge(arrival.token, arrival.address)
             decided = {"jwt": sign_jwt(self._seed, _user(self._issuer, arrival.user, guest, self._now()))}
-            let_in = True
+            holder = guest.subject
         except IoaError as error:
             decided = {"error": error.message}
-            let_in = False if isinstance(error, ForbiddenError) else None
+            holder = "" if isinstance(error, ForbiddenError) else None
             if not self._entrance.is_answered(arrival.address):
-                return let_in
+                return holder
         except Exception:  # noqa: BLE001 - the server gets an answer, the log the bug
             decided = {"error": "The auth callout failed; its log says why."}
             _log.exception("callout_failed")
@@ -141,7 +141,7 @@ class _Answering:
             await arrival.asked.respond(sign_jwt(self._seed, claims | response).encode("ascii"))
         except (nats.errors.Error, OSError) as error:
             _log.warning("callout_unanswered", error=str(error) or type(error).__name__)
-        return let_in
+        return holder
 
 
 def sign_jwt(seed: str, claims: Mapping[str, object]) -> str:
