@@ -120,7 +120,7 @@ class _Answering:
                 self.arrivals.done(arrival, holder)
 
     async def _answer(self, arrival: Arrival) -> str | None:
-        """Judge somebody, and tell the server; returns the subject of who is let in, nobody's, or None if that could not be told."""
+        """Judge somebody, and tell the server; returns the subject of who is let in, an empty one, or None if it is not known."""
         decided: dict[str, object]
         holder: str | None = None
         try:
