@@ -7,6 +7,7 @@ he has. uvicorn by itself reads, and keeps, as many as come, and fields without 
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from httptools import HttpParserError
@@ -83,7 +84,7 @@ class _Connection(HttpToolsProtocol):
             self._unplaced += len(piece)
             super().data_received(piece)
             if self._unplaced > MOST_HEAD_BYTES:
-                self._refuse_head()
+                self._refuse(_TOO_LONG)
 
     def on_message_begin(self) -> None:
         if self.pipeline:
@@ -95,12 +96,15 @@ class _Connection(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         self._fields += 1
         if self._fields > MOST_FIELDS:
-            self._refuse_head()
+            self._refuse(_TOO_LONG)
             raise HttpParserError("The request has too many fields.")
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._unplaced = 0
+        if self._is_read_otherwise():
+            self._refuse(_NOT_THAT_BODY)
+            raise HttpParserError("The body would be read otherwise than it is sent.")
         super().on_headers_complete()
         if self.pipeline:
             self._look()
@@ -131,11 +135,21 @@ class _Connection(HttpToolsProtocol):
         one = self._running
         return one is not None and not one.response_complete and (one.response_started or not one.more_body)
 
-    def _refuse_head(self) -> None:
+    def _is_read_otherwise(self) -> bool:
+        """Tell whether a body is coded otherwise than by chunks, or comes with a wish for another protocol.
+
+        With that the parser takes the request for whole without its body, and the body for the next request: whoever stands before
+        this server, and sends requests of several over one connection, would hand the answers to others than have asked.
+        """
+        coded = [value.strip().lower() for name, value in self.headers if name == b"transfer-encoding"]
+        sized = [value.strip(b"0") for name, value in self.headers if name == b"content-length"]
+        return coded not in ([], [b"chunked"]) or (self.parser.should_upgrade() and (coded != [] or any(sized)))
+
+    def _refuse(self, why: bytes) -> None:
         if self._is_owed():
             self.transport.abort()
         elif not self.transport.is_closing():
-            self.transport.write(_TOO_LONG)
+            self.transport.write(why)
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
@@ -145,12 +159,19 @@ class _Connection(HttpToolsProtocol):
             super().send_400_response(msg)
 
 
-def _too_long() -> bytes:
-    hint = f"Send at most {MOST_HEAD_BYTES // 1024} kB and {MOST_FIELDS} fields."
-    body = problem(431, "invalid_input", "The head of the request, or what stands behind its body, is too long.", hint)
-    told = body.model_dump_json(exclude_none=True).encode()
-    head = f"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(told)}\r\n"
+def _last_answer(status: HTTPStatus, detail: str, hint: str) -> bytes:
+    told = problem(status, "invalid_input", detail, hint).model_dump_json(exclude_none=True).encode()
+    head = f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {MEDIA_TYPE}\r\ncontent-length: {len(told)}\r\n"
     return head.encode() + b"connection: close\r\n\r\n" + told
 
 
-_TOO_LONG = _too_long()
+_TOO_LONG = _last_answer(
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    "The head of the request, or what stands behind its body, is too long.",
+    f"Send at most {MOST_HEAD_BYTES // 1024} kB and {MOST_FIELDS} fields.",
+)
+_NOT_THAT_BODY = _last_answer(
+    HTTPStatus.NOT_IMPLEMENTED,
+    "The body is coded otherwise than by chunks, or comes with a wish for another protocol.",
+    "Send it by HTTP/1.1, without Upgrade.",
+)

@@ -254,6 +254,36 @@ async def test_a_head_within_its_bounds_is_read(dial: Dial) -> None:
             assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: %d",
+        b"Connection: x, upgrade\r\nUpgrade: websocket\r\nTransfer-Encoding: chunked",
+        b"Transfer-Encoding: gzip, chunked",
+    ],
+)
+async def test_no_body_is_taken_for_a_request(dial: Dial, fields: bytes) -> None:
+    """Where the parser would leave the body out, and go on with it as the next request, or hand it on undecoded, it is refused."""
+    begun, behind = list[str](), HEAD % b"read"
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event(), begun) as port:
+        reader, writer = await dial(port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\n" + (fields % len(behind) if b"%d" in fields else fields) + b"\r\n\r\n")
+        await writer.drain()
+        await asyncio.sleep(0.1)
+        writer.write(behind)
+        assert (await reader.read()).startswith(b"HTTP/1.1 501 Not Implemented\r\n")
+        assert begun == []
+
+
+async def test_a_wish_for_another_protocol_is_passed_over(dial: Dial) -> None:
+    """Clients that ask for HTTP/2 or a web socket by a request without a body are answered by HTTP/1.1, and ask on."""
+    async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
+        reader, writer = await dial(port)
+        for more in (b"", b"Content-Length: 0\r\n"):
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n" + more + b"\r\n")
+            assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+
 async def test_nothing_is_said_within_another_answer(dial: Dial) -> None:
     """What cannot be read behind a request that is being answered closes the connection: a refusal would be read as its answer."""
     async with asyncio.timeout(20), _served(Arrivals(), asyncio.Event()) as port:
