@@ -31,6 +31,7 @@ from ioa_gateway.entry_pages import page_of
 from ioa_gateway.event_stream import HEARTBEAT, encode_event
 from ioa_gateway.goal_pages import page_of_goals
 from ioa_gateway.problems import problem_of
+from ioa_gateway.rounds import Lane, Rounds
 
 _KEPT, _KEPT_BYTES = 1_000, 2_000_000
 _AT_ONCE = 64
@@ -117,6 +118,8 @@ class _List(_Followed):
 
     looks: int = 0
     _rows: dict[CommId, tuple[int, bytes]] = field(default_factory=dict)
+    _asked: tuple[int, int] = (0, 0)
+    _found: bytes = b""
 
     def take(self, goals: Sequence[Mapping[str, Any]]) -> None:
         """Take the newest goals as they are told, newest first."""
@@ -128,8 +131,11 @@ class _List(_Followed):
             self.wake()
 
     def behind(self, look: int) -> bytes:
-        """Return the rows that were found changed since a look, oldest goals first."""
-        return b"".join(row for at, row in self._rows.values() if at > look)
+        """Return the rows that were found changed since a look, oldest goals first: nearly all who follow ask for the same."""
+        if self._asked != (look, self.looks):
+            self._asked = (look, self.looks)
+            self._found = b"".join(row for at, row in self._rows.values() if at > look)
+        return self._found
 
 
 @dataclass
@@ -181,6 +187,7 @@ class Rooms:
         self._stands = stands
         self._rooms: dict[CommId, _Room] = {}
         self._lists: dict[frozenset[tuple[str, str]], _List] = {}
+        self._rounds = Rounds()
         self._is_closing = False
 
     def close(self) -> None:
@@ -244,7 +251,8 @@ class Rooms:
                     return
                 elif not await _is_heard(heard, until):
                     yield HEARTBEAT
-                else:
+                else:  # a thousand who follow the same are woken together, and others' requests wait for all that are told at once
+                    await self._rounds.wait(Lane(is_known=True, name=caller.user))
                     continue
                 until = now() + SILENCE.total_seconds()
 

@@ -1,4 +1,4 @@
-"""Which requests are begun in a round of the event loop: few, so that what others have begun goes on between them.
+"""Which requests are begun, and who is told news, in a round of the event loop: few, so that what others do goes on between them.
 
 Whoever floods has thousands of requests ready at any time. Where all of them are begun at once, each step of another one's request
 waits for all of them. To begin is nearly all that it costs to refuse one.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from contextlib import aclosing
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +12,10 @@ from typing import Any
 import pytest
 
 from ioa.fair_turns import FairTurns
-from ioa.protocol.ids import LOCAL, CommId
+from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway.callers import Caller
-from ioa_gateway.rooms import open_rooms
+from ioa_gateway.rooms import Rooms, open_rooms
+from ioa_gateway.rounds import AT_ONCE
 
 
 async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -27,3 +30,41 @@ async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
         await listing.aclose()
     assert b"event: end\n" in seen[-1] and b"urn:ioa:error:crashed" in seen[-1]
     assert beats[-1] == b":\n\n", "the list is looked at again, and its follower hears that it stands"
+
+
+async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of those who follow the same few are told in a round of the event loop, and one user's thousand make nobody's come last."""
+    monkeypatch.setattr("ioa_gateway.rooms._LOOK", timedelta(milliseconds=10))
+    goals, told, rounds = [{"comm_id": "a", "phase": "discussing"}], list[tuple[int, UserId]](), 0
+    loop = asyncio.get_running_loop()
+
+    async def newest(*_: object, **__: object) -> tuple[object, None]:
+        return [*goals], None
+
+    def count() -> None:
+        nonlocal rounds
+        rounds += 1
+        loop.call_soon(count)
+
+    async def follow(rooms: Rooms, caller: Caller) -> None:
+        async with aclosing(rooms.follow(caller, None, listed={})) as events:
+            async for event in events:
+                if b"concluded" in event:
+                    told.append((rounds, caller.user))
+                    return
+
+    monkeypatch.setattr("ioa_gateway.rooms.page_of_goals", newest)
+    eve, ann = (Caller(name, UserId(name), frozenset()) for name in ("eve", "ann"))
+    nothing: Any = SimpleNamespace()
+    async with (
+        asyncio.timeout(20),
+        open_rooms(nothing, lambda _caller: True, FairTurns(1, 1)) as rooms,
+        asyncio.TaskGroup() as group,
+    ):
+        for caller in (*[eve] * 300, ann):
+            group.create_task(follow(rooms, caller))
+        await asyncio.sleep(0.1)
+        loop.call_soon(count)
+        goals[0] = {"comm_id": "a", "phase": "concluded"}
+    assert max(Counter(at for at, _ in told).values()) <= AT_ONCE
+    assert (len(told), "ann" in [user for _, user in told[: 2 * AT_ONCE]]) == (301, True)
