@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from starlette.types import Scope
 
+from ioa.networks import network_of
 from ioa_gateway.rounds import Lane, Rounds
 
 HEAD_SECONDS = 10.0
@@ -70,9 +71,9 @@ class Arrivals:
         return len(self._open)
 
     def come(self, transport: asyncio.Transport) -> bool:
-        """Note a connection; False if its address has as many as it may."""
+        """Note a connection; False if its address, or, of IPv6, its network has as many as it may."""
         peer = transport.get_extra_info("peername")
-        address = self._open[transport] = str(peer[0]) if peer else ""
+        address = self._open[transport] = network_of(str(peer[0])) if peer else ""
         self._addresses[address] += 1
         self.rest(transport)
         return not 0 < self._most_of_address < self._addresses[address]

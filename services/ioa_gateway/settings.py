@@ -26,7 +26,8 @@ class GatewaySettings(ProcessSettings):
     http_address_connections: int = Field(
         default=0,
         ge=0,
-        description="how many connections one address may have; 0 is any number, as behind a proxy, whose address all have",
+        description="how many connections one address, of IPv6 one network (/64), may have; 0 is any number, as behind a proxy,"
+        " whose address all have",
     )
     webhooks_inside: bool = Field(
         default=False, description="whether webhooks may lead to addresses of private networks and of this machine"

@@ -73,6 +73,17 @@ async def _is_closed(reader: asyncio.StreamReader) -> bool:
         return True
 
 
+class _From(asyncio.Transport):
+    """A connection from an address."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__({"peername": (address, 1)})
+
+    def get_write_buffer_size(self) -> int:
+        """Nothing waits to be sent."""
+        return 0
+
+
 Dial = Callable[[int], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
 
@@ -147,6 +158,13 @@ async def test_an_address_has_so_many_connections(dial: Dial) -> None:
         reader, writer = await dial(port)
         writer.write(HEAD % b"")
         assert (await reader.readuntil(b"\r\n\r\nx")).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("other", ["2001:db8::2", "::ffff:192.0.2.1"])
+async def test_a_holder_of_many_addresses_has_one_part(other: str) -> None:
+    """Who has a network of IPv6, with more addresses than anybody can count, or comes by one of IPv4 that is written so."""
+    arrivals, coming = Arrivals(most_of_address=1), ("2001:db8::1", "192.0.2.1", other, "2001:db8:0:1::1")
+    assert [arrivals.come(_From(one)) for one in coming] == [True, True, False, True]
 
 
 async def test_a_flood_of_strangers_leaves_rounds_to_others(dial: Dial) -> None:

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue, network_of
+from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue
+from ioa.networks import network_of
 
 _number = count()
 

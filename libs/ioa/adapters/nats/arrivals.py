@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import ipaddress
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from nats.aio.msg import Msg
@@ -23,8 +21,6 @@ _OF_ONE, _OF_ALL = 1_000, 4_000
 _AT_WORK_OF_ONE = 12
 """How many of one address are judged at a time: who brings an unknown key waits for its issuer."""
 _KNOWN = 10_000
-_IPV6_NETWORK_BITS = 64
-"""One holder of addresses has so many of them."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +141,3 @@ class ArrivalQueue:
 def digest_of(token: str) -> bytes:
     """Return by what a token is known, which is not kept."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-
-
-def network_of(host: str) -> str:
-    """Return for what an address counts: itself, or, of IPv6, the network that one holder has; nothing for what is none."""
-    with suppress(ValueError):
-        address = ipaddress.ip_address(host.split("%")[0])
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        if isinstance(address, ipaddress.IPv6Address) and mapped is None:
-            return str(ipaddress.ip_network((address, _IPV6_NETWORK_BITS), strict=False))
-        return str(mapped or address)
-    return ""

@@ -18,12 +18,13 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue, network_of
+from ioa.adapters.nats.arrivals import Arrival, ArrivalQueue
 from ioa.adapters.nats.permissions import WHO_IS_THIS, Permissions, account_of
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.tokens import claims_of
 from ioa.adapters.nkey_seeds import account_key_of, sign_with
 from ioa.errors import ForbiddenError, IoaError
+from ioa.networks import network_of
 from ioa.protocol.subjects import inbox_prefix_of
 
 _QUEUE = "ioa-authcallout"
