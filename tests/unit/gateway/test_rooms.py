@@ -16,6 +16,7 @@ from ioa.protocol.ids import LOCAL, CommId, UserId
 from ioa_gateway.callers import Caller
 from ioa_gateway.rooms import Rooms, open_rooms
 from ioa_gateway.rounds import AT_ONCE
+from tests.rig.deadline import eventually
 
 
 async def test_a_bug_ends_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,6 +37,7 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
     """Of those who follow the same few are told in a round of the event loop, and one user's thousand make nobody's come last."""
     monkeypatch.setattr("ioa_gateway.rooms._LOOK", timedelta(milliseconds=10))
     goals, told, rounds = [{"comm_id": "a", "phase": "discussing"}], list[tuple[int, UserId]](), 0
+    begun = set[int]()
     loop = asyncio.get_running_loop()
 
     async def newest(*_: object, **__: object) -> tuple[object, None]:
@@ -46,9 +48,11 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
         rounds += 1
         loop.call_soon(count)
 
-    async def follow(rooms: Rooms, caller: Caller) -> None:
+    async def follow(rooms: Rooms, number: int, caller: Caller) -> None:
         async with aclosing(rooms.follow(caller, None, listed={})) as events:
             async for event in events:
+                if b"discussing" in event:
+                    begun.add(number)
                 if b"concluded" in event:
                     told.append((rounds, caller.user))
                     return
@@ -61,9 +65,9 @@ async def test_many_followers_are_told_by_turns(monkeypatch: pytest.MonkeyPatch)
         open_rooms(nothing, lambda _caller: True, FairTurns(1, 1)) as rooms,
         asyncio.TaskGroup() as group,
     ):
-        for caller in (*[eve] * 300, ann):
-            group.create_task(follow(rooms, caller))
-        await asyncio.sleep(0.1)
+        for number, caller in enumerate((*[eve] * 300, ann)):
+            group.create_task(follow(rooms, number, caller))
+        await eventually(lambda: len(begun), lambda many: many == 301)
         loop.call_soon(count)
         goals[0] = {"comm_id": "a", "phase": "concluded"}
     assert max(Counter(at for at, _ in told).values()) <= AT_ONCE
