@@ -9,14 +9,14 @@ import json
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
-from itertools import combinations
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from unicodedata import category
 
+import iso4217
 import numpy as np
 import pandas as pd
 
@@ -24,33 +24,26 @@ from ioa import InvalidInputError
 from ioa.files import read_and_tell
 from request import RECORDS, fold
 
-CHECKED, _SAMPLE_ROWS, _LAST, _GROUPS = 50_000, 1_000, 3, 25
-NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
+CHECKED, _SAMPLE_ROWS = 50_000, 1_000
+_NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
-_FIGURES = r"[-+−]?(?:[1-9]\d{0,2}(?: \d{3})+(?!\d)[\d.,]*|[\d.,'’]+)"
-_AMOUNT = rf"(\()?([-+−])?([€$£¥₹])?[^\S\n]*({_FIGURES})[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?(\))?"
+_AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
 CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
 """What looks like a number and is none: its zeros count, `10E2` is no thousand, and it may be too long to be exact."""
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
-_DAY_IN_FIGURES = r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b"
-_LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
+_LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
 _NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
-_MEASURED = rf"(?:{_AMOUNT}|(?:{_LIKE_A_DATE}).*)"
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
-_DATE_FORMATS = "ISO8601|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%d-%B-%Y|%b %d, %Y|%B %d, %Y".split("|")
+_DATE_FORMATS = "%Y-%m-%d|%d.%m.%Y|%Y/%m/%d|%d/%m/%Y|%m/%d/%Y|%d %b %Y|%d %B %Y|%d-%b-%Y|%b %d, %Y|%B %d, %Y".split("|")
 WRITTEN = "as 1234.5, all with one unit behind them (5 km), or one sign before them (€5), or neither"
 _ONE_WAY = f"Write all its numbers in one way: {WRITTEN}."
-_CALLED_A_FIGURE = (
-    r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
-    r"|(?:avg|tot)\.?:?"
-)
 _RATES, _CODES = "percent percentage pct rate ratio share margin price per average avg mean median", "id year rank zip"
 _STATES = "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level"
-_CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"
-"""What one line alone is called that is a total of something: `Total EUR`. A name, such as a customer's, stands in several."""
+_NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
+_CURRENCIES = frozenset(one.code for one in iso4217.Currency)
 _UNIT_WORDS = frozenset("currency currencies unit units uom".split())
 """What a column is called that tells in which unit the numbers beside it are."""
-_NOT_ADDED = frozenset(f"{_RATES} {_CODES} {_STATES} latitude longitude altitude elevation".split())
 
 
 @dataclass(eq=False)
@@ -90,18 +83,16 @@ class Column:
         return self.amounts[0]
 
     def holds(self, kind: str, *, in_doubt: bool = False) -> bool:
-        """Whether it holds `numbers` or `dates` that are read in one way only; `in_doubt` also in two, or what is like a date."""
+        """Whether it holds `numbers` or `dates` that are read in one way only; `in_doubt` also in two."""
         try:
-            is_like = in_doubt and kind == "dates" and self._sample.str.match(_DAY_IN_FIGURES).mean() > 0.5
-            return getattr(self, kind) is not None or bool(is_like)
+            return getattr(self, kind) is not None
         except InvalidInputError:
             return in_doubt
 
     @cached_property
     def amounts(self) -> tuple[pd.Series | None, str]:
         """Its numbers, and the unit of its cells, such as `km` or `%`; empty if they are plain."""
-        sample = self._sample
-        if not sample.str.fullmatch(_AMOUNT).any() or sample.str.fullmatch(CODE).any():
+        if not self._sample.str.fullmatch(_AMOUNT).any() or self._sample.str.fullmatch(CODE).any():
             return None, ""
         if (read := self._figures) is not None:
             if read.abs().sum() >= (2**53 if (read.dropna() % 1 == 0).all() else 2**53 / 10_000):  # four decimals are shown
@@ -110,10 +101,8 @@ class Column:
         codes, texts = self.coded
         if any(map(re.compile(CODE).fullmatch, texts)):
             return None, ""
-        parts = _lines_of(_AMOUNT, texts)  # in brackets bookkeepers write what is negative
-        written = [("-" * bool(opened) + sign + number) * (bool(opened) == bool(end)) for opened, sign, _, number, _, end in parts]
-        written = [re.sub(r"(?<=\d)['’ ](?=\d{3}(?!\d))", "", one) if re.search("['’ ]", one) else one for one in written]
-        written = [one.replace("−", "-") for one in written]
+        parts = _lines_of(_AMOUNT, texts)
+        written = [sign.replace("−", "-") + number for sign, _, number, _ in parts]
         points = _floats("\n".join(_lines_of(f"({_POINT})", written)).replace(",", ""))
         commas = _floats("\n".join(_lines_of(f"({_COMMA})", written)).translate({ord("."): None, ord(","): "."}))
         read, differs = points.notna() | commas.notna(), points.notna() & commas.notna() & points.ne(commas)
@@ -130,49 +119,37 @@ class Column:
         if other := next(iter(texts[values.isna() & texts.str.contains(r"\d")]), ""):  # an amount too, in words or signs of its own
             raise InvalidInputError(f"{self} holds numbers, and {other!r}, which is not read as one.", hint=_ONE_WAY)
         given = (parts[at] for at in values.dropna().index)
-        units = {before + re.sub(r"(?<=\w{3})s$", "", after) for _, _, before, _, after, _ in given}  # a day, two days
+        units = {before + re.sub(r"(?<=\w{3})s$", "", after) for _, before, _, after in given}  # a day, two days
         if len(units) > 1:
             kinds = " and ".join(sorted(repr(unit) if unit else "no unit" for unit in units)[:4])
             raise InvalidInputError(f"{self} mixes numbers with {kinds}; nothing is converted.", hint=_ONE_WAY)
         return spread, str(units.pop())
 
-    @property
-    def units(self) -> list[str]:
-        """What is said with its numbers: the unit of its cells, or else of its name: in brackets, or its last word of several."""
-        words = name_words(self.name)
-        named = [] if "per" in words or re.search(r"[(\[]", self.name) else words[1:][-1:]
-        named += [*re.findall(r"[(\[](.+?)[)\]]", self.name), *["%"] * ("%" in self.name)]
-        units = [self.amounts[1]] if self.amounts[1] else named  # those of both may differ, and nothing is converted
-        return [unit for unit in dict.fromkeys(units + ["per cent", "percent"] * ("%" in units)) if unit]
-
     def missing(self, rows: pd.Series | bool = True) -> str:
-        """How cells of some rows are written that are missing and not empty: as `n/a`, and among numbers and dates as `-`."""
+        """How cells of some rows are written that are missing and not empty, such as `n/a` or `-`."""
         return ", ".join(map(repr, self.as_written().iloc[:, 0][self.is_missing & rows].dropna().unique()[:3]))
 
     @cached_property
     def dates(self) -> pd.Series | None:
-        """Its cells as dates, missing where they are none; None if most are none. Refuses what may begin with day or month."""
+        """Its cells as dates, all in one form, missing where they are none; None if most are none. Refuses two readings."""
         if not self._sample.str.match(_LIKE_A_DATE).any():
             return None
         codes, texts = self.coded
-        texts = texts.mask(texts.str.fullmatch(r"\d{4}"), "")  # a year beside days or months is no day of it
-        forms, has_times = _DATE_FORMATS, texts.str.contains(":").any()
-        timed = [f"{form} {at}" for form in forms[1:] for at in ("%H:%M", "%H:%M:%S") if has_times]
-        zones = texts.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0]
-        if len(found := zones[texts.str.contains(r"\d:\d")].fillna("none").unique()) > 1:
-            raise InvalidInputError(f"{self} has times of several zones: {', '.join(found[:3])}.", hint="Write all in one.")
-        readings = [pd.to_datetime(texts.str.slice(0, 19), format=forms[0], errors="coerce")]
-        readings += [pd.to_datetime(texts, format=form, errors="coerce") for form in (*forms[1:], *timed)]
-        readings = sorted((one for one in readings if one.notna().any()), key=lambda one: -one.count())
-        for one, other in combinations(readings, 2):
-            differs = one.notna() & other.notna() & one.ne(other)
-            if differs.any() and (one.notna() & other.isna()).any() == (other.notna() & one.isna()).any():
-                said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
-                raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
-        dates = reduce(pd.Series.fillna, readings, pd.Series(pd.NaT, index=texts.index, dtype="datetime64[us]"))
-        if dates.count() * 2 <= len(texts):
+        given = texts[texts.str.match(_LIKE_A_DATE)]
+        if len(given) * 2 <= len(texts):
             return None
-        return pd.Series(dates.array.take(codes, allow_fill=True))
+        zones = given.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0].unique()
+        given = given.str.replace("T", " ").str.slice(0, 19) if given.iloc[0][4:5] == "-" else given
+        time = ("", " %H:%M", " %H:%M:%S")[min(2, given.iloc[0].count(":"))]
+        forms = [form for form in _DATE_FORMATS if _days(given[:_SAMPLE_ROWS], form + time).notna().all()]
+        readings = [read for form in forms if (read := _days(given, form + time)).notna().all()]
+        if not readings or len(zones) > 1:
+            said = f"{self} has dates that are not read, or not all in one form: {', '.join(map(repr, given.iloc[[0, -1]]))}."
+            raise InvalidInputError(said, hint="Write all as 2024-03-31, or as 2024-03-31 08:00 and in one zone.")
+        if len(readings) > 1 and (differs := readings[0] != readings[1]).any():
+            said = f"{self} can be read in two ways: {given[differs].iloc[0]} may begin with the day or with the month."
+            raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
+        return pd.Series(readings[0].reindex(texts.index).array.take(codes, allow_fill=True))
 
     @cached_property
     def grain(self) -> float:
@@ -183,44 +160,29 @@ class Column:
         return float(max(whole, 1) / decimals)
 
     @property
-    def months(self) -> list[str]:
-        """Its cells that are months such as 2024-03, of which no day is known."""
-        return [] if self.dates is None else self.coded[1][self.coded[1].str.fullmatch(r"\d{4}-\d\d")].to_list()
-
-    @property
     def different(self) -> list[str]:
         """Its different cells, in order."""
         return self.coded[1].to_list()
 
     @property
-    def unread(self) -> list[str]:
-        """Those of some of its cells that are no numbers, such as `1,23,456`."""
-        plain = self._sample.str.replace(r"(?<=\d)['’ ](?=\d{3}\b)", "", regex=True)
-        return self._sample[~(self._sample.str.fullmatch(_AMOUNT) & plain.str.fullmatch(rf"\D*(?:{_POINT}|{_COMMA})\D*"))].to_list()
+    def example(self) -> str:
+        """A cell that is no number or date, if there is one."""
+        others = self._sample[~self._sample.str.fullmatch(rf"{_POINT}|{_COMMA}|(?:{_LIKE_A_DATE}).*")]
+        return next(iter(others), next(iter(self.different), ""))
 
     @cached_property
-    def _by_words(self) -> dict[str, list[str]]:
-        """Its different cells by their folded words, joined."""
+    def values(self) -> dict[str, list[str]]:
+        """Its different cells by what they are folded: those that differ by case and accents alone are one value."""
         cells = defaultdict[str, list[str]](list)
         for cell in self.different:
-            cells[joined(fold(cell))].append(cell)
-        cells.pop("", None)
-        return cells
+            cells[fold(" ".join(cell.split()))].append(cell)
+        return dict(cells)
 
-    def values(self, said: str) -> tuple[str, ...]:
-        """The cells that folded words say; signs count between digits alone, and a last `s` does not."""
-        said = joined(said)
-        spoken = (said, said.removesuffix("s"), f"{said}s")
-        return next((tuple(self._by_words[words]) for words in spoken if words in self._by_words), ())
-
-    def tells_units(self, other: "Column", is_beside: bool) -> bool:
-        """Whether it tells in which unit the numbers of another are: by name or by signs of currencies; codes beside it may."""
-        some = self._sample.unique().tolist()
-        says_so = _UNIT_WORDS & _in_one_too(name_words(self.name))
-        if says_so or all(len(one) == 1 and category(one) == "Sc" for one in some):
+    def tells_units(self) -> bool:
+        """Whether it tells in which unit the numbers beside it are: by its name, or by signs or codes of currencies alone."""
+        if _UNIT_WORDS & _in_one_too(name_words(self.name)):
             return not self.holds("numbers", in_doubt=True)
-        are_codes = is_beside and 2 * len(some) <= len(self._sample) and all(re.fullmatch("[A-Z]{3}", one) for one in some)
-        return are_codes and other.numbers is not None and bool((other.numbers.dropna() % 1).any())
+        return all(one in _CURRENCIES or (len(one) == 1 and category(one) == "Sc") for one in self._sample.unique())
 
     @property
     def why_rate(self) -> str:
@@ -244,21 +206,13 @@ class Column:
 
     @property
     def is_of_time(self) -> bool:
-        """Whether some of its cells are like a date or a year."""
-        return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}$").any())
+        """Whether some of its cells are like a date, a month or a year."""
+        return bool(self._sample.str.match(rf"{_LIKE_A_DATE}|[12]\d{{3}}(?:-\d\d)?$").any())
 
     @property
-    def doubt(self) -> pd.Series:
-        """A cell as it is written, if all have three digits behind one sign, which may be of decimals or of thousands."""
-        return self._sample.head(int(self._sample.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all()))
-
-    @property
-    def is_amount(self) -> bool:
-        """Whether its numbers count or measure something: they have decimals or are many, or its name has a plural's `s`."""
-        numbers = self.numbers.dropna() if self.holds("numbers") and self.numbers is not None else pd.Series()
-        is_plural = re.search(r"\w{2}[^\W_su]s(?:\s*[(\[].*)?$", fold(self.name))
-        are_many = max(_GROUPS, len(numbers) / 2) < numbers.nunique() and not self.why_rate
-        return bool(len(numbers)) and bool(is_plural or (numbers % 1).any() or are_many)
+    def doubt(self) -> list[int]:
+        """Where its first cell stands, if all have three digits behind one sign, which may be of decimals or of thousands."""
+        return list(self._sample.index[: int(self._sample.str.fullmatch(r"\D*[1-9]\d{0,2}[.,]\d{3}\D*").all())])
 
     @cached_property
     def _given(self) -> pd.Series:
@@ -301,11 +255,6 @@ def _in_one_too(words: list[str]) -> set[str]:
     return {*words, "".join(words)}
 
 
-def joined(text: str) -> str:
-    """Words without the signs between them, but for those between digits: `LS-4` is `LS4`, and `5.5` is not `55`."""
-    return re.sub(r"(?<![\d\W_])[\W_]+|(?<=\d)[\W_]++(?!\d)", "", text)
-
-
 def _in_any_number(word: str) -> str:
     """A pattern of a word in the singular or the plural, whichever of them it is."""
     one = re.sub(r"(?<=\w{3})(?<![su])s$", "", word)
@@ -321,6 +270,10 @@ def _floats(lines: str) -> pd.Series:
     return pd.Series(pd.to_numeric(np.array(lines.split("\n"), dtype=object), errors="coerce"), dtype=float)
 
 
+def _days(texts: pd.Series, form: str) -> pd.Series:
+    return pd.to_datetime(texts, format=form, errors="coerce")
+
+
 @dataclass(frozen=True)
 class Table:
     """A file's rows. Two columns may have one name."""
@@ -331,49 +284,10 @@ class Table:
     assumed: str
     """The encoding in which it was read, if nothing tells that it is the right one."""
 
-    @property
-    def remarks(self) -> list[int]:
-        """Rows of a first cell alone, of several: they may be no rows, which nobody can tell but who wrote them."""
-        given = [~one.is_missing for one in self.columns]
-        return np.flatnonzero((np.sum(given, axis=0) == 1) & given[0]).tolist() if len(given) > 1 else []
-
-    def doubts(self, known: Collection[Column]) -> dict[int, str]:
-        """Rows that may hold figures of others, and why: a cell calls them so, unless of a known column, or they lack one.
-
-        That is the first, or up to three last ones, without a cell that all others have. Who lacks it and has words in two others
-        is a row like them: an order that has not come.
-        """
-        found, last = dict[int, str](), [*range(max(1, self.rows - _LAST), self.rows)]
-        for column in self.columns:
-            gaps = np.flatnonzero(column.is_missing).tolist()
-            if gaps in ([0], last[-len(gaps) :]) and len(gaps) + _LAST <= self.rows:
-                cells = {at: [one.cells[at] for one in self.columns if not one.is_missing[at]] for at in gaps}
-                few = [at for at in gaps if sum(not re.fullmatch(_AMOUNT, cell) for cell in cells[at]) < 2]
-                found |= dict.fromkeys(few, f"without {column}, which all others have")
-        looked_at = [*range(self.rows)] if self.rows <= CHECKED else [0, *last]
-        for column in self.columns:
-            names = column.cells.iloc[looked_at]
-            once = names.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~names.duplicated(keep=False)
-            called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
-            found |= {at: f"called {column.cells[at]!r}" for at in called.index[called] if at not in found and column not in known}
-        return found
-
     def only(self, rows: list[int]) -> "Table":
         """Some of its rows, counted anew."""
         columns = (replace(one, cells=one.cells.iloc[rows].reset_index(drop=True)) for one in self.columns)
         return replace(self, columns=tuple(columns), rows=len(rows))
-
-    def runs(self, column: Column) -> str:
-        """Of which other column each number of one is the sum so far, such as a balance's; empty if of none."""
-        numbers = column.numbers
-        if numbers is None or not 3 < self.rows <= CHECKED or column.is_missing.any():
-            return ""
-        for one in self.holding("numbers"):
-            steps = (numbers if one.numbers is None else one.numbers).fillna(0)[1:]
-            is_sum = one is not column and steps.nunique() > 1
-            if is_sum and np.allclose(np.diff(numbers.to_numpy()), steps, rtol=0, atol=column.grain / 2):
-                return str(one)
-        return ""
 
     def holding(self, kind: str, *, in_doubt: bool = False) -> list[Column]:
         """The columns that hold `numbers` or `dates`; those that can be read in two ways if they are asked for `in_doubt`."""
@@ -384,26 +298,14 @@ def read_table(path: Path) -> Table:
     """Read a delimited file with a header, or JSON records: its cells as they are written."""
     name, (text, assumed) = path.name, read_and_tell(path)
     text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
-    if named := re.match(r"sep=(.)\r?\n", text):  # a line for spreadsheets
-        text, delimiter = text[named.end() :], named[1]
-    head = (text := _tidy(text, delimiter))[:65_536]
-    titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
-    places = range(len(titles))
-    read = partial(_read, name, text.encode(), names=places, sep=delimiter)
-    if text.rstrip().count(f"\n{text.strip().partition(chr(10))[0]}\n") and len(titles) > 1:
-        raise InvalidInputError(f"{name} has its header in it again, which is no row.", hint="Take it out of the file.")
-    if (first := read(nrows=_SAMPLE_ROWS)).empty:
+    text = _tidy(text, delimiter)
+    titles = [title.strip() for title in next(filter(any, csv.reader(io.StringIO(text[:65_536]), delimiter=delimiter)))]
+    read = partial(_read, name, text.encode(), names=range(len(titles)), sep=delimiter)
+    frame = read(na_values=_NOTHING)
+    if frame.empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
-    _refuse_other_heads(name, titles, first)
-    unnamed = [at for at in places if re.fullmatch(_NO_NAME, titles[at]) and first[at].str.fullmatch(_NO_NAME).any()]
-    for title in (titles[at] for at in unnamed):
-        hint = "Write the names of the columns above it."
-        raise InvalidInputError(f"The first line of {name} is taken for the names of columns, and {title!r} is none.", hint=hint)
-    measured = [at for at in places if _is_measured(first[at]).mean() > 0.5]
-    frame = read(na_values=dict.fromkeys(measured, NOTHING))
     _refuse_short_lines(name, text, delimiter, len(frame), titles)
-    _refuse_a_second_head(name, text, delimiter, frame[measured])
-
+    _refuse_other_heads(name, titles, frame)
     as_written = partial(read, keep_default_na=False, na_values=[""])
     columns = tuple(
         Column(title or f"column {at + 1}", frame[at], partial(as_written, usecols=[at]), delimiter != ",")
@@ -413,24 +315,29 @@ def read_table(path: Path) -> Table:
     return Table(name, columns, len(frame), assumed)
 
 
+def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame) -> None:
+    """Refuse a first line that does not name the columns, and other lines that do: names in two lines, or of a second table."""
+    first, hint = frame.head(_SAMPLE_ROWS), "Write the names of all columns, and nothing else, in the first line."
+    if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
+        example = first[lost[0]].dropna().iloc[0]
+        raise InvalidInputError(f"The first line of {name} does not name the column of {example!r}.", hint=hint)
+    if unnamed := [title for at, title in enumerate(titles) if re.fullmatch(_NO_NAME, title) and _is_measured(first[at]).any()]:
+        raise InvalidInputError(f"The first line of {name} is taken for names, and {unnamed[0]!r} is none.", hint=hint)
+    kinds = pd.DataFrame({at: _is_measured(first[at]) for at in first})
+    measured = [at for at in first if kinds[at].mean() > 0.5]
+    looked_at = frame[measured].head(CHECKED)
+    words = looked_at.apply(lambda cells: cells.str.fullmatch(r"\D+", na=True)).all(axis=1) & looked_at.notna().any(axis=1)
+    for at in [*frame.index[frame[0].eq(titles[0])], *words.index[words]]:
+        cells = frame[measured].loc[at].dropna().to_list()
+        is_second = at == 0 and all(kinds[one][1:].dropna().all() for one in measured)
+        if frame.loc[at].to_list() == titles or (words.get(at) and (is_second or len({*cells}) == len(cells) > 1)):
+            said = f"{name} has a line that may name columns: {', '.join(frame.loc[at].dropna())[:80]!r}."
+            raise InvalidInputError(said, hint=f"{hint} Leave empty what has no number.")
+
+
 def _is_measured(cells: pd.Series) -> pd.Series:
     """Which cells that are given are amounts or dates."""
-    return cells[~cells.isin(NOTHING)].dropna().str.fullmatch(_MEASURED)
-
-
-def _refuse_other_heads(name: str, titles: list[str], first: pd.DataFrame) -> None:
-    """Refuse a title above the names of columns, and names in two lines: the second one would be a row."""
-    hint = "Write the names of all columns, and nothing else, in the first line."
-    if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
-        named = f"names but its first column, {titles[0]!r}" if not any(titles[1:]) else f"names no column {lost[0] + 1}"
-        example = first[lost[0]].dropna().iloc[0]
-        raise InvalidInputError(f"The first line of {name} {named}; without a name are cells such as {example!r}.", hint=hint)
-    if len(set(titles)) < len(titles) and pd.isna(first[0][0]):
-        raise InvalidInputError(f"The first line of {name} has names twice, and the next one no first cell.", hint=hint)
-    kinds = [kinds for at in first if len(kinds := _is_measured(first[at])) > 1 and kinds.iloc[1:].all() and kinds.index[0] == 0]
-    if kinds and not any(of[0] for of in kinds):
-        row = ", ".join(first.iloc[0].dropna())
-        raise InvalidInputError(f"The second line of {name}, {row!r}, has words where all others have amounts.", hint=hint)
+    return cells.dropna().str.fullmatch(rf"{_AMOUNT}|(?:{_LIKE_A_DATE}).*")
 
 
 def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles: list[str]) -> None:
@@ -441,25 +348,7 @@ def _refuse_short_lines(name: str, text: str, delimiter: str, rows: int, titles:
     for cells in csv.reader(io.StringIO(text), delimiter=delimiter):
         if 0 < len(cells) < len(titles):
             said = f"{name} has a line of {len(cells)} instead of {len(titles)} cells: {delimiter.join(cells)[:80]!r}."
-            raise InvalidInputError(
-                said, hint="Complete it, or take it out of the file, with a table below it: it would count as a row."
-            )
-
-
-def _refuse_a_second_head(name: str, text: str, delimiter: str, measured: pd.DataFrame) -> None:
-    """Refuse a line with words of its own where others have amounts or dates, in several columns or below an empty line."""
-    if measured.empty or len(measured) > CHECKED:
-        return
-    is_word = measured.iloc[:, 0].str.fullmatch(r"\D*[^\W\d]\D*", na=False)
-    for at in is_word.index[is_word]:
-        cells = measured.loc[at].to_list()
-        are_names = len({*cells}) == len(cells) and all(isinstance(one, str) and not re.search(r"\d", one) for one in cells)
-        if are_names and (len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}[^\n]*\n", text)):
-            if all((measured[one] == cell).sum() == 1 for one, cell in zip(measured, cells, strict=True)):
-                said = (
-                    f"{name} has a line below others, with {', '.join(map(repr, cells))}, that may name columns of a second table."
-                )
-                raise InvalidInputError(said, hint="Write one table in a file, and fill in, or leave empty, what has no number.")
+            raise InvalidInputError(said, hint="Complete it, or take it out of the file: it would count as a row.")
 
 
 def _tidy(text: str, end: str) -> str:
@@ -476,11 +365,9 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame: pd.DataFrame = pd.read_csv(
-                io.BytesIO(data), header=0, index_col=False, skipinitialspace=True, dtype=str, **options
-            )
-            return frame
-    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+            shape: dict[str, Any] = {"header": 0, "index_col": False, "skipinitialspace": True, "dtype": str}
+            return pd.DataFrame(pd.read_csv(io.BytesIO(data), **shape, **options))
+    except (ValueError, pd.errors.ParserWarning) as error:
         first = data.partition(b"\n")[0][:80].decode(errors="replace").strip()
         hint = f"The first line is taken for the names of columns: {first!r}. Each line has as many cells as it has."
         said = str(error).strip().rpartition("error: ")[2].rstrip(".")
@@ -491,25 +378,24 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
 
 def _records(name: str, text: str) -> tuple[str, str]:
     """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    lines, records = list(filter(str.strip, text.splitlines())), list[Any]()
+    lines = list(filter(str.strip, text.splitlines()))
     in_lines = len(lines) > 1 and re.fullmatch(r"\s*\{.*\}\s*", lines[0])
-    for line in lines if in_lines else [text]:
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            if in_lines:
-                raise InvalidInputError(f"A line of {name} is no record: {line.strip()[:80]!r}.", hint=f"{error}") from None
-    rows = records if in_lines else next((one for one in records if isinstance(one, list)), [])
-    are_flat = all(isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in rows)
+    try:
+        rows = [json.loads(line) for line in lines] if in_lines else json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{name} is no JSON: {error}.", hint="Send it whole, or one record in each line.") from None
+    are_flat = isinstance(rows, list) and all(
+        isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in rows
+    )
     if not (are_flat and any(rows)):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","
 
 
 def _delimiter(name: str, head: str) -> str:
+    """What parts the header and most of the lines into as many cells; a decimal comma parts the lines alone."""
     lines = [line for line in head.splitlines() if line.strip()][:20]
     widths = {sign: [len(row) for row in csv.reader(lines, delimiter=sign)] for sign in ",;\t|"}
-    # A real delimiter cuts the header and the rows alike; a decimal comma cuts only the rows.
     alike = {sign: width[0] for sign, width in widths.items() if width[0] > 1 and width.count(width[0]) * 2 >= len(width)}
     for sign, width in widths.items() if not alike else ():
         usual = max(width, key=width.count)

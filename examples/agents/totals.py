@@ -1,0 +1,151 @@
+"""Find lines of totals: rows that hold sums or means of others, as their words, their gaps or their numbers tell.
+
+Who sums such rows up counts everything twice. What is found is refused or told, never left out.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from decimal import Decimal
+from itertools import product
+from math import exp, lgamma, log
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tables import CHECKED, Column, Table
+
+_LAST, _FEW, _CHANCE, _RARE, _ROUND = 3, 3, 0.05, 0.01, (500, 100, 50, 10, 5, 1)
+_CALLED_A_FIGURE = (
+    r"(?i)(?:.*\b|grand[ -]?|sub-?)?totals?\b:?(?: of .*)?|(?:sum|mean|average|median|minimum|maximum)s?\b:?(?: of .*)?"
+    r"|(?:avg|tot)\.?:?"
+)
+_CALLED_A_TOTAL = r"(?i).{0,30}\b(?:sub-?)?total\b.{0,20}"
+"""What one line alone is called that is a total of something: `Total EUR`. A name, such as a customer's, stands in several."""
+
+
+def lines_of_totals(table: Table, asked: Iterable[Column], known: Collection[Column]) -> dict[int, str]:
+    """Rows that may hold figures of others, and why. What they are called in a `known` column was said, and is no reason."""
+    columns = [one for one in (table.columns if table.rows <= CHECKED else asked) if one.holds("numbers")]
+    found = dict[int, str]()
+    for one in columns:
+        found |= dict.fromkeys(_sums_of_others(_numbers(one), one.grain, _RARE / len(columns)), f"with sums of others in {one}")
+        found |= dict.fromkeys(_sums_by_label(one, table), f"with sums of others in {one}")
+    return dict(sorted((_figures_of_others(columns, table, {*found}) | found | _gaps(table) | _called(table, known)).items()))
+
+
+def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
+    """Rows with a cell such as Total."""
+    found, rows = dict[int, str](), range(table.rows)
+    looked_at = [*rows] if table.rows <= CHECKED else [0, *rows[-_LAST:]]
+    for column in table.columns:
+        names = column.cells.iloc[looked_at]
+        once = names.str.fullmatch(_CALLED_A_TOTAL, na=False) & ~names.duplicated(keep=False)
+        called = once | names.str.fullmatch(_CALLED_A_FIGURE, na=False)
+        found |= {at: f"called {names[at]!r}" for at in called.index[called] if column not in known}
+    return found
+
+
+def _gaps(table: Table) -> dict[int, str]:
+    """The first row, or up to three last ones, without a cell that all others have, and with words in one column at most."""
+    found, last = dict[int, str](), [*range(max(1, table.rows - _LAST), table.rows)]
+    words = [one for one in table.columns if not one.holds("numbers", in_doubt=True)]
+    for column in table.columns:
+        gaps = np.flatnonzero(column.is_missing).tolist()
+        if gaps in ([0], last[-len(gaps) :]) and len(gaps) + _LAST <= table.rows:
+            few = [at for at in gaps if sum(not one.is_missing[at] for one in words) < 2]
+            found |= dict.fromkeys(few, f"without {column}, which all others have")
+    return found
+
+
+def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
+    """Rows that hold the sum of two or more right above them, or right below, if that happens more often than by chance.
+
+    The first or last row is one of totals if it holds the sum of all others, which may hold such sums themselves.
+    """
+    rows = np.flatnonzero(values)
+    numbers = np.rint(values[rows] / grain).astype(np.int64)
+    if not len(numbers):
+        return set()
+    found, tries, is_whole = set[int](), 0, False
+    for order, places in ((numbers, rows), (numbers[::-1], rows[::-1])) if 1 < len(numbers) <= CHECKED else ():
+        ends, starts, covered, hits = [0, *np.cumsum(order).tolist()], dict[int, int](), np.zeros(len(order), bool), list[int]()
+        for at, number in enumerate(order.tolist()):
+            if (start := starts.get(ends[at] - number)) is not None:
+                covered[start : at + 1] = True
+                hits.append(at)
+            elif at and number == order[at - 1]:  # a group of one row
+                covered[at - 1 : at + 1] = True
+            starts |= {ends[at - 1]: at - 1} if at else {}
+        found |= {*places[hits].tolist()}
+        tries += int((np.abs(order[2:]) >= np.abs(order[1:-1] + order[:-2])).sum()) if (numbers > 0).all() else len(order)
+        is_whole |= bool(covered.all() and hits and np.prod(1 / np.abs(np.unique(order[hits]).astype(float))) < _CHANCE)
+    some, usual = np.abs(numbers), np.median(np.abs(numbers))
+    if found and not is_whole:
+        step = next(one for one in _ROUND if 2 * np.count_nonzero(some % one == 0) >= len(some))  # most may be round
+        found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
+    if found:  # what is no more than others may well be a sum by chance
+        highest = np.abs(np.delete(values, [*found])).max(initial=0)
+        found = {at for at in found if abs(values[at]) > highest} or found
+    edges = [at for at in (0, -1) if len(numbers) > _FEW and numbers.sum() == 2 * numbers[at]]
+    edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
+    return found | {*rows[edges].tolist()}
+
+
+def _rarity(hits: int, expected: float) -> float:
+    """How likely so many hits or more are where so many are expected by chance: the tail of a Poisson distribution."""
+    return 1 - sum(exp(k * log(expected) - expected - lgamma(k + 1)) for k in range(hits)) if expected else 0.0
+
+
+def _sums_by_label(column: Column, table: Table) -> Iterator[int]:
+    """Rows with one word, one beside some others each time, that hold the sum of these, such as `World` of each year."""
+    values = _numbers(column)
+    for one in table.columns if table.rows <= CHECKED and values.sum() else ():
+        halves = np.flatnonzero(np.isclose(2 * np.bincount(one.coded[0] + 1, values), values.sum(), rtol=1e-9))
+        if len(halves) == 1 and not one.is_numeric:
+            rows = one.coded[0] == halves[0] - 1
+            keys = [other.coded[0] for other in table.columns if other not in (one, column) and not other.is_numeric]
+            beside = pd.DataFrame({"number": rows, "sum": values * rows, "all": values}).groupby([0 * rows, *keys]).sum()
+            if len(beside) > 1 and (beside["number"] == 1).all() and np.allclose(2 * beside["sum"], beside["all"], rtol=1e-9):
+                yield from np.flatnonzero(rows).tolist()
+
+
+def _figures_of_others(columns: list[Column], table: Table, known: Collection[int]) -> dict[int, str]:
+    """A first or last row with the means of all others, or their sums, rounded or not, hardly by chance."""
+    rest = [at for at in range(table.rows) if at not in known]
+    if table.rows > CHECKED or len(rest) < _FEW:
+        return {}
+    numbers, found = {one: one.numbers for one in columns if one.numbers is not None}, dict[int, str]()
+    for at, kind in product((rest[0], rest[-1]), ("sum", "mean")):
+        chances = [_chance(one, kind, cells[at], cells[rest].drop(at)) for one, cells in numbers.items()]
+        held = [chance for chance in chances if chance is not None]
+        if held and np.prod(held) < 2 * _RARE and max(held) <= 1:
+            found[at] = f"with the {kind} of all others"
+    return found
+
+
+def _chance(column: Column, kind: str, number: float, others: pd.Series) -> float | None:
+    """How likely a number is that near to a figure of others by chance: 2 if it is not near, None if there is none."""
+    if np.isnan(number) or (kind == "sum" and column.why_rate):
+        return None
+    wanted = getattr(others, kind)()
+    decimals = max(0, -int(Decimal(repr(float(number))).normalize().as_tuple().exponent))
+    reach = 0.5 / 10**decimals + 0.6 * column.grain * np.sqrt(len(others)) * (kind == "sum")  # each of the others may be rounded
+    wide = abs(wanted) if kind == "sum" else others.std()
+    return min(1.0, 2 * reach / max(wide, 1e-9)) if abs(number - wanted) <= reach and number else 2.0
+
+
+def sum_so_far(column: Column, table: Table) -> Column | None:
+    """The other column of which each number of one is the sum so far, such as a balance's; None if of none."""
+    numbers = column.numbers
+    if numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
+        return None
+    for one in table.holding("numbers"):
+        steps = _numbers(one)[1:]
+        if one is not column and len({*steps}) > 1 and np.allclose(np.diff(numbers), steps, rtol=0, atol=column.grain / 2):
+            return one
+    return None
+
+
+def _numbers(column: Column) -> Any:
+    assert column.numbers is not None
+    return column.numbers.fillna(0).to_numpy()
