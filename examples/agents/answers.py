@@ -87,7 +87,6 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:SHOWN])
-    row += f", and {len(table.columns) - SHOWN} more columns" * (len(table.columns) > SHOWN)
     return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of these {len(values)} rows have it."
 
 

@@ -157,9 +157,6 @@ class Reader:
         if not (is_of_all := self._take(_ROWS)) and not (columns := self._list(self._column, ",|and")):
             return None
         question = self._clauses(Question(Figure("rows", () if is_of_all else tuple(columns))))
-        if self._ended and not question.conditions and self.text.startswith("list"):
-            named = self.table.columns[0] if is_of_all else columns[0]
-            self._fail(f"Rows are listed by a condition; 'where {named} is not missing' is one of all that have it.")
         return question if question.conditions and self._ended else None
 
     def _ranked(self) -> Question | None:

@@ -297,7 +297,7 @@ class Table:
 def read_table(path: Path) -> Table:
     """Read a delimited file with a header, or JSON records: its cells as they are written."""
     name, (text, assumed) = path.name, read_and_tell(path)
-    text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(name, text[:65_536]))
+    text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(text[:65_536]))
     text = _tidy(text, delimiter)
     titles = [title.strip() for title in next(filter(any, csv.reader(io.StringIO(text[:65_536]), delimiter=delimiter)))]
     read = partial(_read, name, text.encode(), names=range(len(titles)), sep=delimiter)
@@ -378,28 +378,19 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
 
 def _records(name: str, text: str) -> tuple[str, str]:
     """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    lines = list(filter(str.strip, text.splitlines()))
-    in_lines = len(lines) > 1 and re.fullmatch(r"\s*\{.*\}\s*", lines[0])
+    lines = filter(str.strip, text.splitlines())
     try:
-        rows = [json.loads(line) for line in lines] if in_lines else json.loads(text)
+        rows = json.loads(text if text.lstrip().startswith("[") else f"[{','.join(lines)}]")
     except ValueError as error:
         raise InvalidInputError(f"{name} is no JSON: {error}.", hint="Send it whole, or one record in each line.") from None
-    are_flat = isinstance(rows, list) and all(
-        isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in rows
-    )
-    if not (are_flat and any(rows)):
+    if not any(rows) or any(not isinstance(row, dict) or any(isinstance(one, list | dict) for one in row.values()) for row in rows):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","
 
 
-def _delimiter(name: str, head: str) -> str:
+def _delimiter(head: str) -> str:
     """What parts the header and most of the lines into as many cells; a decimal comma parts the lines alone."""
     lines = [line for line in head.splitlines() if line.strip()][:20]
     widths = {sign: [len(row) for row in csv.reader(lines, delimiter=sign)] for sign in ",;\t|"}
     alike = {sign: width[0] for sign, width in widths.items() if width[0] > 1 and width.count(width[0]) * 2 >= len(width)}
-    for sign, width in widths.items() if not alike else ():
-        usual = max(width, key=width.count)
-        if usual > (2 if sign == "," else 1) and width.count(usual) * 2 >= len(width):  # a comma may be a decimal one
-            said = f"The first line of {name}, {lines[0][:80]!r}, does not name the columns of those below."
-            raise InvalidInputError(said, hint="Take away what stands above the line with the names of the columns.")
     return max(alike, key=alike.__getitem__, default=",")
