@@ -389,8 +389,8 @@ def _records(name: str, text: str) -> tuple[str, str]:
 
 
 def _delimiter(head: str) -> str:
-    """What parts the header and most of the lines into as many cells; a decimal comma parts the lines alone."""
+    """What parts the header and most of the lines into as many cells, or else these alone: a decimal comma may part them in two."""
     lines = [line for line in head.splitlines() if line.strip()][:20]
     widths = {sign: [len(row) for row in csv.reader(lines, delimiter=sign)] for sign in ",;\t|"}
-    alike = {sign: width[0] for sign, width in widths.items() if width[0] > 1 and width.count(width[0]) * 2 >= len(width)}
-    return max(alike, key=alike.__getitem__, default=",")
+    usual = {sign: max(width, key=width.count) for sign, width in widths.items()}
+    return max(widths, key=lambda sign: (widths[sign][0] == usual[sign] > 1, usual[sign] > 1 + (sign == ","), usual[sign]))
