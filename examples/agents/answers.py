@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -38,6 +39,13 @@ def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
     table = read_table(path)
     found = answer(Reader(text, table).question(), table)
     return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
+
+
+def reads(text: str, path: Path) -> bool:
+    """Whether a text is a question that can be read of a file."""
+    with suppress(InvalidInputError):
+        return bool(Reader(text, read_table(path)).question())
+    return False
 
 
 def answer(question: Question, table: Table) -> Answer:

@@ -216,7 +216,7 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            self._fail(f"It is not said which figure is meant: {_FIGURES_ARE}.", start)
+            self._fail(f"What stands there is a figure: {_FIGURES_ARE}.", start)
         if operation in ("count", "nunique"):
             columns = (self._column() or self._fail(),) if operation == "nunique" else ()
             self._take(_ARE)
@@ -237,7 +237,8 @@ class Reader:
     def _no_numbers(self, column: Column) -> NoReturn:
         held = "numbers" if column.numbers is None and column.dates is not None else "numbers or dates"  # or they cannot be read
         hint = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
-        raise InvalidInputError(f"{column} is not read as {held}: it has cells such as {column.example!r}.", hint=hint)
+        cells = f"it has cells such as {column.example!r}" if column.different else "all of its cells are missing"
+        raise InvalidInputError(f"{column} is not read as {held}: {cells}.", hint=hint)
 
     def _key(self) -> Key | None:
         """Read a column, or `month [of COLUMN]`; where a column is called `month`, that one, if no other holds dates."""
@@ -265,8 +266,9 @@ class Reader:
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
         sign = self._one_of(_WHEN)
-        if not sign or not (spans := self._spans(sign, self._date)):
+        if not sign:
             return None
+        spans = self._spans(sign, self._date) or self._fail(_DATES)
         others = [one for one in self.table.columns if one.is_of_time and spans[0].written in one.values]
         column = self._the_date(*others)
         held = pd.Series(column.dates).dropna()
@@ -320,7 +322,8 @@ class Reader:
             return self._date()
         if not (said := self._take(_NUMBER)):
             return None
-        if column.has_commas and re.fullmatch(r"[-−]?[1-9]\d{0,2}[.,]\d{3}", said):
+        has_commas = column.has_decimal_commas and column.coded[1].str.contains(",").any()
+        if has_commas and re.fullmatch(r"[-−]?[1-9]\d{0,2}[.,]\d{3}", said):
             hint = f"Write {said.translate({44: None, 46: None})}, or {float(said.replace(',', '.'))}."
             raise InvalidInputError(f"{said} can be read in two ways: with a sign for thousands, or for decimals.", hint=hint)
         number = said.replace(",", "").replace("−", "-")
@@ -339,7 +342,7 @@ class Reader:
     def _value(self, column: Column) -> tuple[str, ...]:
         """Read a cell as it is written, the longest that stands here, in any case and without accents, in quotes or not."""
         start = self._after(r"\s*", self.at)
-        quoted = re.compile(r"[\"“”„](.+?)[\"“”]|['‘`](.+?)['’`](?!\w)").match(self.text, start)
+        quoted = re.compile(r"[\"“”„](.+?)[\"“”](?![\w\"“”])|['‘`](.+?)['’`](?!\w)").match(self.text, start)
         if quoted and (values := column.values.get((quoted[1] or quoted[2]).strip())):
             self._move(quoted.end())
             return tuple(values)
@@ -408,10 +411,8 @@ class Reader:
         return found
 
     def _try(self, read: Callable[[], T | None]) -> T | None:
-        before = self.at
-        found = read()
-        if not found:
-            self.at = before
+        before, found = self.at, read()
+        self.at = self.at if found else before
         return found
 
     def _fail(self, hint: str = "", at: int | None = None) -> NoReturn:

@@ -28,9 +28,10 @@ CHECKED, _SAMPLE_ROWS = 50_000, 1_000
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
-CODE = r"0\d+|\d+[eE]\d+|[-+]?\d{16,}"
+CODE = r"0\d[\d.,]*|\d+[eE]\d+|[-+]?\d{16,}"
 """What looks like a number and is none: its zeros count, `10E2` is no thousand, and it may be too long to be exact."""
 _POINT, _COMMA = r"[-+]?(?:(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:[1-9]\d{0,2}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_READ = _AMOUNT.replace(r"\.?\d[\d.,]*", f"{_POINT}|{_COMMA}")
 _IN_WORDS = r"\d\d?[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d\d?, \d{4}"
 _LIKE_A_DATE = rf"(?:\d{{4}}[-/]\d\d?[-/]\d\d?|\d\d?[./-]\d\d?[./-](?:\d\d)?\d\d|{_IN_WORDS})(?=[ T]|$)"
 _NO_NAME = rf"[-+]?\d*[.,]\d+|(?:{_LIKE_A_DATE}).*"
@@ -71,11 +72,6 @@ class Column:
         found = [(name_words(name), [re.escape(f"\0{signs}") for signs in re.split(r"\w", name)]) for name in spoken]
         named = [(r"[\W_]*".join([*words[:-1], _in_any_number(words[-1])]), signs) for words, signs in found if words]
         return [re.compile(rf"(?:[{signs[0]}]\s*)*{words}(?:\s*[{signs[-1]}])*(?<!\s)") for words, signs in named]
-
-    @property
-    def has_commas(self) -> bool:
-        """Whether some cells have a comma that may be of decimals."""
-        return self.has_decimal_commas and bool(self.coded[1].str.contains(",").any())
 
     @property
     def numbers(self) -> pd.Series | None:
@@ -139,10 +135,10 @@ class Column:
         if len(given) * 2 <= len(texts):
             return None
         zones = given.str.extract(r"\d:\d.*?(Z|[+-]\d\d:?(?:\d\d)?)?$")[0].unique()
-        given = given.str.replace("T", " ").str.slice(0, 19) if given.iloc[0][4:5] == "-" else given
-        time = ("", " %H:%M", " %H:%M:%S")[min(2, given.iloc[0].count(":"))]
-        forms = [form for form in _DATE_FORMATS if _days(given[:_SAMPLE_ROWS], form + time).notna().all()]
-        readings = [read for form in forms if (read := _days(given, form + time)).notna().all()]
+        written = given.str.replace("T", " ").str.slice(0, 19) if given.iloc[0][4:5] == "-" else given
+        time = ("", " %H:%M", " %H:%M:%S")[min(2, written.iloc[0].count(":"))]
+        forms = [form for form in _DATE_FORMATS if _days(written[:_SAMPLE_ROWS], form + time).notna().all()]
+        readings = [read for form in forms if (read := _days(written, form + time)).notna().all()]
         if not readings or len(zones) > 1:
             said = f"{self} has dates that are not read, or not all in one form: {', '.join(map(repr, given.iloc[[0, -1]]))}."
             raise InvalidInputError(said, hint="Write all as 2024-03-31, or as 2024-03-31 08:00 and in one zone.")
@@ -167,7 +163,7 @@ class Column:
     @property
     def example(self) -> str:
         """A cell that is no number or date, if there is one."""
-        others = self._sample[~self._sample.str.fullmatch(rf"{_POINT}|{_COMMA}|(?:{_LIKE_A_DATE}).*")]
+        others = self._sample[~self._sample.str.fullmatch(rf"{_READ}|(?:{_LIKE_A_DATE}).*")]
         return next(iter(others), next(iter(self.different), ""))
 
     @cached_property
@@ -378,11 +374,11 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
 
 def _records(name: str, text: str) -> tuple[str, str]:
     """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    lines = filter(str.strip, text.splitlines())
+    lines = ",\n".join(filter(str.strip, text.splitlines()))
     try:
-        rows = json.loads(text if text.lstrip().startswith("[") else f"[{','.join(lines)}]")
+        rows = json.loads(text if text.lstrip().startswith("[") else f"[{lines}]")
     except ValueError as error:
-        raise InvalidInputError(f"{name} is no JSON: {error}.", hint="Send it whole, or one record in each line.") from None
+        raise InvalidInputError(f"{name} is no list of records, nor one in each line: {error}.", hint="Send it whole.") from None
     if not any(rows) or any(not isinstance(row, dict) or any(isinstance(one, list | dict) for one in row.values()) for row in rows):
         raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","

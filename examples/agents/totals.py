@@ -66,27 +66,33 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
     numbers = np.rint(values[rows] / grain).astype(np.int64)
     if not len(numbers):
         return set()
-    found, tries, is_whole = set[int](), 0, False
+    found, tries, whole = set[int](), 0, set[int]()
     for order, places in ((numbers, rows), (numbers[::-1], rows[::-1])) if 1 < len(numbers) <= CHECKED else ():
         ends, starts, covered, hits = [0, *np.cumsum(order).tolist()], dict[int, int](), np.zeros(len(order), bool), list[int]()
+        ones, last = list[int](), len(order) - 1
         for at, number in enumerate(order.tolist()):
             if (start := starts.get(ends[at] - number)) is not None:
                 covered[start : at + 1] = True
                 hits.append(at)
             elif at and number == order[at - 1]:  # a group of one row
                 covered[at - 1 : at + 1] = True
+                ones.append(at)
             starts |= {ends[at - 1]: at - 1} if at else {}
+        if hits and 2 * order[-1] == order.sum() - order[[*{*hits, *ones} - {last}]].sum():  # of all that are none themselves
+            hits, covered[-1] = [*{*hits, last}], True
         found |= {*places[hits].tolist()}
         tries += int((np.abs(order[2:]) >= np.abs(order[1:-1] + order[:-2])).sum()) if (numbers > 0).all() else len(order)
-        is_whole |= bool(covered.all() and hits and np.prod(1 / np.abs(np.unique(order[hits]).astype(float))) < _CHANCE)
+        if covered.all() and hits and np.prod(1 / np.abs(np.unique(order[hits]).astype(float))) < _CHANCE:
+            whole |= {*places[[*hits, *ones]].tolist()}
     some, usual = np.abs(numbers), np.median(np.abs(numbers))
-    if found and not is_whole:
+    if found and not whole:
         step = next(one for one in _ROUND if 2 * np.count_nonzero(some % one == 0) >= len(some))  # most may be round
         found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
     if found:  # what is no more than others may well be a sum by chance
         highest = np.abs(np.delete(values, [*found])).max(initial=0)
-        found = {at for at in found if abs(values[at]) > highest} or found
-    edges = [at for at in (0, -1) if len(numbers) > _FEW and numbers.sum() == 2 * numbers[at]]
+        found = whole or {at for at in found if abs(values[at]) > highest} or found
+    edges = [at for at in np.flatnonzero(2 * numbers == numbers.sum()) if len(numbers) > _FEW]
+    edges = [at for at in edges if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
     edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
     return found | {*rows[edges].tolist()}
 
