@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -42,7 +43,9 @@ from tests.unit.examples.agent_run import Run
         ("-2^2", "-4"),
         ("22/7", "3.14285714285714"),
         ("100 degrees fahrenheit in celsius", "37.7777777777778 celsius"),
-        ("how many metres are in 3 yards?", "2.7432 metres"),
+        ("12 times (3 plus 4)", "84"),
+        ("20 minus -5", "25"),
+        ("What is 9 divided by 4?", "2.25"),
         ("20 °C in °F", "68 °F"),
         ("divide -10 by (2 * 5)", "-1"),
         ("2^100", str(2**100)),
@@ -51,43 +54,50 @@ from tests.unit.examples.agent_run import Run
         ("sqrt(16) + 9", "13"),
         ("(15 % of 240) plus 5", "41"),
         ("15 % of (240 plus 5)", "36.75"),
-        ("(square root of 2) to the power of 10", "32"),
-        ("square root of (2 to the power of 10)", "32"),
+        ("square root of (2^10)", "32"),
         ("(divide 10 by 2) * 5", "25"),
     ],
 )
 def test_values(task: str, value: str, run: Run) -> None:
-    """Every expression has its exact value, shown beside it."""
-    assert run(agent, task).text.split(" = ")[-1] == value
+    """Every expression has its value, shown beside it."""
+    assert re.split(" [=≈] ", run(agent, task).text)[-1] == value
 
 
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("1/0", "divides by zero"),
+        ("1/0", "has no value, such as a number divided by zero"),
         ("3 +", "is not read as one calculation"),
-        ("3,5 km to m", "Decimals have a point: 2.75."),
-        ("2,75 + 1", "'2,75 + 1' has a comma that parts no thousands."),
-        ("1.700,00 + 1", "Decimals have a point: 2.75."),
+        ("3,5 km to m", "'3,5 km to m' is not read as one calculation or conversion."),
+        ("2,75 + 1", "decimals have a point"),
+        ("1.700,00 + 1", "decimals have a point"),
+        ("3 plus 4 times 5", "is not read as one calculation"),
+        ("2^0.5", "powers are whole"),
+        ("convert 12", "is not read as one calculation"),
+        ("12 miles", "is not read as one calculation"),
+        ("12 in km", "is not read as one calculation"),
+        ("subtract 20 % VAT from 120", "is not read as one calculation"),
+        ("3 kg + 2 m", "is not read as one calculation"),
+        ("5 feet 11 inches to cm", "is not read as one calculation or conversion"),
+        ("2 KM in miles", "'KM' is no unit that is known"),
         ("(3 + 4", "is not read as one calculation"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),
         ("5 blorps in km", "no unit that is known"),
         ("", "is not read as one calculation"),
         ("3 tons in kg", "has several sizes"),
-        ("5 US gallons in litres", "has several sizes"),
-        ("how many gallons are 250 litres?", "'gallons' is no unit that is known, or has several sizes"),
-        ("(0 - 8)^(1/3)", "has no value"),
+        ("5 US gallons in litres", "'US', 'gallons' are not part of one"),
+        ("how many litres are in 3 gallons?", "'how', 'many', 'are' are not part of one"),
         ("sqrt(0 - 1)", "has no value"),
         ("5 100 + 1", "is not read as one calculation"),
         ("2(3)", "is not read as one calculation"),
-        ("12 miles in km and feet", "'km and feet' is no unit that is known"),
+        ("12 miles in km and feet", "is not read as one calculation or conversion"),
         ("180 R in celsius", "'R' is no unit that is known"),
         ("-300 celsius in kelvin", "-300 celsius is below absolute zero"),
-        ("100 + 5 %", "is not read as one calculation: between two numbers stands one sign"),
-        ("square root of 2 to the power of 10", "'sqrt(144) + 2^3'"),
+        ("100 + 5 %", "a % is of something"),
+        ("square root of 2 to the power of 10", "'the', 'power' are not part of one"),
         ("square root of 16 plus 9", "is not read as one calculation"),
-        ("square root of 2025 plus 3 cubed", "is not read as one calculation"),
+        ("square root of 2025 plus 3 cubed", "'cubed' is not part of one"),
         ("(" * 5000 + "1" + ")" * 5000, "up to 1,000 are read here"),
     ],
 )
@@ -98,7 +108,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("task", ["100 + 5 %", "square root of 2025 plus 3 cubed", "100 crowns in km", "5 kg in crowns"])
+@pytest.mark.parametrize("task", ["100 + 5 %", "15 % of 240 plus 5", "divide 10 by 2 * 5", "100 crowns in km", "5 kg in crowns"])
 def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) -> None:
     """Nobody else does it, so that its reason is the one to tell."""
     with pytest.raises(InvalidInputError) as error:
@@ -110,46 +120,13 @@ def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
     """Nobody can tell; a figure that is reported is one beside what explains it, and several are told."""
     text = tmp_path / "text.txt"
     text.write_text("12 chairs and 3 tables at 45.00 each,\nthe tables 120.00 each")
-    with pytest.raises(InvalidInputError, match="The earlier result is a text, and no figure"):
+    with pytest.raises(InvalidInputError, match="The earlier result is not one exact figure alone"):
         run(agent, "double it", results=[upstream("read letter.txt", text.read_text(), text)])
     for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120"):
-        with pytest.raises(InvalidInputError, match="holds no figure alone"):
+        with pytest.raises(InvalidInputError, match="not one exact figure alone"):
             run(agent, "double it", results=[upstream("run it", said)])
     row = "t.csv: maximum of n: 80 (3 of 3 rows).\nIts row: in 50, n 80"
     assert run(agent, "double it", results=[upstream("maximum n", row)]).text == "double 80 = 160"
-
-
-@pytest.mark.parametrize("task", ["subtract 20 % VAT from 120", "subtract 7% tax from 107"])
-def test_a_tax_is_not_subtracted_by_its_rate(task: str, run: Run) -> None:
-    """A price may have it within or not."""
-    with pytest.raises(InvalidInputError, match=r"has the tax within is not said.*120 / 1\.2"):
-        run(agent, task)
-    with pytest.raises(DeclinedError, match="'VAT' is not part of one"):
-        run(agent, "(subtract 20 % VAT from 120) + 5")
-
-
-@pytest.mark.parametrize("task", ["3 kg + 2 m", "1/2 mile in m", "6 foot 2 in cm", "how many kg in 3 stone"])
-def test_units_in_another_form_are_not_called_unknown(task: str, run: Run) -> None:
-    """What is said of them is that one amount is converted at a time, and how."""
-    with pytest.raises(InvalidInputError, match=r"is not read as one amount of a unit, alone,.*12 miles in km") as error:
-        run(agent, task)
-    assert not isinstance(error.value, DeclinedError)
-
-
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        ("3 plus 4 squared", "3 plus 4 squared = 3 + 4^2 = 19"),
-        ("What is 5 plus 5 divided by 2?", "5 plus 5 divided by 2 = 5 + 5 / 2 = 7.5"),
-        ("minus 5 squared", "minus 5 squared = - 5^2 = -25"),
-        ("3 plus 4", "3 plus 4 = 7"),
-        ("3 + 4^2", "3 + 4^2 = 19"),
-        ("(3 plus 4) squared", "(3 plus 4) squared = 49"),
-    ],
-)
-def test_spoken_signs_show_what_goes_first(task: str, said: str, run: Run) -> None:
-    """Who says `3 plus 4 squared` may mean another order than the one that is computed, and sees it."""
-    assert run(agent, task).text == said
 
 
 @pytest.mark.parametrize(
@@ -170,37 +147,13 @@ def test_spoken_signs_show_what_goes_first(task: str, said: str, run: Run) -> No
         "1 if 2 else 3",
         "what is 2 plus 2 roughly",
         "What is 12.5% tax on 80 crowns?",
-        "add 3, 4 and 5",
+        "12 squared",
     ],
 )
 def test_what_is_no_calculation(task: str, run: Run) -> None:
     """Other words, two readings and two calculations at once are refused with what can be written."""
     with pytest.raises(DeclinedError, match=r"is no calculation that is read here.*brackets"):
         run(agent, task)
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        "5 feet 11 inches to cm",
-        "3 hours and 20 minutes in seconds",
-        "3 BTU to kg and 4 litres to ml",
-        "Convert 180 F to C, and 3 pounds to kg",
-        "Convert 350 degrees Fahrenheit to Celsius and 2 gallons to litres",
-    ],
-)
-def test_several_amounts_are_not_converted_at_once(task: str, run: Run) -> None:
-    """Each of the words is known, so that none of them is to blame."""
-    with pytest.raises(InvalidInputError, match="has several amounts"):
-        run(agent, task)
-
-
-@pytest.mark.parametrize("task", ["15 % of 240 plus 5", "What is 19 % of 240 + 12?", "divide 10 by 2 * 5"])
-def test_what_has_no_brackets(task: str, run: Run) -> None:
-    """Of known words alone no word is at fault: the task is no other agent's, and is told to have brackets."""
-    with pytest.raises(InvalidInputError, match=r"Each word is known, but .* is not read as one calculation.*brackets") as error:
-        run(agent, task)
-    assert not isinstance(error.value, DeclinedError)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +164,6 @@ def test_what_has_no_brackets(task: str, run: Run) -> None:
         ("calculate 19 % of that total", "x: sum of a: 100.", "19"),
         ("15 % of that", "notes.txt: words: 400", "60"),
         ("multiply it by 2", "3 + 4 = 7", "14"),
-        ("multiply it by 2", "1e+20", "200000000000000000000"),
         ("multiply it by 2", "−5", "-10"),
         ("multiply it by 2", "-5", "-10"),
         ("multiply it by 2", "20 is what percent of 80 = 25 %", "50"),
@@ -239,16 +191,20 @@ def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
         "The\n42",
         "total: 3 and 4",
         "1 2",
+        "1e+20",
+        "a: 1\nb: 2",
+        "10 / 3 ≈ 3.33333333333333",
+        "5 kg in pounds ≈ 11.0231131092439 pounds",
     ],
 )
 def test_no_part_of_a_figure_is_taken_for_it(content: str, run: Run) -> None:
-    """What is written in another way than a number alone is refused."""
-    with pytest.raises(InvalidInputError, match="holds no figure alone"):
+    """What is written in another way than a number alone is refused, and what is rounded (a third would not be one any more)."""
+    with pytest.raises(InvalidInputError, match="not one exact figure alone"):
         run(agent, "double it", results=[upstream("earlier", content)])
     with pytest.raises(DeclinedError, match="'report' are not part of one"):  # whatever the result is
         run(agent, "write a report of it", results=[upstream("earlier", content)])
     found = "a.txt: 'sum' occurs 1 time (whole words), in 1 line\n  1: sum: 42"
-    with pytest.raises(InvalidInputError, match="holds no figure alone"):
+    with pytest.raises(InvalidInputError, match="not one exact figure alone"):
         run(agent, "double it", results=[upstream("find it", found)])
 
 
@@ -259,12 +215,6 @@ def test_a_remark_of_a_result_is_no_figure(asked: str, run: Run, tmp_path: Path)
     path.write_text("k,n\nA,7\nB,7\n")
     earlier = run(csv_analyst.agent, asked, [path]).text
     assert run(agent, "add 10 to the result", results=[upstream(asked, earlier)]).text.endswith(" = 17")
-
-
-def test_ambiguous_reference(run: Run) -> None:
-    """`it` is refused when the earlier result holds several figures."""
-    with pytest.raises(InvalidInputError, match="several figures: 1, 2"):
-        run(agent, "multiply it by 2", results=[upstream("earlier", "a: 1\nb: 2")])
 
 
 numbers = st.integers(0, 999).map(str)
@@ -289,23 +239,14 @@ def test_agrees_with_python(expression: str) -> None:
     assert compute(expression) == Fraction(value(ast.parse(expression, mode="eval").body))
 
 
-def test_a_result_without_its_unit_is_not_converted(run: Run) -> None:
-    """What unit a figure is of is not in it."""
-    with pytest.raises(InvalidInputError, match=r"It is not said of which unit 151\.5 is\. Say it, as in '151\.5 km in miles' or"):
-        run(
-            agent,
-            "convert the result to pounds",
-            results=[upstream("total weight", "t.csv: sum of weight: 151.5 (33 of 45 rows).")],
-        )
-
-
 @pytest.mark.parametrize(
     ("task", "earlier", "said"),
     [
-        ("convert the result to cm", "Convert 3 km to m = 3000 m", "3000 m to cm = 300000 cm"),
+        ("convert the result to cm", "Convert 3 km to m = 3000 m", "3000 m in cm = 300000 cm"),
         ("What is it in C?", "-10 °C to F = 14 F", "14 F in C = -10 C"),
         ("What is it in F?", "14 F to C = -10 C", "-10 C in F = 14 F"),
-        ("Multiply the result by 10", "1/10^20 = 1e-20", "Multiply (1 * 10^-20) by 10 = 1e-19"),
+        ("Convert the result from miles to km", "t.csv: sum of way: 12 (3 of 3 rows).", "12 miles in km = 19.312128 km"),
+        ("12 times the result", "a: -3", "12 times (-3) = -36"),
         ("Double it", "3+4 = 7", "Double 7 = 14"),
         ("multiply the output by 2", "3 km to m = 3000 m", "multiply 3000 by 2 = 6000"),
     ],
@@ -318,39 +259,25 @@ def test_a_result_is_taken_with_its_unit_and_its_size(task: str, earlier: str, s
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("sqrt(152415787532388367501905199875019052100)", "12345678901234567890"),
-        ("(25,225,842.20 times 39,683,866.67) / -82", "-12208036079308.0424"),
-        ("27^(1/3)", "3"),
-        ("10^40.5", "3.162277660168e+40"),
+        ("10 / 4", "= 2.5"),
+        ("10 / 3", "≈ 3.33333333333333"),
+        ("(25,225,842.20 * 39,683,866.67) / -82", "≈ -12208036079308"),
+        ("sqrt(152415787532388367501905199875019052100)", "= 12345678901234567890"),
+        ("sqrt(2) * sqrt(2)", "≈ 2"),
+        ("2^200 / 3", "≈ 5.35646014752997e+59"),
+        ("10^40", "= 1e+40"),
     ],
 )
-def test_what_is_rounded_does_not_look_whole(task: str, said: str, run: Run) -> None:
-    """A root of a square is exact; other figures have decimals, or say by their exponent how many digits they have."""
-    assert run(agent, task).text == f"{task} = {said}"
+def test_what_is_rounded_is_said_to_be_so(task: str, said: str, run: Run) -> None:
+    """It does not look exact; roots of squares are."""
+    assert run(agent, task).text == f"{task} {said}"
 
 
-def test_what_is_converted_into_nothing_is_refused(run: Run) -> None:
-    """A figure is no answer to that."""
-    with pytest.raises(InvalidInputError, match="'4000' is no amount of a unit and the unit that is wanted"):
-        run(agent, "Convert the result", results=[upstream("total", "t.csv: sum of n: 4000 (4 of 4 rows).")])
-
-
-@pytest.mark.parametrize("task", ["5 ML in litres", "5 Mg in kg", "1 km in Mm"])
-def test_a_unit_that_is_another_one_by_its_case_is_refused(task: str, run: Run) -> None:
+@pytest.mark.parametrize("unit", ["ML", "Mg", "Mm"])
+def test_a_unit_that_is_short_has_its_case(unit: str, run: Run) -> None:
     """A megalitre is a milliard millilitres."""
-    with pytest.raises(InvalidInputError, match="is another unit than"):
-        run(agent, task)
-
-
-def test_a_unit_that_is_not_known_in_any_case_is_said_to_be_so(run: Run) -> None:
-    """To say it in another case would not help."""
-    with pytest.raises(InvalidInputError, match="'T' is no unit that is known"):
-        run(agent, "5 T in kg")
-
-
-def test_a_unit_may_be_written_in_any_case(run: Run) -> None:
-    """Where no other unit is written so."""
-    assert run(agent, "2 KM in Metres").text == "2 KM in Metres = 2000 Metres"
+    with pytest.raises(InvalidInputError, match=f"'{unit}' is no unit that is known"):
+        run(agent, f"5 {unit} in litres")
 
 
 @given(st.text(max_size=60))
