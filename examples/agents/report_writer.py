@@ -29,8 +29,8 @@ agent = Agent(
 )  # fmt: skip
 _ROWS = 60
 _PAGE = Path(__file__).with_name("report.html")
-_RESULTS = r"(?:it|both|all|them|that|this|these|everything|(?:the |all |all the |both )?(?:results?|findings))"
-_REPORT = r"(?:(?:an?|the|one|final|full|HTML|web) )*(?:report|document|page)"
+_RESULTS = r"(?:it|both|all|them|that|this|these|everything|(?:the |all |all the |both )?(?:result|results|findings))"
+_REPORT = r"(?:(?:a|an|the|one|final|full|HTML|web) )*(?:report|document|page)"
 _REQUEST = re.compile(
     rf"(?i)(?:please )?(?:(?:(?:write|make|create|produce|prepare|give me) )?{_REPORT}(?: (?:of|on|about|from|with) {_RESULTS})?"
     rf"|(?:put|combine|merge|collect|write up) {_RESULTS} (?:together )?(?:in|into|as|to) {_REPORT})"

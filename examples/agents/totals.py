@@ -91,7 +91,7 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
     if found:  # what is no more than others may well be a sum by chance
         highest = np.abs(np.delete(values, [*found])).max(initial=0)
         found = whole or {at for at in found if abs(values[at]) > highest} or found
-    edges = [at for at in np.flatnonzero(2 * numbers == numbers.sum()) if len(numbers) > _FEW]
+    edges = [int(at) for at in np.flatnonzero(2 * numbers == numbers.sum()) if len(numbers) > _FEW]
     edges = [at for at in edges if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
     edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
     return found | {*rows[edges].tolist()}
