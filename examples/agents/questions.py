@@ -216,7 +216,7 @@ class Reader:
         if end > self.at or not operation:  # `Total cost` is a column's name, too
             self.at = start
             self._take("how many|number of")
-            self._fail(f"What stands there is a figure: {_FIGURES_ARE}.", start)
+            self._fail(f"A question has a figure: {_FIGURES_ARE}.", start if operation else None)
         if operation in ("count", "nunique"):
             columns = (self._column() or self._fail(),) if operation == "nunique" else ()
             self._take(_ARE)
@@ -235,7 +235,7 @@ class Reader:
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:
-        held = "numbers" if column.numbers is None and column.dates is not None else "numbers or dates"  # or they cannot be read
+        held = " or ".join(kind for kind in ("numbers", "dates") if getattr(column, kind) is None)
         hint = f"Numbers are written {WRITTEN}; what begins with 0, has an E or over 15 digits is a code. Dates are as 2024-03-31."
         cells = f"it has cells such as {column.example!r}" if column.different else "all of its cells are missing"
         raise InvalidInputError(f"{column} is not read as {held}: {cells}.", hint=hint)

@@ -141,25 +141,25 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("total revenue where region is Nort", 'Values of region are "North", "South"'),
         ('total revenue where colour is "Red"', "colour"),
         ("make me a sandwich", "sandwich"),
-        ("number of orders in 2024-03", "is a figure: how many rows, number of distinct COLUMN, "),
-        ("which region sold the most", "'which region sold the most' is not understood"),
+        ("number of orders in 2024-03", "has a figure: how many rows, number of distinct COLUMN, "),
+        ("which region sold the most", "'sold the most' is not understood after 'which region'. A question has a figure: how many"),
         ("second highest revenue", "second"),
         (
             "which region had the highest revenue",
-            "'revenue' is not understood after 'which region had the highest'. What stands there is a figure",
+            "'revenue' is not understood after 'which region had the highest'. A question has a figure",
         ),
         (
             "bottom 2 regions by unit price in 2024-03",
-            "'unit price in 2024-03' is not understood after 'bottom 2 regions by'. What stands there is a figure",
+            "'unit price in 2024-03' is not understood after 'bottom 2 regions by'. A question has a figure",
         ),
-        ("products by region", "'products by region' is not understood. What stands there is a figure"),
-        ("revenue against units", "'revenue against units' is not understood. What stands there is a figure"),
+        ("products by region", "'products by region' is not understood. A question has a figure"),
+        ("revenue against units", "'revenue against units' is not understood. A question has a figure"),
         ("total revenue, average units", "'average units' is not understood after 'total revenue,'."),
         ("total revenue. Weigh it by 4", "Weigh it by 4' is not understood after 'total revenue'."),
         ("total revenue where region is East or units is 4", "'units is 4' is not understood after"),
-        ("Email the total revenue", "'Email the total revenue' is not understood. What stands there is a figure"),
+        ("Email the total revenue", "'Email the total revenue' is not understood. A question has a figure"),
         ("total revenue per region and how many rows", "'how many rows' is not understood after 'total revenue per region and'."),
-        ("list region", "'list region' is not understood."),
+        ("list region", "Something is missing at the end of 'list region'."),
         ("total unit price", "Say 'average unit_price'"),
         ("revenue growth", "'revenue growth' is not understood"),
         ("total of units plus 10", "'plus 10' is not understood after 'total of units'"),
@@ -234,7 +234,7 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
             "2 columns that the date may be of: at, year",
         ),
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
-        ("total cost,cost\n1,2\n", "total cost", "'total cost' is not understood. What stands there is a figure"),
+        ("total cost,cost\n1,2\n", "total cost", "'total cost' is not understood. A question has a figure"),
         ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", 'Say "not paid" in quotes.'),
         ("status,n\non,1\noff,2\n", "total n where status is on", 'Say "on" in quotes.'),
     ],
@@ -279,18 +279,18 @@ Greta Vogel,2024-02-07,5,paid,30,
     ("question", "said"),
     [
         ("how many rows have a missing refund", "'a missing refund' is not understood after 'how many rows have'."),
-        ("rows with missing refund", "'rows with missing refund' is not understood. What stands there is a figure"),
+        ("rows with missing refund", "'rows with missing refund' is not understood. A question has a figure"),
         (
             "total items per who between March and May",
             "'March and May' is not understood after 'total items per who between'. Dates",
         ),
-        ("How many items did Greta Vogel return", "'How many items did Greta Vogel return' is not understood. What stands there"),
+        ("How many items did Greta Vogel return", "'items did Greta Vogel return' is not understood after 'How many'. A"),
         ("total items for Greta Vogel", "'for Greta Vogel' is not understood after 'total items'."),
         ("total items when state is paid", "'when state is paid' is not understood after 'total items'."),
         ("total items since May", "'May' is not understood after 'total items since'. Dates are written 2024,"),
         ("top 2 who", "Something is missing at the end of 'top 2 who'."),
         ("total net", "'net' is not understood after 'total'. What to compute is said, and of which column"),
-        ("What is the net sum?", "'the net sum' is not understood after 'What is'. What stands there is a figure"),
+        ("What is the net sum?", "'the net sum' is not understood after 'What is'. A question has a figure"),
         (
             "total items per who and total net sum per who",
             "'total net sum per who' is not understood after 'total items per who and'.",
@@ -564,7 +564,7 @@ def test_months_are_words(run: Run, tmp_path: Path) -> None:
     months = "Period,Sales\n2024-01,112.5\n2024-02,98\nTBC,55\n2024-03,143\n"
     assert "- 2024-01: 112.5\n- 2024-02: 98\n- 2024-03: 143" in told_of(run, months, "total sales per period", tmp_path)
     assert ": 98 (1 of 4 rows)" in told_of(run, months, "total sales where period is 2024-02", tmp_path)
-    for question in ("total sales per day", "total sales in February 2024", "how many rows after 2024-01-15"):
+    for question in ("total sales per day", "how many rows after 2024-01-15"):
         assert "no column that holds dates" in told_of(run, months, question, tmp_path)
 
 
@@ -758,10 +758,10 @@ def test_a_file_of_a_kind_that_is_not_read_is_named(question: str, run: Run, tmp
         (
             "site,kg\nA,1\nB,2\n",
             "who weighed it",
-            "'who weighed it' is not understood. What stands there is a figure: how many rows, number",
+            "'who weighed it' is not understood. A question has a figure: how many rows, number",
         ),
-        ("site,kg\nA,1\nB,2\n", "which site had the highest kg", "which site had the highest'. What stands there is a figure"),
-        ("who,fill\nA,70 %\nB,80 %\n", "who has a fill of 80 % or more", "80 % or more' is not understood. What stands"),
+        ("site,kg\nA,1\nB,2\n", "which site had the highest kg", "which site had the highest'. A question has a figure"),
+        ("who,fill\nA,70 %\nB,80 %\n", "who has a fill of 80 % or more", "80 % or more' is not understood. A question"),
         ("run,n\nEasy,1\neasy,2\nLong,3\n", "top 2 run by total n", "would part what may belong together: 'Easy', 'easy'."),
         ("run,n\nEasy,1\nLong,3\nchecked by Bo\n", "how many rows", "a line of 1 instead of 2 cells: 'checked by Bo'."),
         ('run,n\n"Easy, flat",1\nLong,3\n"a, b"\n', "how many rows", "a line of 1 instead of 2 cells: 'a, b'."),
@@ -911,7 +911,7 @@ def test_what_may_be_a_word_of_the_language_is_told(run: Run, tmp_path: Path, qu
         ("at;n\n31 December 2024 09:30:15;4\n1 January 2025 08:00:00;3\n", "total n per year", "- 2024: 4\n- 2025: 3"),
         ("at;n\na;0,249\nb;-0,113\nc;0,900\n", "total n", "sum of n: 1.036 (3 of 3 rows)."),
         ("at;n\na;1,249\nb;2,900\n", "total n", "n can be read in two ways"),
-        ("at;n\na;1\nb;2\n", "top 0 at by total n", "'top 0 at by total n' is not understood."),
+        ("at;n\na;1\nb;2\n", "top 0 at by total n", "'0 at by total n' is not understood after 'top'."),
     ],
 )
 def test_what_looks_like_a_date_or_a_number_is_one(run: Run, tmp_path: Path, content: str, question: str, said: str) -> None:
@@ -1280,12 +1280,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "# Depot, as of 2 April\nday,who,n\n2024-01-01,A,1\n2024-01-02,B,2\n",
             "total n",
-            "The first line of t.csv, '# Depot, as of 2 April', does not name the columns of those below.",
-        ),
-        (
-            "# Depot, as of 2 April\nday|who|n\n2024-01-01|A|1\n2024-01-02|B|2\n",
-            "total n",
-            "The first line of t.csv, '# Depot, as of 2 April', does not name the columns of those below.",
+            "The first line is taken for the names of columns: '# Depot, as of 2 April'.",
         ),
         ("n\n5\n6\n7\n8-\n", "total n", "n holds numbers, and '8-', which is not read as one."),
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
@@ -1297,7 +1292,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "how many rows in 31 February 2024",
             "'31 February 2024' is not understood after 'how many rows in'. That is not a date of the calendar.",
         ),
-        (DATED, "total n where sent around May", "Values of sent are 2024-01-05, 2023-01-05, 2024-03-05;"),
+        (DATED, "total n where sent around May", 'Values of sent are "2024-01-05", "2023-01-05", "2024-03-05", said as'),
         (
             "at,n\n09:00,1\n12:00,2\n",
             "how many rows where at is after 10:00",
@@ -1307,12 +1302,12 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "at,n\n31.12.24,1\n",
             "total n since 2020",
-            "at is not read as numbers or dates: it has cells such as '31.12.24'",
+            "at has dates that are not read, or not all in one form: '31.12.24'. Write all as",
         ),
         (
             "year,n\n2020,1\n",
             "total n since 2020",
-            "No column of t.csv is read as one of dates. Dates are written as 2024-03-31 or 2024-03; mere years are numbers:",
+            "year is not read as dates: it has cells such as '2020'.",
         ),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "2 columns that the date may be of: at, year."),
     ],
@@ -1539,7 +1534,7 @@ def test_sums_stand_anywhere(content: str, question: str, named: str, run: Run, 
         ("N,a,1726.53\nN,b,1167.07\nN,,2893.60\nS,c,3872.62\nS,,3872.62\n,,6766.22", "'N, 2893.60'; 'S, 3872.62'; '6766.22'"),
         ("N,a,155.6\nN,all N,155.6\nS,c,92.1\nS,d,228.4\nS,all S,320.5", "'N, all N, 155.6'; 'S, all S, 320.5'"),
         ("R,R,992\nN,R,392\nN,a,256\nN,b,136\nS,R,600\nS,c,600", "'R, R, 992'; 'N, R, 392'; 'S, R, 600'"),
-        ("a,Sales,4000\nb,Other,1100\nc,Income,5100\nd,Goods,2200\ne,Wages,500\nf,Costs,2700\ng,Profit,2400", "'g, Profit, 2400'"),
+        ("a,Sales,4000\nb,Other,1100\nc,Income,5100\nd,Goods,2200\ne,Wages,500\nf,Costs,2700\ng,Profit,2400", "'c, Income, 5100'"),
         ("a,Income,5130.50\nb,Costs,2610.25\nc,Profit,2520.25", "'a, Income, 5130.50'"),
         ("a,x,1210.50\nb,y,317.25\nc,x,804.75\nd,y,618.30\ne,both,1423.05", "'e, both, 1423.05'"),
     ],
