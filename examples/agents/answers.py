@@ -167,7 +167,7 @@ def _refuse_stand_ins(columns: Iterable[Column], question: Question, used: pd.Se
     known = [one.column for one in question.conditions if one.sign not in ("between", "<", "<=", ">", ">=")]
     for column in [one for one in columns if one not in known and one.holds("numbers")]:
         numbers = _measured(column)
-        for number in filter(lambda one: re.fullmatch(r"-?999+", show(one)), {numbers[used].min(), numbers[used].max()}):
+        for number in filter(lambda one: re.fullmatch(r"-?99[9.]+", show(one)), {numbers[used].min(), numbers[used].max()}):
             others = numbers[numbers != number].dropna()
             if len(others) > 2 and not 2 * others.min() - others.max() <= number <= 2 * others.max() - others.min():
                 count, without = (numbers[used] == number).sum(), f"'where {column} is not {show(number)}'"

@@ -231,7 +231,7 @@ class Reader:
             raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
         if operation == "sum" and (other := sum_so_far(column, self.table)):
             said = f"{column} is the sum of {other} so far, in each row; such are not added up."
-            raise InvalidInputError(said, hint=f"Say 'total {other}' or 'maximum {column}'.")
+            raise InvalidInputError(said, hint=f"Say 'maximum {column}', or what to compute of another column.")
         return Figure(operation, (column,))
 
     def _no_numbers(self, column: Column) -> NoReturn:

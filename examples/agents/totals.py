@@ -5,7 +5,7 @@ Who sums such rows up counts everything twice. What is found is refused or told,
 
 from collections.abc import Collection, Iterable, Iterator
 from decimal import Decimal
-from itertools import product
+from itertools import permutations, product
 from math import exp, lgamma, log
 from typing import Any
 
@@ -140,16 +140,18 @@ def _chance(column: Column, kind: str, number: float, others: pd.Series) -> floa
     return min(1.0, 2 * reach / max(wide, 1e-9)) if abs(number - wanted) <= reach and number else 2.0
 
 
-def sum_so_far(column: Column, table: Table) -> Column | None:
-    """The other column of which each number of one is the sum so far, such as a balance's; None if of none."""
-    numbers = column.numbers
-    if numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
-        return None
-    for one in table.holding("numbers"):
-        steps = _numbers(one)[1:]
-        if one is not column and len({*steps}) > 1 and np.allclose(np.diff(numbers), steps, rtol=0, atol=column.grain / 2):
-            return one
-    return None
+def sum_so_far(column: Column, table: Table) -> str:
+    """The other columns of which each number of one is the sum so far, such as a balance's, the oldest first or last."""
+    if column.numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
+        return ""
+    numbers, reach = _numbers(column), column.grain / 2
+    amounts = {str(one): _numbers(one) for one in table.holding("numbers") if one is not column} | {"": 0 * numbers}
+    for (name, added), (less, taken) in permutations(amounts.items(), 2):
+        steps = added - taken
+        for run in (np.diff(numbers) - steps[1:], np.diff(numbers) + steps[:-1]):
+            if len({*steps.tolist()}) > 2 and np.allclose(run, 0, rtol=0, atol=reach):
+                return " less ".join(filter(None, (name, less)))
+    return ""
 
 
 def _numbers(column: Column) -> Any:

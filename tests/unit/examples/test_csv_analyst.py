@@ -1719,7 +1719,7 @@ def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> N
     path.write_text(
         "day,n,stock\n" + "".join(f"d{at},{b - a},{b + start}\n" for at, (a, b) in enumerate(zip([0, *sums], sums, strict=False)))
     )
-    assert "stock is the sum of n so far, in each row; such are not added up. Say 'total n'" in told(run, "total stock", path)
+    assert "stock is the sum of n so far, in each row; such are not added up. Say 'maximum stock'" in told(run, "total stock", path)
     assert ": 21 (5 of 5 rows)" in told(run, "total n", path)
     path.write_text("day,n,stock\nd1,,100\nd2,5,105\nd3,,105\nd4,-3,102\nd5,4,106\n")
     assert "stock is the sum of n so far" in told(run, "total stock", path)
