@@ -265,8 +265,7 @@ class Reader:
 
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
-        sign = self._one_of(_WHEN)
-        if not sign:
+        if not (sign := self._one_of(_WHEN)):
             return None
         spans = self._spans(sign, self._date) or self._fail(_DATES)
         others = [one for one in self.table.columns if one.is_of_time and spans[0].written in one.values]

@@ -136,7 +136,6 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
     ("question", "said"),
     [
         ("total profit per region", "'profit per region' is not understood after 'total'. What to compute is said, and of which"),
-        ("total revenue in Atlantis", "'Atlantis' is not understood after 'total revenue in'."),
         ("total of units times unit price", "'times unit price' is not understood after 'total of units'."),
         ("total revenue where region is Nort", 'Values of region are "North", "South"'),
         ('total revenue where colour is "Red"', "colour"),
@@ -153,7 +152,6 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
             "'unit price in 2024-03' is not understood after 'bottom 2 regions by'. A question has a figure",
         ),
         ("products by region", "'products by region' is not understood. A question has a figure"),
-        ("revenue against units", "'revenue against units' is not understood. A question has a figure"),
         ("total revenue, average units", "'average units' is not understood after 'total revenue,'."),
         ("total revenue. Weigh it by 4", "Weigh it by 4' is not understood after 'total revenue'."),
         ("total revenue where region is East or units is 4", "'units is 4' is not understood after"),
@@ -232,7 +230,6 @@ Greta Vogel,2024-02-07,5,paid,30,
             "'March and May' is not understood after 'total items per who between'. Dates",
         ),
         ("How many items did Greta Vogel return", "'items did Greta Vogel return' is not understood after 'How many'. A"),
-        ("total items for Greta Vogel", "'for Greta Vogel' is not understood after 'total items'."),
         ("total items when state is paid", "'when state is paid' is not understood after 'total items'."),
         ("total items since May", "'May' is not understood after 'total items since'. Dates are written 2024,"),
         ("top 2 who", "Something is missing at the end of 'top 2 who'."),
@@ -243,7 +240,6 @@ Greta Vogel,2024-02-07,5,paid,30,
             "'total net sum per who' is not understood after 'total items per who and'.",
         ),
         ("average items and net sum per who", "'and net sum per who' is not understood after 'average items'."),
-        ("total items in orders.csv", "'orders.csv' did not come with the goal."),
         ("total items per state and each who", "'each who' is not understood after 'total items per state and'."),
         ("total items per who as a pie chart", "'as a pie chart' is not understood after 'total items per who'."),
     ],
@@ -253,40 +249,11 @@ def test_a_refusal_says_what_is_wrong(question: str, said: str, run: Run, tmp_pa
     assert said in told_of(run, ORDERS, question, tmp_path)
 
 
-HOUSES = """\
-address,rooms,floor,district,paid,total km
-Elm 1,3,EG,Süd,yes,120
-Elm 2,2,3,Nord,no,80
-Elm 3,3,3,Süd,no,70
-O'Brien,4,4,Süd,no,90
-"""
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("item,n\na,21.329\nb,1.500\n", "sum of n: 22.829 (2 of 2 rows, '21.329' is read as 21.329)."),
-        ('item,n\na,"1,234"\nb,"2,500"\n', "sum of n: 3734 (2 of 2 rows, '1,234' is read as 1234)."),
-        ("item,n\na,21.329\nb,1.5\n", "sum of n: 22.829 (2 of 2 rows)."),
-    ],
-)
-def test_how_numbers_are_read_is_said_where_they_may_be_others(content: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Three digits behind the only sign are decimals to some and thousands to others."""
-    assert told_of(run, content, "total n", tmp_path) == f"t.csv: {said}"
-
-
 def test_lines_without_a_cell_are_no_rows(run: Run, tmp_path: Path) -> None:
     """Nor do they hide a line of totals."""
     content = "who,spot,n\na,x,1\nb,,2\n,,\nc,y,3\nTotal,,6\n,,\n"
     assert "t.csv has rows called 'Total', that may hold totals or means: 'Total, 6'." in told_of(run, content, "total n", tmp_path)
     assert told_of(run, content, "total n where who is not Total", tmp_path).endswith(": 6 (3 of 4 rows).")
-
-
-def test_rows_are_shown_on_demand(run: Run, tmp_path: Path) -> None:
-    """What begins other questions begins a list of rows, too."""
-    path = tmp_path / "houses.csv"
-    path.write_text(HOUSES, encoding="utf-8")
-    assert run(agent, "Show me list rows where floor is EG", [path]).text == run(agent, "list rows where floor is EG", [path]).text
 
 
 def test_a_row_is_shown_whole(run: Run, tmp_path: Path) -> None:
@@ -475,16 +442,6 @@ def test_a_row_that_is_too_long_is_told_wherever_it_is(run: Run, tmp_path: Path)
     path.write_text("shop,note,n\n" + "A,none,1\n" * 2_000 + 'B,"two, words",5\n')
     assert figure(run(agent, "total n where shop is B", [path]).text) == 5
     assert figure(run(agent, 'how many rows where note is "two, words"', [path]).text) == 1
-
-
-@pytest.mark.parametrize(
-    "question", ["total n", "total n in 2024", "total n where day is 2024", "which shop has the highest total n"]
-)
-def test_what_a_question_does_not_name_is_read_when_it_counts(question: str, tmp_path: Path) -> None:
-    """Whether a file is read for its question or as a whole, the answer is the same."""
-    path = tmp_path / "t.csv"
-    path.write_text("shop,day,n,note\nLima,2024-01-02,1,x\nRome,2023-04-05,2,\nMüller,2024-06-07,4,y\n", encoding="cp1252")
-    assert _ask(question, read_table(path)) == _ask(question, read_table(path))
 
 
 def test_months_are_words(run: Run, tmp_path: Path) -> None:
@@ -973,31 +930,18 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ),
         (DATED, "how many rows where sent on 2024-01-05", "number of rows where sent is 2024-01-05: 1 (1 of 3 rows)."),
         ("run,n\nEasy,1\neasy,2\nLong,3\n", "total n per run", "(3 of 3 rows, told apart: 'Easy', 'easy'):"),
-        ("run,n\nEasy,1\neasy,2\nLong,3\n", "which run has the highest total n where run is long", "- Long: 3"),
-        ("run,n\nEasy,1\neasy,2\nLong,3\n", "number of distinct run", "3 (3 of 3 rows, told apart: 'Easy', 'easy')."),
-        ("run,n\nEasy,1\neasy,2\nLong,3\n", "total n per run where n above 1", "(2 of 3 rows):"),
         ("who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n", "total sum", "with sums of others in n"),
         ("who;n;sum\nA;10;100,50\nB;20;250,00\nC;30;49,50\nAll;60;400,10\n", "how many rows", "1 of them with sums of others in n"),
         ("ward,n,cost\nA,10,100\nB,20,240\nC,30,260\nØ,20,200\n", "total n", "with the mean of all others"),
         ("skier,jump,n\nA,1,12\nA,2,11\nB,1,15\nB,2,12\nC,1,12\n", "highest n per skier", "- C: 12"),
         ("ward,n\nA,10\nB,20\nC,31\nMaximum,31\nMinimum,10\n", "highest n", "called 'Maximum'"),
         ("d,water\n2023-01-02,900\n2024-01-03,4000\n", "sum of water between 1000 and 5000", "Say of which column"),
-        (
-            "d,water\n2023-01-02,900\n2024-01-03,4000\n",
-            "sum of water from 2020 to 2023",
-            "sum of water where d is between 2020 and 2023: 900",
-        ),
         ("group,n\nA,1\nA or B,2\nB,4\n", "total n where group is A or B", "'a or b' is a value of group, and 'a' is another"),
         ("group,n\nA,1\nA or B,2\nB,4\n", 'total n where group is "A or B"', ": 2 (1 of 3 rows)"),
         ("group,n\nA,1\nA or B,2\nB,4\n", "total n where group is B or A", ": 5 (2 of 3 rows)"),
         ("item,butter (kg)\nZopf,0.25\nTart,0.75\n", "total butter", ": 1 (2 of 2 rows)"),
         ("a,n\nx,1\ny,2\n", "total n in data/t.csv", ": 3 (2 of 2 rows)"),
         ("a;n\nx;1,5\ny;2\n", "total n in 't.csv'", ": 3.5 (2 of 2 rows)"),
-        (
-            "tickets sold,takings\n" + "".join(f"{at},{at * 3}\n" for at in range(60)),
-            "average takings per tickets sold",
-            "nothing is divided",
-        ),
         (
             "at;n;paid\n30.12.24;3;2024-11-02\n31.12.24;4;2024-12-05\n",
             "total n in December 2024",
@@ -1012,7 +956,6 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("at;n\n31 December 2024 09:30:15;4\n1 January 2025 08:00:00;3\n", "total n per year", "- 2024: 4\n- 2025: 3"),
         ("at;n\na;0,249\nb;-0,113\nc;0,900\n", "total n", "sum of n: 1.036 (3 of 3 rows)."),
         ("at;n\na;1,249\nb;2,900\n", "total n", "n can be read in two ways"),
-        ("at;n\na;1\nb;2\n", "top 0 at by total n", "'0 at by total n' is not understood after 'top'."),
         (
             "shop,amount\nA,1\nB,2\nC,2\n",
             "which shop has the highest total amount",
@@ -1029,6 +972,10 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("country,total\nDE,1\nFR,2\n", "total per country", "'total per country' is not understood. What to compute is said"),
         ("country,total\nDE,1\nFR,2\n", "total total per country", "DE: 1"),
         ("shop,discount\nA,10%\nB,5%\nC,10%\n", "how many rows have a discount of 10", ": 2 (2 of 3 rows, discount in %)."),
+        ("item,n\na,21.329\nb,1.500\n", "total n", "sum of n: 22.829 (2 of 2 rows, '21.329' is read as 21.329)."),
+        ('item,n\na,"1,234"\nb,"2,500"\n', "total n", "sum of n: 3734 (2 of 2 rows, '1,234' is read as 1234)."),
+        ("item,n\na,21.329\nb,1.5\n", "total n", "sum of n: 22.829 (2 of 2 rows)."),
+        ("who,floor\nA,EG\nB,3\n", "Show me list rows where floor is EG", "as who, floor (1 of 2 rows):\n- A, EG"),
     ],
 )
 def test_what_is_told_of_small_tables(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
@@ -1049,7 +996,6 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
 @pytest.mark.parametrize(
     ("content", "question", "said"),
     [
-        (WRITTEN, "total code", "code is not read as numbers or dates: it has cells such as 'INV-1000'."),
         (WRITTEN, "how many rows have code above 1000", "code is not read as numbers or dates: it has cells such as 'INV-1000'."),
         (WRITTEN, "how many rows have weight over 3 lb", "'lb' is not understood after 'how many rows have weight over 3'."),
         (WRITTEN, "how many rows have over_km over 3,5", "A number is written 1000, 1,000 or 1000.5, and alone."),
@@ -1064,7 +1010,6 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "which site has the most kilos",
             "are said of rows, 'the highest' and 'lowest' of figures, as in 'the highest total'.",
         ),
-        (WRITTEN, "total weight in spring", "or Q1 2024; 'in' is said of them, or of the file."),
         ("site;n\nA;1.000\nB;2,5\n", "how many rows have n over 1.000", "1.000 can be read in two ways"),
         ('n\n"1,5"\n"2,125"\n', "total n", "'2,125' has a sign for thousands or decimals"),
         ("n\n1 kg\n1 g\n", "total n", "n mixes numbers with 'g' and 'kg'; nothing is converted."),
@@ -1073,7 +1018,6 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "average n",
             "t.csv has rows called 'Total', that may hold totals or means: 'Total, 6'. Take",
         ),
-        ("who,n\nA,1\nB,2\nC,3\nTotal,6\n", "how many rows have n above 2", "hold totals or means: 'Total, 6'."),
         (FIRST, "total n", "means: 'All, 15'; 'Of A, 6'; 'Of B, 9'. Take"),
         (SUBTOTALS, "total n", "means: 'Of A, 3'; 'Of B, 9'. Take"),
         (SUBTOTALS + "All,,12\n", "total n per who", "means: 'Of A, 3'; 'Of B, 9'; 'All, 12'."),
@@ -1084,10 +1028,8 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "total n",
             "may be a remark above the names. The first line is taken for the names of columns: '# Depot, ",
         ),
-        ("n\n5\n6\n7\n8-\n", "total n", "n holds numbers, and '8-', which is not read as one."),
         ("n\n$5\n$6\n$7\nCHF 4.95\n", "total n", "n holds numbers, and 'CHF 4.95', which is not read as one."),
         ("n\n5\n6\n7\nabout 8\n", "total n", "n holds numbers, and 'about 8', which is not read as one."),
-        ("who,n\nA,1\nB,2\n", "total n where who is not A or who is B", "'who is B' is not understood after"),
         (DATED, "how many rows in 2024", "3 columns that the date may be of: sent, paid, promo."),
         (
             DATED,
@@ -1117,8 +1059,6 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("city,n,x\nA,1,\nB,2,\n", "how many rows where x is 5", "Values of x are none,"),
         ("Berlin,12,2024-01-05\nHamburg,7,2024-02-01\nKiel,4,2024-03-01", "how many rows", "'2024-01-05' is none. Write the names"),
         ("1,Berlin,3.5\n2,Kiel,4.5\n3,Ulm,5", "how many rows", "'3.5' is none"),
-        ("month,n\n2024-11,5\n2024-12,6", "total n since 2024-12-15", "t.csv has no column that holds dates."),
-        ("who,note\nA,\nB,", "total note", "all of its cells are missing."),
         ("n\n999999999999999\n0.1\n0.2", "total n", "too large to be added up exactly"),
         (
             "who,n\nA,5\nB,7",
@@ -1130,16 +1070,9 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("n,v\n1,01.10\n2,1.1", "total v", "v is not read as numbers or dates: it has cells such as '01.10'."),
         ("n,v\n1,1'000\n2,2\n3,3", "total v", "which is not read as one."),
         ("v,n\n3.1,1\n3.10,2\n", "total n by v", "v has '3.1' and '3.10', which are one number, or two names"),
-        ("v,n\n3.1,1\n3.10,2\n", "number of distinct v", "v has '3.1' and '3.10'"),
         ("v,n\n" + "a,999999999999999\n" * 12_000, "sum of n", "n holds numbers that are too large"),
         ("v,n\na,1\nb,2\n", "how many rows where n between 6 and 3", "n is between 6 and 3 holds of no row"),
         ("v,n\n2024-01-01,1\n2024-05-01,2\n", "total n from 2024-05 to 2024-01", "holds of no row: the first is the greater"),
-        (
-            "site,kg\nA,1\nB,2\n",
-            "who weighed it",
-            "'who weighed it' is not understood. A question has a figure: how many rows, number",
-        ),
-        ("site,kg\nA,1\nB,2\n", "which site had the highest kg", "which site had the highest'. A question has a figure"),
         ("who,fill\nA,70 %\nB,80 %\n", "who has a fill of 80 % or more", "80 % or more' is not understood. A question"),
         ("run,n\nEasy,1\neasy,2\nLong,3\n", "top 2 run by total n", "would part what may belong together: 'Easy', 'easy'."),
         ("run,n\nEasy,1\nLong,3\nchecked by Bo\n", "how many rows", "a line of 1 instead of 2 cells: 'checked by Bo'."),
@@ -1155,7 +1088,6 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
             "2 columns that the date may be of: at, year",
         ),
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
-        ("total cost,cost\n1,2\n", "total cost", "'total cost' is not understood. A question has a figure"),
         ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", 'Say "not paid" in quotes.'),
         ("status,n\non,1\noff,2\n", "total n where status is on", 'Say "on" in quotes.'),
     ],
