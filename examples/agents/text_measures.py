@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 _UNSPACED = ("CJK UNIFIED", "HIRAGANA LETTER", "KATAKANA LETTER", "THAI", "LAO", "KHMER", "MYANMAR")
 _QUOTED = r"\"[^\"]+\"|„[^„“”]+[“”]|“[^“”]+”|«[^«»]+»|`[^`]+`|(?<!\w)['‘‚](?:[^'‘’]|(?<=\w)['’](?=\w))+['‘’](?!\w)"
-_SIGNS = {"[": "(?:", "(": "(?:", "]": ")?", ",": ", "}
+_SIGNS = {"[": "(?:", "(": "(?:", "]": ")?", ")": ")", "|": "|", "*": "*"}
 _FORMATS = re.compile(
     rb"(?i)(?:\xef\xbb\xbf)?\s*+(?:(?P<PDF>%pdf-)|(?P<RTF>\{\\rtf)|(?P<ZIP>pk\x03\x04)|(?P<HTML><!doctype html|<html\b)"
     rb"|(?P<XML><\?xml)|(?P<MIME>(?:[\w-]++:[^\n]*+\n(?:[ \t][^\n]*+\n)*+)*?mime-version:))"
@@ -20,39 +20,31 @@ class Token(NamedTuple):
 
     form: str
     said: str
-    names: tuple[str, ...] = ()
-    """Of files: several if they differ by case, and none is written so."""
 
 
 def tokens_of(request: str, names: Iterable[str]) -> list[Token]:
     """Read a request word by word. The name of a file may stand in quotes, and folders before it."""
-    composed = {unicodedata.normalize("NFC", name): name for name in names}
-    either = "|".join(re.escape(name) for name in sorted(composed, key=len, reverse=True)) or "(?!)"
-    name = rf"(?P<mark>[\"'`]?)(?:[^\s\"'`]*/)?(?<![\w.-])(?P<file>{either})(?!\w)(?P=mark)"
+    composed = sorted((unicodedata.normalize("NFC", name) for name in names), key=len, reverse=True)
+    name = rf"(?P<mark>[\"'`]?)(?:[^\s\"'`]*/)?(?<![\w.-])(?P<file>{'|'.join(map(re.escape, composed)) or '(?!)'})(?!\w)(?P=mark)"
     token = re.compile(rf"{name}|(?P<term>{_QUOTED})|\w+(?:[.'’-]\w+)*|\S", re.IGNORECASE)
     tokens = []
     for found in token.finditer(unicodedata.normalize("NFC", request)):
         said = found["file"] or found[0]
-        meant = [composed[said]] if said in composed else [name for one, name in composed.items() if one.lower() == said.lower()]
         is_term = found["term"] and said[1:-1].strip()
-        tokens.append(Token("FILE" if found["file"] else "TERM" if is_term else said.replace(" ", "").lower(), said, tuple(meant)))
+        tokens.append(Token("FILE" if found["file"] else "TERM" if is_term else said.replace(" ", "").lower(), said))
     return tokens
 
 
 def forms(language: str) -> dict[str, re.Pattern[str]]:
-    """Compile rules, a line each: a name, and of which words and earlier rules it is made. Those that end in END are whole.
+    """Compile rules, a line each: a name, and of which words and earlier rules it is made. Those that begin with BEGIN are whole.
 
     `[…]` may be missing, `…*` may be said again, `|` stands between what may stand for one another.
     """
     rules = {"FILE": "FILE ", "TERM": "TERM "}
     for rule in language.strip().split("\n"):
         name, *parts = re.findall(r"[A-Z_]+|[a-z]+\??|\S", rule)
-        rules[name] = (
-            f"(?:{''.join(rules.get(part) or _SIGNS.get(part) or (f'{part} ' if part[0].isalpha() else part) for part in parts)})"
-        )
-    return {
-        name: re.compile(rf"{rule}(?=[,;.?!:] |and |then |$)") for name, rule in rules.items() if rule.endswith(f"{rules['END']})")
-    }
+        rules[name] = f"(?:{''.join(rules.get(part) or _SIGNS.get(part) or f'{part} ' for part in parts)})"
+    return {name: re.compile(rule) for name, rule in rules.items() if rule.startswith(f"(?:{rules['BEGIN']}") and name != "BEGIN"}
 
 
 def other_format(path: Path, media_type: str, *, is_page: bool) -> str:

@@ -28,7 +28,7 @@ _UNITS = (
 )  # fmt: skip
 _BEGINNINGS = {
     "calculator": "what is 1", "chart-maker": "bar chart of a", "csv-analyst": "total amount where region is ",
-    "python-runner": "run x.py ```", "text-analyst": "how many words has this text: a",
+    "python-runner": "run x.py ```", "text-analyst": "how many words has the file a",
 }  # fmt: skip
 _AGENTS = [module.agent for module in (calculator, chart_maker, csv_analyst, python_runner, text_analyst)]
 
