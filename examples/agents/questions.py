@@ -34,7 +34,7 @@ _SPOKEN = {
     "count": "number of rows", "nunique": "number of distinct", "sum": "sum of", "mean": "average of", "median": "median of",
     "std": "standard deviation of", "min": "minimum of", "max": "maximum of", "rows": "rows",
 }  # fmt: skip
-_MOST, _LEAST, _HAVE = "most|highest|largest|latest", "fewest|least|lowest|smallest|earliest", "has|have|had|with"
+_MOST, _LEAST, _HAVE = "most|highest|largest", "fewest|least|lowest|smallest", "has|have|had|with"
 _COMPARISONS = {
     ">=": r">=|≥|at least|since", "<=": r"<=|≤|at most|until", "!=": r"!=|<>|≠", ">": r">(?=[\s\d.-])|above|over|more than|after",
     "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"==?|:|in|on", "between": "between|from",
@@ -226,6 +226,8 @@ class Reader:
             self._fail(f"What to compute is said, and of which column: {_FIGURES_ARE}.", start if end else None)
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             self._no_numbers(column)
+        if re.search("latest|earliest", self.text[start : self.at]) and not column.is_of_time:
+            raise InvalidInputError(f"{column} has no dates: nothing of it is the latest.", hint="Say 'maximum' or 'minimum'.")
         if operation == "sum" and column.why_rate:
             said = f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}"
             raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
@@ -286,6 +288,8 @@ class Reader:
             self._refuse_words(column)
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
+        if re.match(r"\s*(?:since|until|before|after)\b", self.text[self.at :]) and not column.is_of_time:
+            raise InvalidInputError(f"{column} is not read as dates: it has cells such as {column.example!r}.", hint=_DATES)
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if column.dates is not None or column.holds("numbers"):

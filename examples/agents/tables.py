@@ -301,7 +301,7 @@ def read_table(path: Path) -> Table:
     if frame.empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
     _refuse_short_lines(name, text, delimiter, len(frame), titles)
-    _refuse_other_heads(name, titles, frame)
+    _refuse_other_heads(name, titles, frame, text)
     as_written = partial(read, keep_default_na=False, na_values=[""])
     columns = tuple(
         Column(title or f"column {at + 1}", frame[at], partial(as_written, usecols=[at]), delimiter != ",")
@@ -311,7 +311,7 @@ def read_table(path: Path) -> Table:
     return Table(name, columns, len(frame), assumed)
 
 
-def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame) -> None:
+def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame, text: str) -> None:
     """Refuse a first line that does not name the columns, and other lines that do: names in two lines, or of a second table."""
     first, hint = frame.head(_SAMPLE_ROWS), "Write the names of all columns, and nothing else, in the first line."
     if lost := [at for at in range(1, len(titles)) if not titles[at] and first[at].notna().any()]:
@@ -326,7 +326,8 @@ def _refuse_other_heads(name: str, titles: list[str], frame: pd.DataFrame) -> No
     for at in [*frame.index[frame[0].eq(titles[0])], *words.index[words]]:
         cells = frame[measured].loc[at].dropna().to_list()
         is_second = at == 0 and all(kinds[one][1:].dropna().all() for one in measured)
-        if frame.loc[at].to_list() == titles or (words.get(at) and (is_second or len({*cells}) == len(cells) > 1)):
+        is_other = len({*cells}) == len(cells) > 1 or re.search(rf"\n\n[^\n]*{re.escape(cells[0])}", text) if cells else False
+        if frame.loc[at].to_list() == titles or (words.get(at) and (is_second or is_other)):
             said = f"{name} has a line that may name columns: {', '.join(frame.loc[at].dropna())[:80]!r}."
             raise InvalidInputError(said, hint=f"{hint} Leave empty what has no number.")
 

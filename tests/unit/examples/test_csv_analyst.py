@@ -1040,7 +1040,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "at,n\n09:00,1\n12:00,2\n",
             "how many rows where at is after 10:00",
-            "at is not read as numbers or dates: it has cells such as '09:00'.",
+            "at is not read as dates: it has cells such as '09:00'.",
         ),
         ("n,n\n1,2\n", "total n", "or give them different names in the file."),
         (
@@ -1445,7 +1445,7 @@ def test_a_column_tells_units_however_it_is_written(name: str, run: Run, tmp_pat
 @pytest.mark.parametrize(
     ("rows", "question", "said"),
     [
-        ("A,10\nB,20\n\nStaff,Hours\nC,30", "total n", "left out: 1 that cannot be read, such as 'Hours'"),
+        ("A,10\nB,20\n\nStaff,Hours\nC,30", "total n", "has a line that may name columns: 'Staff, Hours'"),
         ("A,10\nB,20\nC,30\nD,TBC", "total n", "left out: 1 that cannot be read, such as 'TBC'"),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n", "n is -9999 in 1 rows, which may stand for no number."),
         ("A,20.5\nB,-9999\nC,21\nD,19\nE,20", "average n where n is not -9999", ": 20.125 (4 of 5 rows)"),
@@ -1471,6 +1471,21 @@ def test_names_of_a_second_table(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 100])
+def test_a_balance_of_money_in_and_out_is_not_added_up(run: Run, tmp_path: Path) -> None:
+    """Whichever end of it is the newest; what came in is."""
+    lines = ["d1,,,100.00", "d2,20.50,,120.50", "d3,,30.00,90.50", "d4,10.00,,100.50", "d5,,5.25,95.25"]
+    for rows in (lines, lines[::-1]):
+        content = "\n".join(["day,in,out,left", *rows])
+        assert "left is the sum of in less out so far" in told_of(run, content, "total left", tmp_path)
+        assert ": 30.5 (2 of 5 rows" in told_of(run, content, "total in", tmp_path)
+
+
+@pytest.mark.parametrize("question", ["latest price", "total n where price since 2024", "how many rows have price before 5"])
+def test_what_is_said_of_times_is_said_of_no_numbers(question: str, run: Run, tmp_path: Path) -> None:
+    """A highest number is no latest one, and a number such as 20240331 is none that a year comes before."""
+    assert re.search("no dates|not read as dates", told_of(run, "item,price,n\na,20240331,1\nb,20230331,2\n", question, tmp_path))
+
+
 def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> None:
     """Whatever their column is called, and whatever there was before; those that they are of are."""
     path = tmp_path / "t.csv"

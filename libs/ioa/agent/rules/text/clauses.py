@@ -43,8 +43,10 @@ _SAYS_NOTHING = frozenset(
 )
 """Of such words an announcement consists: `Using these two files, please do the following:`."""
 
+_ORDINAL = rf"(?:first|second|third|next)(?=[,:]| (?:{'|'.join(sorted(VERBS | _ASKS))})\b)"
+"""Tells which request it is, and is no part of one such as `second highest price`."""
 _OPENING = re.compile(
-    r"(?:(?:hello|hi|hey|there|dear all|please|kindly|first|firstly|second|secondly|third|thirdly|next|then|now|also|finally|lastly"
+    rf"(?:(?:hello|hi|hey|there|dear all|please|kindly|firstly|secondly|thirdly|then|now|also|finally|lastly|{_ORDINAL}"
     r"|and|after that|afterwards|in addition|additionally|(?:can|could|would|will) you|i (?:want|need|would like) you to"
     r"|i['’]d (?:also )?like(?: you to)?|i (?:also )?(?:need|want)|your task is to|help me(?: to)?)\b[ ,:!]*+)++",
     re.IGNORECASE,
