@@ -1470,7 +1470,6 @@ def test_names_of_a_second_table(run: Run, tmp_path: Path) -> None:
         assert said in told_of(run, f"shop,sales,cost\nA,10,3\nB,20,4\n{names}\nC,5,2\nD,6,4\n", "total sales", tmp_path)
 
 
-@pytest.mark.parametrize("start", [0, 100])
 def test_a_balance_of_money_in_and_out_is_not_added_up(run: Run, tmp_path: Path) -> None:
     """Whichever end of it is the newest; what came in is."""
     lines = ["d1,,,100.00", "d2,20.50,,120.50", "d3,,30.00,90.50", "d4,10.00,,100.50", "d5,,5.25,95.25"]
@@ -1486,6 +1485,7 @@ def test_what_is_said_of_times_is_said_of_no_numbers(question: str, run: Run, tm
     assert re.search("no dates|not read as dates", told_of(run, "item,price,n\na,20240331,1\nb,20230331,2\n", question, tmp_path))
 
 
+@pytest.mark.parametrize("start", [0, 100])
 def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> None:
     """Whatever their column is called, and whatever there was before; those that they are of are."""
     path = tmp_path / "t.csv"
