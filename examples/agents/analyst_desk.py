@@ -8,7 +8,7 @@ words of `_WORDS` and of the results: any other word may be a wish that is not f
 import re
 
 from ioa import Agent, DeclinedError, TaskContext
-from request import account_for, words_in
+from request import account_for, words_of_results
 
 agent = Agent(
     "analyst-desk",
@@ -29,10 +29,7 @@ _HEAD = re.compile(
     r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?(?:(?:an?|the|full|complete|data) )*"
     r"(?:briefing|report|document|summary)\b"
 )
-_WORDS = frozenset(
-    "then including containing covering comprising file data a an the of on about for from with in and it them both all everything "
-    "result results finding findings".split()
-)
+_WORDS = frozenset("then including containing covering comprising file data".split())
 _HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
 
 
@@ -42,7 +39,7 @@ def run(task: str, ctx: TaskContext) -> str:
     if not (head := _HEAD.match(task)) or not ctx.results:
         said = "The task lists no parts that could be handed out to a team, and nothing else is done here."
         raise DeclinedError(said, hint=_HINT)
-    account_for(task[head.end() :], _WORDS.union(words_in(*(result.task_desc for result in ctx.results))), _HINT)
+    account_for(task[head.end() :], _WORDS | words_of_results(ctx), _HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):
         parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")

@@ -1,7 +1,9 @@
 """Write a report of what earlier tasks found: one self-contained HTML page.
 
-Each result becomes a section with its words, its tables (from CSV files) and its charts (from PNG files, embedded in the page).
-The same results give the same report, byte for byte: it bears no date of its own.
+A request is for a report of results (`_REQUEST`), and says nothing but the words of `_WORDS` and those of the tasks that it
+reports on; any other word is refused by name, since it may be a wish that is not fulfilled here. Each result becomes a section with
+its words, its tables (from CSV files) and its charts (from PNG files, embedded in the page). The same results give the same report,
+byte for byte: it bears no date of its own.
 """
 
 import base64
@@ -9,12 +11,11 @@ import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
-from string import Template
 
 from csv_analyst import TABLE_READER
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
 from ioa.files import with_suffix
-from request import account_for, format_number
+from request import account_for, format_number, words_in, words_of_results
 
 agent = Agent(
     "report-writer",
@@ -22,38 +23,56 @@ agent = Agent(
     skills=["report writing", "HTML documents", "merging results into one document"],
     examples=[
         "write a report of both", "a report of the results", "put everything into an HTML report",
-        "write a document about it", "make a web page of them", "put all results into one document",
+        "create a document with the figures and the chart", "write up the findings as a report",
+        "put all results into one document", "produce a final report with the table and the charts",
         "combine the results into a web page",
     ],
     tags=["report", "html"], declines=True, may_team_up=False,
 )  # fmt: skip
 _ROWS = 60
-_PAGE = Path(__file__).with_name("report.html")
-_RESULTS = r"(?:it|both|all|them|that|this|these|everything|(?:the |all |all the |both )?(?:result|results|findings))"
-_REPORT = r"(?:(?:a|an|the|one|final|full|HTML|web) )*(?:report|document|page)"
-_REQUEST = re.compile(
-    rf"(?i)(?:please )?(?:(?:(?:write|make|create|produce|prepare|give me) )?{_REPORT}(?: (?:of|on|about|from|with) {_RESULTS})?"
-    rf"|(?:put|combine|merge|collect|write up) {_RESULTS} (?:together )?(?:in|into|as|to) {_REPORT})"
+_STYLE = Path(__file__).with_name("report.css")
+_WORDS = frozenset(
+    "please write make create produce prepare give me put compile combine merge collect up out into to as using one final complete "
+    "html report document page web figure figures number numbers table tables chart charts totals together each above two three "
+    "four five".split()
 )
-_WORDS = frozenset(re.findall("[a-z]+", _REQUEST.pattern.lower()))
+_REQUEST = re.compile(
+    r"(?:please )?(?:(?:write|make|create|produce|prepare|give me|put|compile|combine|merge|collect)(?: up| out)? "
+    r"(?:(?:it|them|this|that|these|those|both|all|each|everything|the|results|findings)\b.* (?:as|in|into|to) )?)?"
+    r"(?:(?:an?|the|one|final|complete|html|web) )*(?:report|document|page)\b"
+    r"(?: (?:of|on|about|for|from|with|using|together)\b.*)?[ .!]*",
+    re.IGNORECASE | re.DOTALL,
+)
+_HINT = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
+_BRINGS = (("chart", ".png"), ("table", ".csv"))
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Write the page and name what is in it; decline what wishes for something else, or where there is no result."""
-    hint = "Say 'write a report of both', 'a report of the results' or 'put everything into an HTML report'."
-    account_for(task, _WORDS, hint)
-    if not _REQUEST.fullmatch(task.strip(" .!")):
-        raise DeclinedError(f"{task[:200]!r} is no request for a report.", hint=hint)
+    account_for(task, _WORDS | words_of_results(ctx))
+    if not _REQUEST.fullmatch(task.strip()):
+        raise DeclinedError(f"{task[:200]!r} is no request for a report.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
+    words = set(words_in(task))
+    for noun, suffix in _BRINGS:
+        if words & {noun, f"{noun}s"} and not any(with_suffix(one.artifacts, (suffix,)) for one in ctx.results):
+            hint = f"Ask for it before the report, or leave the {noun} out."
+            raise DeclinedError(f"No earlier result brings a {noun}.", hint=hint)
     headings = [_heading(result) for result in ctx.results]
+    title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))
-    page = Template(_PAGE.read_text()).substitute(title=escape(headings[0]), body=body)
-    ctx.artifact("report.html", page, "text/html")
+    ctx.artifact(
+        "report.html",
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
+        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n",
+        "text/html",
+    )
     counts = (("section", len(headings)), ("table", body.count("<table")), ("chart", body.count("<img")))
     first, second, third = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts)
-    return f"Report '{headings[0]}' (report.html) with {first}, {second} and {third}: {'; '.join(headings)}."
+    return f"Report '{title}' (report.html) with {first}, {second} and {third}: {'; '.join(headings)}."
 
 
 def _heading(result: UpstreamResult) -> str:

@@ -44,7 +44,7 @@ def test_report_of_both(run: Run, data: Path) -> None:
     [
         ("put the results into an HTML report", "Find the best month"),
         ("write up everything in one document", "Find the best month"),
-        ("a report about it", "Find the best month"),
+        ("a report about the best month", "Find the best month"),
     ],
 )
 def test_title(task: str, title: str, run: Run) -> None:
@@ -57,7 +57,7 @@ def test_title(task: str, title: str, run: Run) -> None:
 )
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
     """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
-    with pytest.raises(DeclinedError, match=r"'(translate|summarise|radar|sentences)'.* not understood here\. Say"):
+    with pytest.raises(DeclinedError, match=r"'(translate|summarise|radar|sentences)'.* not understood here\.$"):
         run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 
@@ -67,8 +67,7 @@ def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
         "Add both results", "Total the results", "Find the difference of both", "Make a chart of the results", "Chart it",
         "Both in kg?",
         "Make a pie chart of both results", "Write a report of both in German", "Write a PDF report of both",
-        "Write a report without it", "Write a report of both with a chart", "A report with the table",
-        "A report about the best month",
+        "Write a report without it",
         "Find the best month and put it into a report", "Write code with both results", "Divide both",
         "Get both results from the web",
     ],
@@ -78,6 +77,13 @@ def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -
     results = [upstream("divide 3 by 4, and add 2", "2.75"), upstream("find the best month", "May")]
     with pytest.raises(DeclinedError):
         run(agent, task, results=results)
+
+
+@pytest.mark.parametrize("task", ["write a report of both with a chart", "a report with the table"])
+def test_what_no_result_brings_stands_in_no_report(task: str, run: Run) -> None:
+    """Who asks for a chart in a report gets no report without one."""
+    with pytest.raises(DeclinedError, match="No earlier result brings a"):
+        run(agent, task, results=[upstream("find the best month", "May")])
 
 
 def test_needs_nothing_else(run: Run) -> None:
@@ -133,9 +139,9 @@ def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
 def test_nothing_to_report(run: Run, data: Path) -> None:
     """Without results there is no report, and the error says what to do; what is not understood is said before."""
     with pytest.raises(DeclinedError, match="no result to report"):
-        run(agent, "write a report", [data / "sales.csv"])
-    with pytest.raises(DeclinedError, match=r"^'send', 'my', 'boss' are not understood here\."):
-        run(agent, "send the report to my boss", [data / "sales.csv"])
+        run(agent, "write a report about sales.csv", [data / "sales.csv"])
+    with pytest.raises(DeclinedError, match=r"^'send', 'my', 'boss' are not understood here\.$"):
+        run(agent, "send the report about sales.csv to my boss", [data / "sales.csv"])
 
 
 def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
