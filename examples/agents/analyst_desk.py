@@ -1,14 +1,14 @@
 """Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
 
 The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
-agents that compute, draw and write. Their results arrive as `ctx.results`. A request is a briefing, on what and of what parts, in
-words of `_WORDS` and of the results: any other word may be a wish that is not fulfilled, and is refused by name.
+agents that compute, draw and write. Their results arrive as `ctx.results`. A request is a briefing that lists its parts, and says
+nothing but what these say: any other word may be a wish that is not fulfilled.
 """
 
 import re
 
 from ioa import Agent, DeclinedError, TaskContext
-from request import account_for, words_of_results
+from request import are_not
 
 agent = Agent(
     "analyst-desk",
@@ -29,17 +29,21 @@ _HEAD = re.compile(
     r"(?i)(?:please )?(?:(?:prepare|write|make|create|draft|produce|compile|give me) )?(?:(?:an?|the|full|complete|data) )*"
     r"(?:briefing|report|document|summary)\b"
 )
-_WORDS = frozenset("then including containing covering comprising file data".split())
+_JOINTS = frozenset("on of about for from with including containing covering comprising and then the in file".split())
 _HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Merge what the team found into one briefing and pass its files on; decline where no team worked on the task."""
-    if not (head := _HEAD.match(task)) or not ctx.results:
+    head = _HEAD.match(task)
+    words = re.findall(r"\w+", task[head.end() :].lower()) if head else []
+    if not words or not ctx.results:
         said = "The task lists no parts that could be handed out to a team, and nothing else is done here."
         raise DeclinedError(said, hint=_HINT)
-    account_for(task[head.end() :], _WORDS | words_of_results(ctx), _HINT)
+    done = re.findall(r"\w+", " ".join([*(one.task_desc for one in ctx.results), *(file.name for file in ctx.inputs)]).lower())
+    if unknown := [word for word in words if word not in _JOINTS.union(done)]:
+        raise DeclinedError(are_not(unknown, "understood here"), hint=_HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):
         parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.files import came, pick
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import account_for
+from request import are_not
 
 agent = Agent(
     "python-runner",
@@ -30,10 +30,8 @@ agent = Agent(
     ],
     tags=["python", "code"], declines=True, may_team_up=False, needs_sandbox=True,
 )  # fmt: skip
-_FENCE = re.compile(
-    r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+(?:(?P<other>[\w+#.-]++)[ \t]*+\n|\n?)(?P<code>.*?)```", re.DOTALL | re.IGNORECASE
-)
-_INLINE = re.compile(r"`(?P<code>[^`]+)`")
+_FENCE = re.compile(r"```[ \t]*+(?:(?:python|py)[\d.]*\b)?[ \t]*+\n?(?P<code>.*?)```", re.DOTALL | re.IGNORECASE)
+_INLINE, _NAME = re.compile(r"`(?P<code>[^`]+)`"), re.compile(r"(?<!\S)\S+\.py\b")
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
     "expression file files in with using and what does print prints write writes return returns show give me tell its it output "
@@ -93,19 +91,17 @@ def run_code(code: str | InputFile, ctx: TaskContext, limits: SandboxLimits = Sa
 
 def _code(task: str, ctx: TaskContext) -> str | InputFile:
     """Find the code. What stands around it must ask for nothing but to run it."""
-    if others := [found["other"] for found in _FENCE.finditer(task) if found["other"]]:
-        raise InvalidInputError(f"Code in {others[0]} is not run here.", hint="If it is Python, say '```python'.")
-    for pattern in (_FENCE, _INLINE):
-        if found := [match["code"] for match in pattern.finditer(task)]:
-            account_for(pattern.sub(" ", task), _WORDS, _HINT)
-            return _valid("\n".join(code.strip("\n") for code in found))
-    scripts = pick(task, ctx, (".py",))
-    if not scripts:
+    pattern = _FENCE if _FENCE.search(task) else _INLINE
+    code = "\n".join(found["code"].strip("\n") for found in pattern.finditer(task))
+    scripts = [] if code else pick(task, ctx, (".py",))
+    if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
-    account_for(re.sub(r"(?<!\S)\S+\.py\b", " ", task), _WORDS, _HINT)
+    around = (pattern if code else _NAME).sub(" ", task).lower()
+    if unknown := [word for word in re.findall(r"\w+", around) if word not in _WORDS]:
+        raise DeclinedError(are_not(unknown, "understood here"), hint=_HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
-    return scripts[0]
+    return _valid(code) if code else scripts[0]
 
 
 def _valid(code: str) -> str:

@@ -5,17 +5,11 @@ import unicodedata
 from collections.abc import Collection
 from functools import cache
 
-from ioa import DeclinedError, TaskContext
+from ioa import DeclinedError
 
 DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
 RECORDS = (".json", ".jsonl", ".ndjson")
 TABLES = (".csv", ".tsv", ".tab", *RECORDS)
-
-_WORD = re.compile(r"\w+")
-_OF_RESULTS = frozenset(
-    "a an the of on about for from with in and it them this that these those both all everything result results finding "
-    "findings".split()
-)
 
 
 def fold(text: str) -> str:
@@ -52,23 +46,6 @@ def of_length(text: str, most_chars: int = 2_000, hint: str = "") -> str:
     if len(text) > most_chars:
         raise DeclinedError(f"The request has {len(text):,} characters; up to {most_chars:,} are read here.", hint=hint)
     return text
-
-
-def words_in(*texts: str) -> list[str]:
-    """The words of texts, in lower case."""
-    return [word for text in texts for word in _WORD.findall(text.lower())]
-
-
-def words_of_results(ctx: TaskContext) -> frozenset[str]:
-    """Words by which results are spoken of, and those of the tasks whose results came, or of the files that came."""
-    told = [result.task_desc for result in ctx.results] or [file.name for file in ctx.inputs]
-    return _OF_RESULTS.union(words_in(*told))
-
-
-def account_for(text: str, known: Collection[str], hint: str = "") -> None:
-    """Decline a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
-    if unknown := [word for word in words_in(text) if word not in known]:
-        raise DeclinedError(are_not(unknown, "understood here"), hint=hint)
 
 
 def are_not(words: Collection[str], what: str) -> str:

@@ -96,8 +96,11 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("a,b\n1,2\n")
     results = [upstream("compute a", "a: 1", table, agent_id="csv-analyst"), upstream("draw it", "drawn", agent_id="chart-maker")]
-    done = run(analyst_desk.agent, "prepare a full briefing.", results=results)
-    assert done.text == "Briefing: prepare a full briefing\n\n1. compute a (csv-analyst)\na: 1\n\n2. draw it (chart-maker)\ndrawn"
+    done = run(analyst_desk.agent, "a briefing: compute a and draw it.", results=results)
+    assert (
+        done.text
+        == "Briefing: a briefing: compute a and draw it\n\n1. compute a (csv-analyst)\na: 1\n\n2. draw it (chart-maker)\ndrawn"
+    )
     assert done.files == {"t.csv": b"a,b\n1,2\n"}
 
 
@@ -109,6 +112,7 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
         "Put both into an email", "Write an article about both", "Make a bar chart of it, without East", "Double both",
         "draw it",
         "prepare a full briefing and send it to Bob", "write a briefing with recommendations", "a presentation of both",
+        "a summary", "Write a report",
     ],
 )  # fmt: skip
 def test_desk_refuses_what_is_no_briefing(task: str, run: Run) -> None:
@@ -122,7 +126,7 @@ def test_desk_refuses_what_is_no_briefing(task: str, run: Run) -> None:
     "task",
     [
         "a briefing on sales.csv: compute a, draw it and a report of both",
-        "a briefing of both",
+        "Prepare a report on sales.csv with a, and draw it",
         "A full briefing on the file with a",
     ],
 )

@@ -131,6 +131,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
         "find the bug in: `print(1)`",
         "translate script.py into Rust",
         "what does script.py do",
+        "```python\nprint(1)\n```\nRun other.py",
     ],
 )
 def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> None:
@@ -141,9 +142,9 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("fence", ["```js", "``` sql", "```c++", "```pycon"])
-def test_code_in_another_language_is_refused(fence: str, run: Run) -> None:
-    """Its name is no part of the code, and what it says may be Python, too, by chance."""
-    with pytest.raises(InvalidInputError, match=r"Code in \S+ is not run here"):
+def test_code_in_another_language_fails(fence: str, run: Run) -> None:
+    """Its name is no Python, so that nothing of it is run: what it says may be Python, too, by chance."""
+    with pytest.raises((InvalidInputError, TaskError), match=r"is not defined|not valid Python"):
         run(agent, f"run this:\n{fence}\nprint(1)\n```")
 
 

@@ -44,7 +44,7 @@ def test_report_of_both(run: Run, data: Path) -> None:
     [
         ("put the results into an HTML report", "Find the best month"),
         ("write up everything in one document", "Find the best month"),
-        ("a report about the best month", "Find the best month"),
+        ("a final report about the findings", "Find the best month"),
     ],
 )
 def test_title(task: str, title: str, run: Run) -> None:
@@ -56,8 +56,8 @@ def test_title(task: str, title: str, run: Run) -> None:
     "task", ["translate the report into French", "summarise the result", "a radar chart of it", "write three sentences about it"]
 )
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
-    """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
-    with pytest.raises(DeclinedError, match=r"'(translate|summarise|radar|sentences)'.* not understood here\.$"):
+    """A wish that is not fulfilled is refused, rather than answered with a report of everything."""
+    with pytest.raises(DeclinedError, match=r"is no request for a report of results alone\. Say 'write a report of both'"):
         run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 
@@ -70,6 +70,7 @@ def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
         "Write a report without it",
         "Find the best month and put it into a report", "Write code with both results", "Divide both",
         "Get both results from the web",
+        "write a report of both with a chart", "a report with the table", "a report about the best month",
     ],
 )  # fmt: skip
 def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -> None:
@@ -77,13 +78,6 @@ def test_what_is_more_than_a_report_of_results_is_refused(task: str, run: Run) -
     results = [upstream("divide 3 by 4, and add 2", "2.75"), upstream("find the best month", "May")]
     with pytest.raises(DeclinedError):
         run(agent, task, results=results)
-
-
-@pytest.mark.parametrize("task", ["write a report of both with a chart", "a report with the table"])
-def test_what_no_result_brings_stands_in_no_report(task: str, run: Run) -> None:
-    """Who asks for a chart in a report gets no report without one."""
-    with pytest.raises(DeclinedError, match="No earlier result brings a"):
-        run(agent, task, results=[upstream("find the best month", "May")])
 
 
 def test_needs_nothing_else(run: Run) -> None:
@@ -136,12 +130,10 @@ def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
     assert "40 more rows" in page.get_text()
 
 
-def test_nothing_to_report(run: Run, data: Path) -> None:
-    """Without results there is no report, and the error says what to do; what is not understood is said before."""
+def test_nothing_to_report(run: Run) -> None:
+    """Without results there is no report, and the error says what to do."""
     with pytest.raises(DeclinedError, match="no result to report"):
-        run(agent, "write a report about sales.csv", [data / "sales.csv"])
-    with pytest.raises(DeclinedError, match=r"^'send', 'my', 'boss' are not understood here\.$"):
-        run(agent, "send the report about sales.csv to my boss", [data / "sales.csv"])
+        run(agent, "write a report")
 
 
 def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
