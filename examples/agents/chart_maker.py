@@ -44,7 +44,7 @@ _MOST_BARS = 60
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
+    """Draw the table of an earlier result, or what the task asks of a file, and attach it as a PNG."""
     wish = _WISH.fullmatch(of_length(task).strip().rstrip(".?!"))
     if wish is None:
         refusal = InvalidInputError if re.search(rf"\b(?:{CHART}|draw)\b", task, re.IGNORECASE) else DeclinedError
@@ -52,18 +52,17 @@ def run(task: str, ctx: TaskContext) -> str:
         raise refusal(f"{task.strip()!r} is no chart that is drawn here.", hint=hint)
     rest = wish["rest"].strip()
     earlier = bool(re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results)
-    paths = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
-    if not paths:
-        hint = "Group the figures, as in 'per COLUMN', and ask for them before all charts: a chart is no table."
-        raise InvalidInputError("The earlier results hold no table to draw.", hint=hint)
-    lines = list[str]()
-    for number, path in enumerate(paths, 1):
-        chart = path, None if earlier else rest, (wish["kind"] or "").lower()
-        png, title, said = TABLE_READER.call("chart_maker.chart_of_file", *chart, cancelled=lambda: ctx.cancelled)
-        name = (slug(title) or "chart") + f"-{number}" * (number > 1) + ".png"
-        ctx.artifact(name, png, "image/png")
-        lines.append(f"{name}: {said}")
-    return "\n".join(lines)
+    tables = [file.path for file in of_results(ctx, TABLES)] if earlier else [the_table(task, ctx)]
+    if len(tables) != 1:
+        hint = "Group the figures, as in 'per COLUMN', and ask for each chart behind its figures: a chart is no table."
+        raise InvalidInputError(
+            f"A chart is of one table, and the earlier results hold {len(tables) or 'no table to draw'}.", hint=hint
+        )
+    chart = tables[0], None if earlier else rest, (wish["kind"] or "").lower()
+    png, title, said = TABLE_READER.call("chart_maker.chart_of_file", *chart, cancelled=lambda: ctx.cancelled)
+    name = f"{slug(title) or 'chart'}.png"
+    ctx.artifact(name, png, "image/png")
+    return f"{name}: {said}"
 
 
 def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, str, str]:
