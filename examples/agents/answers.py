@@ -154,11 +154,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
 def _refuse_several_units(question: Question, asked: Iterable[Column], table: Table, among: pd.Series) -> None:
     """Refuse figures of rows whose units differ, as another column tells, unless each unit has a figure of its own."""
     known = {*(key.column for key in question.keys), *(one.column for one in question.conditions if one.sign == "is not missing")}
-    others = [one for one in table.columns if one not in known] if any(one.holds("numbers") for one in asked) else []
-    for one in others:
+    amounts = [one for one in asked if one.holds("numbers")]
+    for one in [one for one in table.columns if one not in known] if amounts else ():
         if one.tells_units() and len(units := one.cells[among].dropna().unique()) > 1:
             per = f" or 'per {one}'" * (question.figure.operation != "rows")
-            hint = f"Say 'where {one} is {units[0]}'{per}. If these are no units, say 'where {one} is not missing'."
+            hint = f"Say 'where {one} is {units[0]}'{per}. If {amounts[0]} is in none of them, say 'where {one} is not missing'."
             raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
 
 

@@ -9,6 +9,7 @@ import io
 import re
 import textwrap
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -136,6 +137,8 @@ def _drawn(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     elif (times := _times(frame)) is not None:  # a month without a value has its width too, and breaks the line
         values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
     else:
+        with suppress(ValueError):  # numbers have their places
+            values = values.set_axis(values.index.astype(float))
         values.plot.line(ax=axis, marker="o", markersize=3, rot=35)
     figures, labels = (axis.xaxis, axis.yaxis) if kind == "bar" else (axis.yaxis, axis.xaxis)
     figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))

@@ -49,6 +49,7 @@ _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lo
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024, 31 March 2024 or Q1 2024; 'in' is said of them, or of the file."
+_FORMS_IN_CELLS = "Dates in cells are all written as 2024-03-31, 31.3.2024, 31/03/2024, 31 Mar 2024 or Mar 31, 2024"
 _FIGURES_ARE = (
     "how many rows, number of distinct COLUMN, or total, average, median, minimum, maximum or standard deviation of COLUMN"
 )
@@ -259,10 +260,14 @@ class Reader:
     def _the_date(self, *others: Column) -> Column:
         """The only column of dates; refuses several, or others that may be meant as well."""
         columns = list(dict.fromkeys((*self.table.holding("dates", in_doubt=True), *others)))
-        if len(columns) != 1:
-            names = f"the date may be of: {', '.join(map(str, columns))}" if columns else "holds dates"
-            said = f"{self.table.name} has {len(columns) or 'no'} column{'s that' * bool(columns) or ' that'} {names}."
-            raise InvalidInputError(said, hint="Say 'year of COLUMN', or 'where COLUMN is 2024'; in quotes 'year' is a column.")
+        if not columns:
+            hint = f"{_FORMS_IN_CELLS}; mere years are numbers: 'where COLUMN is 2024'."
+            raise InvalidInputError(f"{self.table.name} has no column that is read as one of dates.", hint=hint)
+        if len(columns) > 1:
+            said = f"{self.table.name} has {len(columns)} columns that the date may be of: {', '.join(map(str, columns))}."
+            raise InvalidInputError(
+                said, hint="Say which: 'year of COLUMN', 'where COLUMN since DATE'; in quotes 'year' is a column."
+            )
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
 
     def _when(self) -> Condition | None:
@@ -288,7 +293,7 @@ class Reader:
             self._refuse_words(column)
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
-        if re.match(r"\s*(?:since|until|before|after)\b", self.text[self.at :]) and not column.is_of_time:
+        if re.match(r"\s*(?:since|until|before|after|in|on)\b", self.text[self.at :]) and not column.is_of_time:
             raise InvalidInputError(f"{column} is not read as dates: it has cells such as {column.example!r}.", hint=_DATES)
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")

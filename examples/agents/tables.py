@@ -24,7 +24,7 @@ from ioa import InvalidInputError
 from ioa.files import read_and_tell
 from request import RECORDS, fold
 
-CHECKED, _SAMPLE_ROWS = 50_000, 1_000
+CHECKED, _SAMPLE_ROWS, _FEW = 50_000, 1_000, 10
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
 _WORD = re.compile(r"[^\W_]+")
 _AMOUNT = r"([-+−])?([€$£¥₹])?[^\S\n]*(\.?\d[\d.,]*)[^\S\n]*([€$£¥₹%]|°?[^\W\d_][^\s\d.,()]*[²³]?)?"
@@ -152,7 +152,8 @@ class Column:
         """What all its numbers are multiples of."""
         assert self.numbers is not None
         decimals = 10.0 ** self._sample.str.extract(r"[.,](\d+)\D*$")[0].str.len().fillna(0).max()
-        whole = np.gcd.reduce(np.round(self.numbers.dropna().to_numpy() * decimals).astype(np.int64))
+        numbers = np.round(self.numbers.dropna().to_numpy() * decimals).astype(np.int64)
+        whole = np.gcd.reduce(numbers) if len(numbers) > _FEW else 1  # of few numbers it says nothing
         return float(max(whole, 1) / decimals)
 
     @property

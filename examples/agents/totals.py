@@ -66,6 +66,8 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
     numbers = np.rint(values[rows] / grain).astype(np.int64)
     if not len(numbers):
         return set()
+    some, usual = np.abs(numbers), np.median(np.abs(numbers))
+    step = next(one for one in _ROUND if 2 * np.count_nonzero(some % one == 0) >= len(some))  # most may be round
     found, tries, whole = set[int](), 0, set[int]()
     for order, places in ((numbers, rows), (numbers[::-1], rows[::-1])) if 1 < len(numbers) <= CHECKED else ():
         ends, starts, covered, hits = [0, *np.cumsum(order).tolist()], dict[int, int](), np.zeros(len(order), bool), list[int]()
@@ -82,11 +84,9 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
             hits, covered[-1] = [*{*hits, last}], True
         found |= {*places[hits].tolist()}
         tries += int((np.abs(order[2:]) >= np.abs(order[1:-1] + order[:-2])).sum()) if (numbers > 0).all() else len(order)
-        if covered.all() and hits and np.prod(1 / np.abs(np.unique(order[hits]).astype(float))) < _CHANCE:
+        if covered.all() and hits and np.prod(np.minimum(1, step / np.abs(np.unique(order[hits])))) < _CHANCE:
             whole |= {*places[[*hits, *ones]].tolist()}
-    some, usual = np.abs(numbers), np.median(np.abs(numbers))
     if found and not whole:
-        step = next(one for one in _ROUND if 2 * np.count_nonzero(some % one == 0) >= len(some))  # most may be round
         found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
     if found:  # what is no more than others may well be a sum by chance
         highest = np.abs(np.delete(values, [*found])).max(initial=0)

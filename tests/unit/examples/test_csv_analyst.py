@@ -450,7 +450,7 @@ def test_months_are_words(run: Run, tmp_path: Path) -> None:
     assert "- 2024-01: 112.5\n- 2024-02: 98\n- 2024-03: 143" in told_of(run, months, "total sales per period", tmp_path)
     assert ": 98 (1 of 4 rows)" in told_of(run, months, "total sales where period is 2024-02", tmp_path)
     for question in ("total sales per day", "how many rows after 2024-01-15"):
-        assert "no column that holds dates" in told_of(run, months, question, tmp_path)
+        assert "no column that is read as one of dates" in told_of(run, months, question, tmp_path)
 
 
 def test_what_is_assumed_of_a_file_is_said(run: Run, tmp_path: Path) -> None:
@@ -1051,7 +1051,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         ("year,n\n2020,1\n", "total n since 2020", "year is not read as dates: it has cells such as '2020'."),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "2 columns that the date may be of: at, year."),
         *(
-            (f"m,n\n{cell},1\n{cell},2\n", "total n in 2024", "no column that holds dates")
+            (f"m,n\n{cell},1\n{cell},2\n", "total n in 2024", "no column that is read as one of dates")
             for cell in ("Mar 2024", "20240331", "45382")
         ),
         ('who,n\nA,"2,000"\nB,"1,23,456"\nC,"12,34,567"\n', "total n", "it has cells such as '1,23,456'"),
