@@ -203,9 +203,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             by_name("sync", subjects.ANY_SYNC, sync, family=Family.SYNC, side_by_side=2),
         ]
         of_file = partial(by_name, family=Family.FILES)
-        # A piece takes as long as dozens of other answers: several of one caller side by side leave others no time between them.
-        asking = partial(of_file, max_bytes=MAX_ASKING_BYTES, side_by_side=1)
-        putting = partial(of_file, max_bytes=MAX_PUT_BYTES)
+        asking, putting = partial(of_file, max_bytes=MAX_ASKING_BYTES), partial(of_file, max_bytes=MAX_PUT_BYTES)
         of_files = [
             asking("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
             putting("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
