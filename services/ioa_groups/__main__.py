@@ -56,11 +56,11 @@ from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedRes
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.dead_letter_share import SharedDeadLetters, user_of_goal
 from ioa.runtime.endings import Endings
-from ioa.runtime.filling import Filling
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.stored_shares import StoredShares
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.dropped import DroppedGoals
 from ioa_groups.files import FileQuotas, FileService
@@ -111,7 +111,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
-        fills_logs = Filling(time.monotonic, FILLING, audit.note_slowed)
+        fills_logs = StoredShares(time.monotonic, FILLING, audit.note_slowed)
         appended = Appended(time.monotonic, settings.append_rate, audit.note_slowed, fills_logs)
         inboxes = NatsInboxes(client, sessions.inbox_of)
         ledger = GroupLedger(log, timers, inboxes, results, open_groups, clock, settings.group_quota, appended)
@@ -125,8 +125,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             model_patience=settings.model_patience,
             patience=settings.patience,
         )
-        fills_store = Filling(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
-        fills_queue = Filling(time.monotonic, FILLING_QUEUE, audit.note_slowed)
+        fills_store = StoredShares(time.monotonic, FILLING_STORE, audit.note_slowed, part=1)
+        fills_queue = StoredShares(time.monotonic, FILLING_QUEUE, audit.note_slowed)
         store = NatsSharedStore(js, None if shares is None else shares.store, settings.replicas)
         kept_shares, waiting = KeptShares(store, fills_store), WaitingShares(NatsWaitingGoals(js), fills_queue)
         teams = Teams(NatsTeams(client), clock, kept_shares)

@@ -40,8 +40,8 @@ from ioa.protocol.goals import Fork, Goal, GoalRecord
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, UserId
 from ioa.quotas import RATES, SAY_UNIT_BYTES, SLOWED_FOR, Buckets, Family, QuotaRefusal, Rate
 from ioa.repetition import sketches_of
-from ioa.runtime.filling import Filling
 from ioa.runtime.ledger import GroupLedger, entry_of
+from ioa.runtime.stored_shares import StoredShares
 from ioa.telemetry.fault_points import reach
 from ioa_groups.casting import check_levels
 from ioa_groups.presence import absence
@@ -82,7 +82,7 @@ class ForkPorts:
     registry: LivenessView
     memberships: Memberships
     clock: Clock
-    filling: Filling
+    filling: StoredShares
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """What each user may have of the store, besides files: goals on record and teams, and goals that wait until they are taken in.
 
-Who has so much of it that others need what is left is put off, by the rule of `runtime.filling`, and nobody else.
+Who has so much of it that others need what is left is put off, by the rule of `runtime.stored_shares`, and nobody else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import structlog
 from ioa.errors import UnavailableError
 from ioa.ports.store_room import SharedStore, WaitingGoals
 from ioa.protocol.ids import LOCAL, UserId
-from ioa.runtime.filling import Filling
+from ioa.runtime.stored_shares import StoredShares
 
 _LOOK_EVERY, _WHILE_REFUSING = timedelta(seconds=1), timedelta(milliseconds=200)
 
@@ -32,7 +32,7 @@ class KeptShares:
         filling: Who has filled it.
     """
 
-    def __init__(self, store: SharedStore, filling: Filling) -> None:
+    def __init__(self, store: SharedStore, filling: StoredShares) -> None:
         self._store = store
         self._filling = filling
 
@@ -56,7 +56,7 @@ class WaitingShares:
         filling: Who has filled it.
     """
 
-    def __init__(self, goals: WaitingGoals, filling: Filling) -> None:
+    def __init__(self, goals: WaitingGoals, filling: StoredShares) -> None:
         self._goals = goals
         self._filling = filling
         self._over: Set[UserId] = frozenset()

@@ -24,8 +24,8 @@ from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
 from ioa.runtime.endings import Endings
-from ioa.runtime.filling import Filling
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
@@ -192,8 +192,8 @@ class MemoryControlPlane:
         timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience, 60 * minute)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         room, now = MemoryStoreRoom(), lambda: clock.now().timestamp()
-        kept = KeptShares(room, Filling(now, FILLING_STORE))
-        waiting = WaitingShares(room, Filling(now, FILLING_QUEUE))
+        kept = KeptShares(room, StoredShares(now, FILLING_STORE))
+        waiting = WaitingShares(room, StoredShares(now, FILLING_QUEUE))
         self.teams = Teams(MemoryTeams(), clock, kept)
         ports = GroupSetupPorts(
             self.ledger,
@@ -239,7 +239,7 @@ class MemoryControlPlane:
             clock,
             PoolShares(self.view, self.open_groups),
             self.teams,
-            Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock, Filling(now, FILLING))),
+            Forks(ForkPorts(self.ledger, self.log, self.records, self.view, self.memberships, clock, StoredShares(now, FILLING))),
             DroppedGoals(lambda: clock.now().timestamp()),
             kept,
             waiting,

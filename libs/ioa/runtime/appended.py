@@ -34,8 +34,8 @@ from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
-from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import CLOSES
+from ioa.runtime.stored_shares import StoredShares
 
 _PUSHED_PART = 16
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
@@ -68,12 +68,12 @@ class Appended:
         now: Callable[[], float],
         rate: Rate = RATES[Family.LOGS],
         slowed: Callable[[str, Family], None] = _nobody,
-        filling: Filling | None = None,
+        filling: StoredShares | None = None,
     ) -> None:
         self._now = now
         self._buckets = Buckets({Family.LOGS: rate})
         self._slowed = slowed
-        self._filling = filling or Filling(now, FILLING, slowed)
+        self._filling = filling or StoredShares(now, FILLING, slowed)
 
     def check(self, agent_id: AgentId) -> None:
         """See that an agent may have something appended now.

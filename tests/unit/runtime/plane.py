@@ -25,10 +25,10 @@ from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.appended import Appended
 from ioa.runtime.endings import Endings
-from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import DEFAULT_GROUP_QUOTA, GroupQuota
 from ioa.runtime.head_reads import HeadReads
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
@@ -119,9 +119,9 @@ class Plane:
         for router in self.routers:
             self.progress.listen(router.hear)
         self.room = MemoryStoreRoom()
-        self.fills_logs = Filling(lambda: self.clock.now().timestamp(), FILLING)
-        self.fills_store = Filling(lambda: self.clock.now().timestamp(), FILLING_STORE)
-        self.fills_queue = Filling(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
+        self.fills_logs = StoredShares(lambda: self.clock.now().timestamp(), FILLING)
+        self.fills_store = StoredShares(lambda: self.clock.now().timestamp(), FILLING_STORE)
+        self.fills_queue = StoredShares(lambda: self.clock.now().timestamp(), FILLING_QUEUE)
         self.kept, self.waiting = KeptShares(self.room, self.fills_store), WaitingShares(self.room, self.fills_queue)
         self.teams = Teams(MemoryTeams(), self.clock, self.kept)
         ports = GroupSetupPorts(

@@ -31,8 +31,8 @@ from ioa.protocol.policy import FormField
 from ioa.protocol.policy_check import MAX_STATE_BYTES
 from ioa.quotas import LOG_UNIT_BYTES, Family, Rate
 from ioa.runtime.appended import Appended
-from ioa.runtime.filling import Filling
 from ioa.runtime.group_quota import GroupQuota
+from ioa.runtime.stored_shares import StoredShares
 from ioa.testing.manual_clock import NEW_YEAR
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
@@ -132,7 +132,7 @@ async def test_a_full_log_lends_nothing_and_takes_nobody_in() -> None:
 
 
 def _with_little(little_bytes: int) -> Appended:
-    return Appended(lambda: 0.0, filling=Filling(lambda: 0.0, FILLING, little_bytes=little_bytes))
+    return Appended(lambda: 0.0, filling=StoredShares(lambda: 0.0, FILLING, little_bytes=little_bytes))
 
 
 async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
@@ -160,7 +160,7 @@ async def test_who_fills_the_logs_of_all_leaves_room_for_others() -> None:
 
 def test_the_little_that_each_may_always_have_is_a_part_of_the_share() -> None:
     """Else ten keys fill a share of 40 MB, each with 4 MB of it; of a large one it is 4 MB."""
-    filling = Filling(lambda: 0.0, FILLING)
+    filling = StoredShares(lambda: 0.0, FILLING)
     filling.note("ada", 3_000_000)
     assert [filling.puts_off("ada", StoreRoom(0, share)) for share in (40_000_000, 1_000_000_000)] == [True, False]
 

@@ -31,7 +31,7 @@ def _nobody(_who: str, _family: Family) -> None:
     """Tell nobody."""
 
 
-class Filling:
+class StoredShares:
     """Counts what each has had stored in a part of the store, and remembers who was put off there.
 
     Args:
