@@ -101,7 +101,9 @@ def _with_result(task: str, ctx: TaskContext) -> str:
     lines = [] if of_results(ctx, (".txt",)) or len(content) > _MAX_CHARS else map(str.rstrip, content.splitlines())
     figures = [found and found.group(1, 2) for found in (_REPORTED.search(line) for line in lines if not line.endswith(":"))]
     one = {*filter(None, figures)}
-    if len(one) != 1 or not figures[0]:
+    others = [line for line in content.splitlines() if line.strip() and not _REPORTED.search(line)]
+    is_one_of = any(re.search(r"\d", line) for line in others) and not re.search(r" \(\d+ of \d+ rows", content)
+    if len(one) != 1 or not figures[0] or is_one_of:  # of a table its row may stand below
         said = "The earlier result is not one exact figure alone (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
     figure, unit = (told or "" for told in one.pop())

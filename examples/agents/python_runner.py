@@ -99,6 +99,8 @@ def _code(task: str, ctx: TaskContext) -> str | InputFile:
     around = (pattern if code else _NAME).sub(" ", task).lower()
     if unknown := [word for word in re.findall(r"\w+", around) if word not in _WORDS]:
         raise DeclinedError(are_not(unknown, "understood here"), hint=_HINT)
+    if around.strip(" .!?") and not re.match(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b", around):
+        raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=came(ctx))
     return _valid(code) if code else scripts[0]

@@ -122,7 +122,7 @@ def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
     text.write_text("12 chairs and 3 tables at 45.00 each,\nthe tables 120.00 each")
     with pytest.raises(InvalidInputError, match="The earlier result is not one exact figure alone"):
         run(agent, "double it", results=[upstream("read letter.txt", text.read_text(), text)])
-    for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120"):
+    for said in ("1 2 3", "Net 100, VAT 19.00", "Order of 12 chairs and 3 tables.\nIt is 120", "rows: 40\n678.0 euros"):
         with pytest.raises(InvalidInputError, match="not one exact figure alone"):
             run(agent, "double it", results=[upstream("run it", said)])
     row = "t.csv: maximum of n: 80 (3 of 3 rows).\nIts row: in 50, n 80"

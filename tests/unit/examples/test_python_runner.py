@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.errors import InvalidInputError, TaskError
+from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
 from ioa.testing.task_context import RecordingContext, upstream
 from python_runner import agent, run_code
@@ -152,6 +152,16 @@ def test_code_in_another_language_fails(fence: str, run: Run) -> None:
 def test_code_in_python_is_run(fence: str, run: Run) -> None:
     """Whichever way its language is written."""
     assert run(agent, f"run this:\n{fence}\nprint(1)\n```").text == "1"
+
+
+@pytest.mark.parametrize(
+    "task", ["show made.py", "print the code in made.py", "give me made.py", "show made.py and run it", "write made.py"]
+)
+def test_what_asks_for_the_code_itself_is_not_run(task: str, run: Run, tmp_path: Path) -> None:
+    """What a script prints is no answer to who wants to see it."""
+    (tmp_path / "made.py").write_text("print(5)")
+    with pytest.raises(DeclinedError, match="does not ask to run it"):
+        run(agent, task, [tmp_path / "made.py"])
 
 
 def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:

@@ -259,6 +259,19 @@ def test_a_file_that_is_named_once_is_handed_to_all() -> None:
     assert [need.text for need in split_goal(goal)] == ["compute total revenue in sales.csv", "find average units in sales.csv"]
 
 
+def test_files_that_are_named_one_after_another_are_all_meant() -> None:
+    """The second announcement adds to the first, unless a request stands between them."""
+    both = [need.text for need in split_goal("Here is a.txt. Here is b.txt. How many words?")]
+    apart = [need.text for need in split_goal("Here is a.txt. Count the words. Here is b.txt. Count the lines.")]
+    assert (both, apart) == (["How many words in a.txt and b.txt"], ["Count the words in a.txt", "Count the lines in b.txt"])
+
+
+@pytest.mark.parametrize("goal", ["second highest price", "Next highest price in a.csv", "third lowest price per team"])
+def test_an_ordinal_of_a_figure_is_no_place_in_a_list(goal: str) -> None:
+    """Else the highest would be told."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
 def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
     """Thirty thousand characters are no reason to hang: the rules take linear time. What is too much for one plan stays whole."""
     request = "compute the total of a.csv. "

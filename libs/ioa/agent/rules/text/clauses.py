@@ -109,14 +109,15 @@ def without_courtesy(covered: str) -> str:
 def requests_of(covered: str) -> list[Request] | None:
     """Take a goal apart; None if it is not certain where its requests begin and end."""
     found: list[Request] = []
-    given = ""
+    given, given_at = "", 0
     for piece, listed in _pieces(covered):
         opening = _OPENING.match(piece)
         text = piece[opening.end() :] if opening else piece
         if _says_nothing(text, listed=listed):
             continue
         if _INPUT.search(text) and (_HERE_IS.match(text) or _words(text) <= _SAYS_NOTHING):
-            given = " and ".join(dict.fromkeys(_INPUT.findall(text)))
+            before = _INPUT.findall(given) if given_at == len(found) else []
+            given, given_at = " and ".join(dict.fromkeys([*before, *_INPUT.findall(text)])), len(found)
             continue
         announced, text = _announced(text)
         given = " and ".join(dict.fromkeys(_INPUT.findall(announced))) or given
