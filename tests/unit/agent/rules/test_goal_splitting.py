@@ -260,10 +260,12 @@ def test_a_file_that_is_named_once_is_handed_to_all() -> None:
 
 
 def test_files_that_are_named_one_after_another_are_all_meant() -> None:
-    """The second announcement adds to the first, unless a request stands between them."""
-    both = [need.text for need in split_goal("Here is a.txt. Here is b.txt. How many words?")]
-    apart = [need.text for need in split_goal("Here is a.txt. Count the words. Here is b.txt. Count the lines.")]
-    assert (both, apart) == (["How many words in a.txt and b.txt"], ["Count the words in a.txt", "Count the lines in b.txt"])
+    """The second announcement adds to the first; where a request stands between them the goal stays whole."""
+    apart = "Here is a.txt. Count the words. Here is b.txt. Count the lines."
+    assert [need.text for need in split_goal("Here is a.txt. Here is b.txt. How many words?")] == [
+        "How many words in a.txt and b.txt"
+    ]
+    assert [need.text for need in split_goal(apart)] == [apart]
 
 
 @pytest.mark.parametrize("goal", ["second highest price", "Next highest price in a.csv", "third lowest price per team"])
