@@ -66,6 +66,7 @@ _REPORTED = re.compile(
     r"(?: \((?:[^()]|\([^()]*\))*\))?\.?$"
 )
 """A figure that a line is, or that is all behind its last colon or equals sign, but for a unit and how it was read, in brackets."""
+_DATE = re.compile(r"\b\d{4}-\d\d?-\d\d?\b|\b\d\d?/\d\d?/\d{4}\b")
 _REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
 
@@ -107,6 +108,8 @@ def _with_result(task: str, ctx: TaskContext) -> str:
         said = "The earlier result is not one exact figure alone (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")
     figure, unit = (told or "" for told in one.pop())
+    if unit == "%":
+        raise InvalidInputError("The earlier result is a percentage.", hint=f"Say of what: '{figure} % of 80'.")
     if re.search(rf"(?:{_REFERENCE.pattern}) (?:in|to|into) ", task, re.IGNORECASE):
         return _REFERENCE.sub(f"{figure} {unit.strip('%')}".strip(), task)
     return _REFERENCE.sub(f"({figure})" if figure[0] in "-−" else figure, task)
@@ -123,7 +126,7 @@ def _in_signs(text: str) -> str:
 def compute(text: str) -> Fraction:
     """Compute an expression of numbers and signs; refuses what is none, or has no value."""
     signs = re.sub(r"\(([^()]*)\)", lambda group: f"({_in_signs(group[1])})", text)
-    source = "" if {*_no_signs(signs)} - {"sqrt"} else signs.translate(_IN_PYTHON).strip()
+    source = "" if {*_no_signs(signs)} - {"sqrt"} or _DATE.search(text) else signs.translate(_IN_PYTHON).strip()
     try:
         return _value(ast.parse(source, mode="eval").body, source)
     except (SyntaxError, TypeError):

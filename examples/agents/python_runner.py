@@ -92,7 +92,9 @@ def run_code(code: str | InputFile, ctx: TaskContext, limits: SandboxLimits = Sa
 def _code(task: str, ctx: TaskContext) -> str | InputFile:
     """Find the code. What stands around it must ask for nothing but to run it."""
     pattern = _FENCE if _FENCE.search(task) else _INLINE
-    code = "\n".join(found["code"].strip("\n") for found in pattern.finditer(task))
+    code, *more = [found["code"].strip("\n") for found in pattern.finditer(task)] or [""]
+    if more:
+        raise InvalidInputError("The task holds several pieces of code.", hint="Ask for each in a sentence of its own.")
     scripts = [] if code else pick(task, ctx, (".py",))
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")

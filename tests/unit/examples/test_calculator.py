@@ -116,6 +116,19 @@ def test_arithmetic_that_is_not_understood_is_not_declined(task: str, run: Run) 
     assert not isinstance(error.value, DeclinedError)
 
 
+def test_a_percentage_is_of_something(run: Run) -> None:
+    """Nothing is multiplied by 25 where it is 25 % that is meant."""
+    with pytest.raises(InvalidInputError, match=r"is a percentage\. Say of what: '25 % of 80'"):
+        run(agent, "multiply 80 by the result", results=[upstream("percent", "20 is what percent of 80 = 25 %")])
+
+
+@pytest.mark.parametrize("task", ["2026-11-26 - 2026-11-20", "25/12/2026", "what is 2026-1-2 + 5"])
+def test_a_date_is_no_calculation(task: str, run: Run) -> None:
+    """Its signs part the days from the months."""
+    with pytest.raises(InvalidInputError, match="is not read as one calculation"):
+        run(agent, task)
+
+
 def test_which_number_of_a_text_is_it(run: Run, tmp_path: Path) -> None:
     """Nobody can tell; a figure that is reported is one beside what explains it, and several are told."""
     text = tmp_path / "text.txt"
@@ -166,7 +179,6 @@ def test_what_is_no_calculation(task: str, run: Run) -> None:
         ("multiply it by 2", "3 + 4 = 7", "14"),
         ("multiply it by 2", "−5", "-10"),
         ("multiply it by 2", "-5", "-10"),
-        ("multiply it by 2", "20 is what percent of 80 = 25 %", "50"),
         ("multiply it by 2", "t.csv, rank: sum of a (3 of 4 rows):\n- Oslo: 5", "10"),
         ("multiply it by 2", "t.csv: sum of a: 8 (3 of 6 rows, in kg; left out: 1 without a ('-'), such as: 7).", "16"),
         ("convert it to g", "x=3 kg", "3000 g"),

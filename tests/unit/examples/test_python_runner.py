@@ -164,6 +164,12 @@ def test_what_asks_for_the_code_itself_is_not_run(task: str, run: Run, tmp_path:
         run(agent, task, [tmp_path / "made.py"])
 
 
+def test_of_several_snippets_none_is_run(run: Run) -> None:
+    """Else the value of the last alone would be told."""
+    with pytest.raises(InvalidInputError, match="several pieces of code"):
+        run(agent, "run `2+3` and `4+5`")
+
+
 def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:
     """The last one, too, and nothing of what ran it."""
     with pytest.raises(TaskError) as error:

@@ -268,6 +268,20 @@ def test_files_that_are_named_one_after_another_are_all_meant() -> None:
     assert [need.text for need in split_goal(apart)] == [apart]
 
 
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Here is till.csv where stall is North. Total takings.",
+        "Here is a.txt, please translate it. How many words?",
+        "Here is a.txt, not b.txt. How many words?",
+        "Here is not b.txt. How many words?",
+    ],
+)
+def test_what_is_said_behind_an_announced_file_is_not_passed_over(goal: str) -> None:
+    """It says which rows, or what else is wanted."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
 @pytest.mark.parametrize("goal", ["second highest price", "Next highest price in a.csv", "third lowest price per team"])
 def test_an_ordinal_of_a_figure_is_no_place_in_a_list(goal: str) -> None:
     """Else the highest would be told."""

@@ -61,7 +61,12 @@ _POLITE = re.compile(rf"(?:{_COURTESY.pattern}|(?:please|kindly|(?:can|could|wou
 _ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
 _END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
 _JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
-_HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b[^\d?]*+$", re.IGNORECASE)
+_HERE_IS = re.compile(
+    r"(?!.*\b(?:not|no|without|except|but)\b)(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b"
+    rf"[^\d?:;()]*?{INPUT}(?:(?:,| and|, and) {INPUT})*+[ .!]*+$",
+    re.IGNORECASE,
+)
+"""Names files, and says nothing behind them: `Here is till.csv where stall is North` says which rows are meant."""
 _COLON = re.compile(rf": ?(?!{MASKED}$)\S")
 _TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
 _PRODUCT = re.compile(
