@@ -140,7 +140,9 @@ class Column:
         forms = [form for form in _DATE_FORMATS if _days(written[:_SAMPLE_ROWS], form + time).notna().all()]
         readings = [read for form in forms if (read := _days(written, form + time)).notna().all()]
         if not readings or len(zones) > 1:
-            said = f"{self} has dates that are not read, or not all in one form: {', '.join(map(repr, given.iloc[[0, -1]]))}."
+            most = max((_days(written, form + time) for form in _DATE_FORMATS), key=pd.Series.count)
+            some = ", ".join(map(repr, given[most.isna()].head(2) if most.isna().any() else given.iloc[[0, -1]]))
+            said = f"{self} has dates that are not read, or not all in one form and zone: {some}."
             raise InvalidInputError(said, hint="Write all as 2024-03-31, or as 2024-03-31 08:00 and in one zone.")
         if len(readings) > 1 and (differs := readings[0] != readings[1]).any():
             said = f"{self} can be read in two ways: {given[differs].iloc[0]} may begin with the day or with the month."

@@ -70,21 +70,10 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
     step = next(one for one in _ROUND if 2 * np.count_nonzero(some % one == 0) >= len(some))  # most may be round
     found, tries, whole = set[int](), 0, set[int]()
     for order, places in ((numbers, rows), (numbers[::-1], rows[::-1])) if 1 < len(numbers) <= CHECKED else ():
-        ends, starts, covered, hits = [0, *np.cumsum(order).tolist()], dict[int, int](), np.zeros(len(order), bool), list[int]()
-        ones, last = list[int](), len(order) - 1
-        for at, number in enumerate(order.tolist()):
-            if (start := starts.get(ends[at] - number)) is not None:
-                covered[start : at + 1] = True
-                hits.append(at)
-            elif at and number == order[at - 1]:  # a group of one row
-                covered[at - 1 : at + 1] = True
-                ones.append(at)
-            starts |= {ends[at - 1]: at - 1} if at else {}
-        if hits and 2 * order[-1] == order.sum() - order[[*{*hits, *ones} - {last}]].sum():  # of all that are none themselves
-            hits, covered[-1] = [*{*hits, last}], True
+        hits, ones, is_covered = _sums_behind(order)
         found |= {*places[hits].tolist()}
         tries += int((np.abs(order[2:]) >= np.abs(order[1:-1] + order[:-2])).sum()) if (numbers > 0).all() else len(order)
-        if covered.all() and hits and np.prod(np.minimum(1, step / np.abs(np.unique(order[hits])))) < _CHANCE:
+        if is_covered and hits and np.prod(np.minimum(1, step / np.abs(np.unique(order[hits])))) < _CHANCE:
             whole |= {*places[[*hits, *ones]].tolist()}
     if found and not whole:
         found = found if _rarity(len({*values[[*found]].tolist()}), tries * step / usual) < rare else set()
@@ -95,6 +84,26 @@ def _sums_of_others(values: Any, grain: float, rare: float) -> set[int]:
     edges = [at for at in edges if at in (0, len(numbers) - 1) or some[at] * _RARE > 1]
     edges += [at for at in (0, -1) if some[at] > _FEW * usual and numbers.sum() in (3 * numbers[at], 4 * numbers[at])]
     return found | {*rows[edges].tolist()}
+
+
+def _sums_behind(order: Any) -> tuple[list[int], list[int], bool]:
+    """Which numbers are the sum of two or more right before them, which of one, a group of one row, and are all in such a sum?"""
+    ends, starts, spans, last = [0, *np.cumsum(order).tolist()], dict[int, int](), list[tuple[int, int, bool]](), len(order) - 1
+    for at, number in enumerate(order.tolist()):
+        if (start := starts.get(ends[at] - number)) is not None:
+            spans.append((start, at, True))
+        elif at and number == order[at - 1]:
+            spans.append((at - 1, at, False))
+        starts |= {ends[at - 1]: at - 1} if at else {}
+    covered, hits, ones, least = np.zeros(len(order), bool), list[int](), list[int](), len(order)
+    for start, at, is_sum in reversed(spans):
+        covered[start : at + 1] = True
+        if start < least:  # else both what it would sum and itself are in another sum
+            (hits if is_sum else ones).append(at)
+            least = start if is_sum else least
+    if hits and 2 * order[-1] == order.sum() - order[[*{*hits, *ones} - {last}]].sum():  # of all that are none themselves
+        hits, covered[-1] = [*{*hits, last}], True
+    return hits, ones, bool(covered.all())
 
 
 def _rarity(hits: int, expected: float) -> float:

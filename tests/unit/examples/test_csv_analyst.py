@@ -856,7 +856,7 @@ def test_what_stands_around_a_table(name: str, text: str, said: str, run: Run, t
 def test_times_of_several_zones_are_not_compared(run: Run, tmp_path: Path) -> None:
     """Which came first, and on which day, the clock alone does not tell; of one zone it does."""
     several = "start,n\n2024-09-01T23:30:00+02:00,3\n2024-09-01T22:30:00Z,4\n"
-    said = "not all in one form: '2024-09-01T23:30:00+02:00', '2024-09-01T22:30:00Z'. Write all as 2024-03-31, or as"
+    said = "not all in one form and zone: '2024-09-01T23:30:00+02:00', '2024-09-01T22:30:00Z'. Write all as 2024-03-31, or as"
     assert said in told_of(run, several, "how many rows per day", tmp_path)
     assert "2024-09-01: 1" in told_of(
         run, several.replace("+02:00", "Z").replace("01T22", "02T22"), "how many rows per day", tmp_path
@@ -1046,7 +1046,7 @@ def test_who_has_read_the_table_does_not_decline(question: str, run: Run, tmp_pa
         (
             "at,n\n31.12.24,1\n",
             "total n since 2020",
-            "at has dates that are not read, or not all in one form: '31.12.24'",
+            "at has dates that are not read, or not all in one form and zone: '31.12.24'",
         ),
         ("year,n\n2020,1\n", "total n since 2020", "year is not read as dates: it has cells such as '2020'."),
         ("year,at,n\n2020,2024-01-02,1\n", "total n per year", "2 columns that the date may be of: at, year."),
@@ -1468,6 +1468,20 @@ def test_names_of_a_second_table(run: Run, tmp_path: Path) -> None:
         ("C,closed,closed", "sum of sales: 41 (4 of 5 rows"),
     ):
         assert said in told_of(run, f"shop,sales,cost\nA,10,3\nB,20,4\n{names}\nC,5,2\nD,6,4\n", "total sales", tmp_path)
+
+
+def test_rows_within_a_total_are_no_totals(run: Run, tmp_path: Path) -> None:
+    """Two rows alike are none, nor is a row that happens to be the sum of others, where the total counts all of them."""
+    rows = "name,qty\na,7\nb,9\nc,9\nd,2\ne,11\n"
+    assert "rows called 'TOTAL'" in (said := told_of(run, f"{rows}TOTAL,38\n", "total qty", tmp_path)) and "'c, 9'" not in said
+    assert ": 38 (5 of 6 rows)." in told_of(run, f"{rows}TOTAL,38\n", "total qty where name is not TOTAL", tmp_path)
+
+
+@pytest.mark.parametrize("fuel", ["20.0 L", '"1,200"', "20 %"])
+def test_per_a_column_of_amounts_may_be_a_division(fuel: str, run: Run, tmp_path: Path) -> None:
+    """However its numbers are written."""
+    said = told_of(run, f"car,fuel,cost\nv1,{fuel},4\nv2,{fuel.replace('2', '3')},5\n", "average cost per fuel", tmp_path)
+    assert "nothing is divided" in said
 
 
 def test_a_balance_of_money_in_and_out_is_not_added_up(run: Run, tmp_path: Path) -> None:
