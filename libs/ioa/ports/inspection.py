@@ -85,6 +85,8 @@ CHANGING = "changing"
 """The family of who changes its card so often that discovery holds changes back."""
 RETURNED = "returned"
 """The family of who gives goals back that it took, again and again: each is given out anew, and another agent begins it."""
+SEEN_BY_ALL = frozenset({FLOOD, *HELD, CHANGING, RETURNED, FILLING_QUEUE})
+"""The families of which each replica of a service sees, and tells, all there is; of others each counts what it did itself."""
 ANYBODY = "*"
 """Who is named for what was taken off the queue for anybody: no pool is called so."""
 

@@ -20,7 +20,7 @@ from ioa.adapters.nats.topology import DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.nats.whoami import ask_tenant
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import SEEN_BY_ALL, DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
@@ -101,7 +101,7 @@ class NatsInspection:
         ]
 
     async def slowed(self) -> Sequence[SlowedCaller]:
-        """Gather the statistics of all services, until none comes for a moment."""
+        """Gather the statistics of all services, until none comes for a moment; what all replicas see is counted once."""
         refused: Counter[tuple[str, str]] = Counter()
         inbox = self._client.new_inbox()
         subscription = await self._client.subscribe(inbox)
@@ -110,7 +110,8 @@ class NatsInspection:
             with heeding_cancellation(), suppress(nats.errors.TimeoutError):
                 while True:
                     for one in slowed_of((await subscription.next_msg(_QUIET_SECONDS)).data):
-                        refused[one.caller, one.family] += one.refused
+                        key = one.caller, one.family
+                        refused[key] = max(refused[key], one.refused) if one.family in SEEN_BY_ALL else refused[key] + one.refused
         finally:
             await subscription.unsubscribe()
         return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
