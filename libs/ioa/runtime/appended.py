@@ -8,9 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import timedelta
-
-import structlog
 
 from ioa.errors import RateLimitedError
 from ioa.group.events import (
@@ -33,24 +30,16 @@ from ioa.ports.inspection import FILLING, SlowedCaller
 from ioa.ports.store_room import StoreRoom
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
-from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
+from ioa.quotas import RATES, Family, Rate
+from ioa.runtime.caller_pace import COME_BACK, CallerPace, tell_nobody
 from ioa.runtime.group_quota import CLOSES
 from ioa.runtime.stored_shares import StoredShares
 
 _PUSHED_PART = 16
 """An entry that is shown to so many counts for them as much as for being stored: it is not kept there."""
-_COME_BACK = timedelta(seconds=5)
-"""When somebody is to come back who does not listen, or who has filled the logs of all."""
-
 _PART_TO_END, _SHORT_BYTES = 9, 16_000
 """Who has filled four fifths of the logs ends his groups all the same, with messages of any length until he has nine tenths, and
 then with short ones: a conclusion may have a megabyte, and it is stored as a result, too."""
-
-_log = structlog.get_logger(__name__)
-
-
-def _nobody(_caller: str, _family: Family) -> None:
-    """Tell nobody."""
 
 
 class Appended:
@@ -67,12 +56,10 @@ class Appended:
         self,
         now: Callable[[], float],
         rate: Rate = RATES[Family.LOGS],
-        slowed: Callable[[str, Family], None] = _nobody,
+        slowed: Callable[[str, Family], None] = tell_nobody,
         filling: StoredShares | None = None,
     ) -> None:
-        self._now = now
-        self._buckets = Buckets({Family.LOGS: rate})
-        self._slowed = slowed
+        self._pace = CallerPace(now, Family.LOGS, rate, slowed)
         self._filling = filling or StoredShares(now, FILLING, slowed)
 
     def check(self, agent_id: AgentId) -> None:
@@ -81,15 +68,12 @@ class Appended:
         Raises:
             RateLimitedError: It has had too much. It is told when to come back.
         """
-        judged = self._buckets.judge(agent_id, Family.LOGS, self._now())
-        if isinstance(judged, Admitted):
+        after = self._pace.put_off(agent_id)
+        if after is None:
             return
-        if judged.is_first:
-            _log.warning("caller_slowed_down", caller=agent_id, family=Family.LOGS.value)
-            self._slowed(agent_id, Family.LOGS)
         raise RateLimitedError(
             f"What {agent_id} says makes entries that are too many bytes together.",
-            retry_after=_COME_BACK if judged.retry_after is None else timedelta(seconds=judged.retry_after),
+            retry_after=after,
             hint="Entries carry the open tasks of their group, with what these ask: have fewer open, or say them in fewer words.",
         )
 
@@ -97,7 +81,7 @@ class Appended:
         """Charge whoever has caused an entry of so many bytes, which is pushed to its audience; a goal's last is a result, too."""
         agent_id, state = _caused_by(entry.event, entry.state), entry.state
         weight = size_bytes + size_bytes * len(entry.audience) // _PUSHED_PART
-        self._buckets.charge(agent_id, Family.LOGS, self._now(), answered_bytes=weight)
+        self._pace.charge(agent_id, weight)
         is_result = state.phase.is_terminal and state.parent is None
         self._filling.note(agent_id, 2 * size_bytes if is_result else size_bytes)
 
@@ -122,14 +106,13 @@ class Appended:
         if not ends or (self._filling.is_over(self._filling.held(agent_id), room, _PART_TO_END) and _is_long(event)):
             raise RateLimitedError(
                 f"{agent_id} has filled so much of the room for logs that others need what is left.",
-                retry_after=_COME_BACK,
+                retry_after=COME_BACK,
                 hint=f"Conclude in few words ({_SHORT_BYTES:,} bytes)." if ends else "Conclude, or wait until there is room again.",
             )
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return who was refused lately, and how often; and who fills the logs, with how many MB."""
-        asked = self._buckets.slowed(self._now()).items()
-        return [*self._filling.slowed(), *(SlowedCaller(caller, family.value, refused) for (caller, family), refused in asked)]
+        return [*self._filling.slowed(), *self._pace.slowed()]
 
 
 def _is_long(event: Event) -> bool:

@@ -8,14 +8,12 @@ before more is. Messages that memory knows to be legal have nothing read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
-
-import structlog
 
 from ioa.errors import RateLimitedError
 from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.ids import AgentId
-from ioa.quotas import RATES, SAY_UNIT_BYTES, Admitted, Buckets, Family, Rate
+from ioa.quotas import RATES, SAY_UNIT_BYTES, Family, Rate
+from ioa.runtime.caller_pace import CallerPace
 
 _PARTS = 4
 """One read of so many is what a message may have read of a small group: three times at most, and so as often as it may be said."""
@@ -26,10 +24,6 @@ _READS = Rate(
     answer_bytes=SAY_UNIT_BYTES // _PARTS,
 )
 """How much is read of logs for one sender: 4 MB at once, and then as much as it may say."""
-_COME_BACK = timedelta(seconds=5)
-"""When somebody is to come back who does not listen."""
-
-_log = structlog.get_logger(__name__)
 
 
 class HeadReads:
@@ -41,9 +35,7 @@ class HeadReads:
     """
 
     def __init__(self, now: Callable[[], float], slowed: Callable[[str, Family], None]) -> None:
-        self._now = now
-        self._slowed = slowed
-        self._buckets = Buckets({Family.SAY: _READS})
+        self._pace = CallerPace(now, Family.SAY, _READS, slowed)
 
     def take(self, sender: AgentId, size_bytes: int) -> None:
         """See that so much may be read for a sender, as far as it is known before, and count it.
@@ -51,23 +43,18 @@ class HeadReads:
         Raises:
             RateLimitedError: It has had too much read. It is told when to come back.
         """
-        judged = self._buckets.judge(sender, Family.SAY, self._now(), size_bytes)
-        if isinstance(judged, Admitted):
-            return
-        if judged.is_first:
-            _log.warning("caller_slowed_down", caller=sender, family=Family.SAY.value)
-            self._slowed(sender, Family.SAY)
-        raise RateLimitedError(
-            f"The log was read too often to judge what {sender} says.",
-            retry_after=_COME_BACK if judged.retry_after is None else timedelta(seconds=judged.retry_after),
-            hint="Read what the group has said meanwhile before the next message.",
-        )
+        after = self._pace.put_off(sender, size_bytes)
+        if after is not None:
+            raise RateLimitedError(
+                f"The log was read too often to judge what {sender} says.",
+                retry_after=after,
+                hint="Read what the group has said meanwhile before the next message.",
+            )
 
     def charge(self, sender: AgentId, size_bytes: int) -> None:
         """Count what was read beyond what was known before."""
-        self._buckets.charge(sender, Family.SAY, self._now(), answered_bytes=size_bytes)
+        self._pace.charge(sender, size_bytes)
 
     def slowed(self) -> Sequence[SlowedCaller]:
         """Return for whom too much was read lately, and how often it was told so."""
-        found = self._buckets.slowed(self._now())
-        return [SlowedCaller(caller, family.value, number) for (caller, family), number in found.items()]
+        return self._pace.slowed()

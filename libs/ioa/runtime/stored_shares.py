@@ -14,6 +14,7 @@ import structlog
 from ioa.ports.inspection import SlowedCaller
 from ioa.ports.store_room import StoreRoom
 from ioa.quotas import SLOWED_FOR, Family
+from ioa.runtime.caller_pace import tell_nobody
 
 PART = 4
 """So many times what is left may be one's: alone he has four fifths, beside another as greedy four ninths."""
@@ -25,10 +26,6 @@ _FORGOTTEN = 86_400.0
 _MOST_REMEMBERED = 16_384
 
 _log = structlog.get_logger(__name__)
-
-
-def _nobody(_who: str, _family: Family) -> None:
-    """Tell nobody."""
 
 
 class StoredShares:
@@ -46,7 +43,7 @@ class StoredShares:
         self,
         now: Callable[[], float],
         family: str,
-        slowed: Callable[[str, Family], None] = _nobody,
+        slowed: Callable[[str, Family], None] = tell_nobody,
         little_bytes: int = _LITTLE_BYTES,
         part: int = PART,
     ) -> None:
