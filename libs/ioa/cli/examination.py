@@ -537,8 +537,6 @@ _FILLING = (
     " if it means harm."
 )
 _KEEPING = "Whose model is away, or slow, keeps goals in good faith; who does not work at them is stopped as who drops them."
-
-
 _CHANGING = "Its newest card is indexed all the same, ten seconds later at most. Stop what registers it again and again."
 _RETURNING = (
     "Who stops, or has lost what it needs, gives goals back in good faith. Else stop it, or take its key away: others begin what it"
@@ -546,43 +544,22 @@ _RETURNING = (
 )
 _MUCH = {FLOOD: "messages"} | dict(zip(HELD, HELD, strict=True))
 _ASKING = "asking"
-
-
-def _much_of(one: SlowedCaller) -> str:
-    return f"{one.caller} ({one.refused:,} {_MUCH[one.family]})"
-
-
-def _requests_of(one: SlowedCaller) -> str:
-    return f"{one.caller} ({one.refused:,} of {one.family} refused)"
-
-
-def _changes_of(one: SlowedCaller) -> str:
-    return f"{one.caller} ({one.refused:,} changes)"
-
-
-def _bytes_of(one: SlowedCaller) -> str:
-    return f"{one.caller} ({one.refused:,} MB)"
-
-
-def _goals_of(one: SlowedCaller) -> str:
-    queue = "the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}"
-    return f"{queue} ({one.refused:,} goals)"
-
-
-def _returns_of(one: SlowedCaller) -> str:
-    return f"{one.caller} ({one.refused:,} times)"
-
-
-_TOLD: Mapping[str, tuple[str, Callable[[SlowedCaller], str], str]] = {
-    FLOOD: ("Flooding the server, and disconnected: {}.", _much_of, _TOO_MUCH),
-    _ASKING: ("Asking too often, and slowed down: {}.", _requests_of, _TOO_MUCH),
-    CHANGING: ("Changing their cards so often that changes wait: {}.", _changes_of, _CHANGING),
-    FILLING: ("Filling the logs of groups, and put off: {}.", _bytes_of, _FILLING),
-    FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", _bytes_of, _FILLING),
-    FILLING_QUEUE: ("Filling what all goals wait in, and refused: {}.", _bytes_of, _FILLING),
-    DROPPED: ("Taking goals off a queue and dropping them, which were put back: somebody at {}.", _goals_of, _DROPPING),
-    RETURNED: ("Taking goals and giving them back again and again: {}.", _returns_of, _RETURNING),
-    KEPT: ("Keeping goals for minutes without a group, which were offered again: somebody at {}.", _goals_of, _KEEPING),
+_TOLD: Mapping[str, tuple[str, str, str]] = {
+    FLOOD: ("Flooding the server, and disconnected: {}.", "{caller} ({refused:,} {much})", _TOO_MUCH),
+    _ASKING: ("Asking too often, and slowed down: {}.", "{caller} ({refused:,} of {family} refused)", _TOO_MUCH),
+    CHANGING: ("Changing their cards so often that changes wait: {}.", "{caller} ({refused:,} changes)", _CHANGING),
+    FILLING: ("Filling the logs of groups, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
+    FILLING_STORE: ("Filling the store with goals on record and teams, and put off: {}.", "{caller} ({refused:,} MB)", _FILLING),
+    FILLING_QUEUE: ("Filling what all goals wait in, and refused: {}.", "{caller} ({refused:,} MB)", _FILLING),
+    DROPPED: (
+        *("Taking goals off a queue and dropping them, which were put back: somebody at {}.", "{queue} ({refused:,} goals)"),
+        _DROPPING,
+    ),
+    RETURNED: ("Taking goals and giving them back again and again: {}.", "{caller} ({refused:,} times)", _RETURNING),
+    KEPT: (
+        *("Keeping goals for minutes without a group, which were offered again: somebody at {}.", "{queue} ({refused:,} goals)"),
+        _KEEPING,
+    ),
 }
 """Of each kind of those who ask for more than they may: what is said of them, how each is named, and what to do about it."""
 
@@ -593,13 +570,18 @@ def _kind_of(one: SlowedCaller) -> str:
     return one.family if one.family in _TOLD else _ASKING
 
 
+def _named(each: str, one: SlowedCaller) -> str:
+    queue = "the queue for any agent" if one.caller == ANYBODY else f"the queue of {one.caller}"
+    return each.format(caller=one.caller, family=one.family, refused=one.refused, much=_MUCH.get(one.family, ""), queue=queue)
+
+
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
     """Judge who asks more often than it may; others are served all the same."""
     if not slowed:
         return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
     said, hints = list[str](), dict[str, None]()
-    for kind, (sentence, name, hint) in _TOLD.items():
-        named = [name(one) for one in slowed if _kind_of(one) == kind][:_NAMED_AGENTS]
+    for kind, (sentence, each, hint) in _TOLD.items():
+        named = [_named(each, one) for one in slowed if _kind_of(one) == kind][:_NAMED_AGENTS]
         if named:
             said.append(sentence.format(", ".join(named)))
             hints[hint] = None
