@@ -46,13 +46,18 @@ def check_own(folder: Path) -> None:
     Raises:
         InvalidInputError: It is another user's, or open to others.
     """
-    found = folder.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
-        why = "belongs to another user" if found.st_uid != os.geteuid() else "is open to other users"
+    is_anothers = belongs_to_another(folder)
+    if is_anothers or folder.stat().st_mode & _OTHERS:
+        why = "belongs to another user" if is_anothers else "is open to other users"
         raise InvalidInputError(
             f"The folder {folder} {why} of this machine, who could name any system there.",
             hint="Name the system by --url or IOA_NATS_URL; if the folder is yours, close it with `chmod 700`.",
         )
+
+
+def belongs_to_another(folder: Path) -> bool:
+    """Whether a folder is another user's: root enters those, too."""
+    return folder.stat().st_uid != os.geteuid()
 
 
 def new_password() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from ioa.adapters.nats.authorization import (
 )
 from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
-from ioa.adapters.system_folder import write_private
+from ioa.adapters.system_folder import belongs_to_another, write_private
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import (
@@ -112,7 +111,7 @@ def _check_closed(folder: Path, forbidden: int) -> None:
 
 def _check_own(folder: Path) -> None:
     """See that who works with keys has made their folder: root enters another user's, too, in which seeds may lie that he knows."""
-    if folder.exists() and folder.stat().st_uid != os.geteuid():
+    if folder.exists() and belongs_to_another(folder):
         raise InvalidInputError(
             f"The folder {folder} belongs to another user of this machine, who could take or change keys.",
             hint="Run the command as that user, or choose another folder.",
