@@ -48,10 +48,10 @@ def _called(table: Table, known: Collection[Column]) -> dict[int, str]:
 def _gaps(table: Table) -> dict[int, str]:
     """The first row, or up to three last ones, without a cell that all others have, and with words in one column at most."""
     found, last = dict[int, str](), [*range(max(1, table.rows - _LAST), table.rows)]
-    words = [one for one in table.columns if not one.holds("numbers", in_doubt=True)]
     for column in table.columns:
         gaps = np.flatnonzero(column.is_missing).tolist()
         if gaps in ([0], last[-len(gaps) :]) and len(gaps) + _LAST <= table.rows:
+            words = [one for one in table.columns if not one.holds("numbers", in_doubt=True)]
             few = [at for at in gaps if sum(not one.is_missing[at] for one in words) < 2]
             found |= dict.fromkeys(few, f"without {column}, which all others have")
     return found
