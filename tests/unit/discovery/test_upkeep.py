@@ -57,6 +57,15 @@ async def kept(index: MemoryIndex, feed: RegistryFeed, embedder: HashingEmbedder
         yield
 
 
+@asynccontextmanager
+async def followed(view: StillView, changes: Rate) -> AsyncIterator[tuple[MemoryIndex, HashingEmbedder, RegistryFeed]]:
+    """Both agents are indexed, and what is changed from now on counts."""
+    index, embedder, feed = MemoryIndex(), HashingEmbedder(), RegistryFeed(view, changes)
+    async with kept(index, feed, embedder):
+        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
+        yield index, embedder, feed
+
+
 async def state(index: MemoryIndex) -> dict[AgentId, bool]:
     """Who is in the index, and alive."""
     return {agent_id: held.online for agent_id, held in (await index.indexed()).items()}
@@ -101,10 +110,7 @@ async def test_an_index_that_lost_everything_is_filled_again(view: StillView) ->
 
 async def test_an_agent_that_changes_its_card_again_and_again_is_held_back(view: StillView) -> None:
     """A few changes are indexed at once, then one in a while, and the newest in the end; others, and its leases, do not wait."""
-    index, embedder = MemoryIndex(), HashingEmbedder()
-    feed = RegistryFeed(view, Rate(per_second=2, burst=3))
-    async with kept(index, feed, embedder):
-        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
+    async with followed(view, Rate(per_second=2, burst=3)) as (index, embedder, feed):
         for number in range(40):
             view.says[A] = f"The {number}th"
             feed.touch(A)
@@ -123,10 +129,7 @@ async def test_an_agent_that_changes_its_card_again_and_again_is_held_back(view:
 
 async def test_what_is_sent_again_unchanged_is_no_change(view: StillView) -> None:
     """However often an agent comes, goes and registers the same card, its next change is indexed at once."""
-    index, embedder = MemoryIndex(), HashingEmbedder()
-    feed = RegistryFeed(view, Rate(per_second=0.001, burst=1))
-    async with kept(index, feed, embedder):
-        await eventually(lambda: state(index), lambda seen: len(seen) == 2)
+    async with followed(view, Rate(per_second=0.001, burst=1)) as (index, embedder, feed):
         for number in range(20):
             view.known[A] = number % 2 == 0
             feed.touch(A)
