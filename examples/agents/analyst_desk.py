@@ -8,7 +8,7 @@ nothing but what these say: any other word may be a wish that is not fulfilled.
 import re
 
 from ioa import Agent, DeclinedError, TaskContext
-from request import are_not
+from request import account_for, words_in
 
 agent = Agent(
     "analyst-desk",
@@ -37,13 +37,12 @@ _HINT = "Say which, as in 'a briefing on sales.csv: total units per region, a ba
 def run(task: str, ctx: TaskContext) -> str:
     """Merge what the team found into one briefing and pass its files on; decline where no team worked on the task."""
     head = _HEAD.match(task)
-    words = re.findall(r"\w+", task[head.end() :].lower()) if head else []
-    if not words or not ctx.results:
+    parts_said = task[head.end() :] if head else ""
+    if not words_in(parts_said) or not ctx.results:
         said = "The task lists no parts that could be handed out to a team, and nothing else is done here."
         raise DeclinedError(said, hint=_HINT)
-    done = re.findall(r"\w+", " ".join([*(one.task_desc for one in ctx.results), *(file.name for file in ctx.inputs)]).lower())
-    if unknown := [word for word in words if word not in _JOINTS.union(done)]:
-        raise DeclinedError(are_not(unknown, "understood here"), hint=_HINT)
+    done = words_in(" ".join([*(one.task_desc for one in ctx.results), *(file.name for file in ctx.inputs)]))
+    account_for(parts_said, _JOINTS.union(done), _HINT)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):
         parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")

@@ -100,10 +100,11 @@ def _with_result(task: str, ctx: TaskContext) -> str:
         return task
     content = "\n".join(result.content for result in ctx.results)
     lines = [] if of_results(ctx, (".txt",)) or len(content) > _MAX_CHARS else map(str.rstrip, content.splitlines())
-    figures = [found and found.group(1, 2) for found in (_REPORTED.search(line) for line in lines if not line.endswith(":"))]
+    told = [(line, _REPORTED.search(line)) for line in lines]
+    figures = [found and found.group(1, 2) for line, found in told if not line.endswith(":")]
     one = {*filter(None, figures)}
-    others = [line for line in content.splitlines() if line.strip() and not _REPORTED.search(line)]
-    is_one_of = any(re.search(r"\d", line) for line in others) and not re.search(r" \(\d+ of \d+ rows", content)
+    has_others = any(not found and re.search(r"\d", line) for line, found in told)
+    is_one_of = has_others and not re.search(r" \(\d+ of \d+ rows", content)
     if len(one) != 1 or not figures[0] or is_one_of:  # of a table its row may stand below
         said = "The earlier result is not one exact figure alone (behind ≈ one is rounded)."
         raise InvalidInputError(said, hint="Say which number to calculate with.")

@@ -16,7 +16,7 @@ from pathlib import Path
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.files import came, pick
 from ioa.sandbox import AUTO, SETTING, SandboxLimits, level_here
-from request import are_not
+from request import account_for
 
 agent = Agent(
     "python-runner",
@@ -99,8 +99,7 @@ def _code(task: str, ctx: TaskContext) -> str | InputFile:
     if not code and not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {came(ctx)}")
     around = (pattern if code else _NAME).sub(" ", task).lower()
-    if unknown := [word for word in re.findall(r"\w+", around) if word not in _WORDS]:
-        raise DeclinedError(are_not(unknown, "understood here"), hint=_HINT)
+    account_for(around, _WORDS, _HINT)
     if around.strip(" .!?") and not re.match(r"\W*(?:please )?(?:run|execute|evaluate|what does)\b", around):
         raise DeclinedError(f"{task[:200]!r} does not ask to run it.", hint=_HINT)
     if len(scripts) > 1:

@@ -48,6 +48,17 @@ def of_length(text: str, most_chars: int = 2_000, hint: str = "") -> str:
     return text
 
 
+def account_for(text: str, known: Collection[str], hint: str = "") -> None:
+    """Decline a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
+    if unknown := [word for word in words_in(text) if word not in known]:
+        raise DeclinedError(are_not(unknown, "understood here"), hint=hint)
+
+
+def words_in(text: str) -> list[str]:
+    """The words of a text, in lower case."""
+    return re.findall(r"\w+", text.lower())
+
+
 def are_not(words: Collection[str], what: str) -> str:
     """Say of words what they are not."""
     return f"{', '.join(map(repr, words))} {'is' if len(words) == 1 else 'are'} not {what}."
