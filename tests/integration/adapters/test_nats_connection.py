@@ -54,6 +54,26 @@ async def test_leaving_is_no_cancellation(nats_server: NatsServer) -> None:
     assert client.is_closed
 
 
+async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop says so by a `RuntimeError`, by which a process of ours ended; whoever publishes knows what a lost connection is."""
+
+    def write(_payload: object) -> None:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    async with open_connection(NatsSettings(nats_server.url, "bereft")) as client:
+        assert client._flusher_task is not None
+        client._flusher_task.cancel()
+        await asyncio.wait([client._flusher_task])
+        with monkeypatch.context() as patched:
+            patched.setattr(client._transport, "writelines", write)
+            with pytest.raises(ConnectionResetError, match="The connection to NATS is gone"):
+                await client.publish("anything", b"")
+            with pytest.raises(UnavailableError), unavailable_unless_answered("Nobody"):
+                await client.publish("anything", b"")
+
+
 async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> None:
     """Who is cancelled while the connection is being closed does not go on."""
     leaving = asyncio.Event()

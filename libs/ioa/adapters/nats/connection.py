@@ -279,6 +279,14 @@ class _LastingClient(Client):
             raise nats.errors.TimeoutError from None
         return until - loop.time()
 
+    async def _flush_pending(self, force_flush: bool = False) -> Any:
+        # Until nats-py has seen that a server is gone, whoever publishes writes to a socket that is closed, since its task that does
+        # has ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
+        try:
+            return await super()._flush_pending(force_flush)
+        except RuntimeError as error:
+            raise ConnectionResetError(f"The connection to NATS is gone: {error}") from error
+
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         # Where nats-py's own fails, its reading ends, and the connection stays open, deaf.
         return (read_headers(headers) or None) if headers else None
