@@ -18,6 +18,7 @@ from ioa.adapters.nats.topology import LOG, Topology
 from ioa.adapters.nats.whoami import ask_user
 from ioa.beside import beside
 from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId
 from tests.integration.security.secured import open_intruder, open_secured
 from tests.integration.security.town import BOB, SOON, USER
 from tests.rig.deadline import eventually
@@ -38,8 +39,8 @@ async def test_nobodys_request_fails_while_the_server_reloads(tmp_path: Path) ->
         await stack.enter_async_context(open_service(groups, "ioa-reads", "Reads", "0.1.0", [reads]))
         asked, done = Counter[str](), asyncio.Event()
 
-        async def publish() -> None:
-            await user.jetstream().publish(subjects.goal_of(USER), b"{}")
+        async def publish() -> None:  # to one agent after another: nobody takes them, and so many wait for each at most
+            await user.jetstream().publish(subjects.goal_to(USER, AgentId(f"agent-{asked['goal']}")), b"{}")
 
         async def whose() -> None:
             assert await ask_user(user) == USER
