@@ -57,7 +57,7 @@ async def test_leaving_is_no_cancellation(nats_server: NatsServer) -> None:
 async def test_who_publishes_to_a_socket_that_is_closed_is_told_so(
     nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """uvloop says so by a `RuntimeError`, by which a process of ours ended; whoever publishes knows what a lost connection is."""
+    """By uvloop a `RuntimeError` came of it, which ended a process of ours; who publishes knows what a lost connection is."""
 
     def write(_payload: object) -> None:
         raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")

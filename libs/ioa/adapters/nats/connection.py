@@ -280,8 +280,8 @@ class _LastingClient(Client):
         return until - loop.time()
 
     async def _flush_pending(self, force_flush: bool = False) -> Any:
-        # Until nats-py has seen that a server is gone, whoever publishes writes to a socket that is closed, since its task that does
-        # has ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
+        # Until nats-py has seen that a server is gone, who publishes writes to a socket that is closed, as the task that writes has
+        # ended. uvloop calls that a RuntimeError, and nobody who publishes would take it for what it is.
         try:
             return await super()._flush_pending(force_flush)
         except RuntimeError as error:
