@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -41,24 +40,10 @@ def answer_of_file(text: str, path: Path) -> tuple[str, str, str]:
     return found.text, found.title, "" if found.frame is None else found.frame.to_csv(index=False, float_format="%.15g")
 
 
-def reads(text: str, path: Path) -> bool:
-    """Whether a text is a question that can be read of a file."""
-    with suppress(InvalidInputError):
-        return bool(Reader(text, read_table(path)).question())
-    return False
-
-
 def answer(question: Question, table: Table) -> Answer:
     """Compute the figure of a question; refuses if no row, or no cell of those rows, can be used."""
     figure = question.figure
     cells, reading = used_rows(question, table)
-    if figure.operation == "rows":
-        shown = figure.columns or table.columns
-        columns = list(dict.fromkeys((*shown, *(one.column for one in question.conditions))))
-        frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(columns)})
-        frame.columns = pd.Index(map(str, columns))
-        title = f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}"
-        return _listed(title, reading, frame, f"{figure}{where(question)}")
     per = f" per {' and '.join(map(str, question.keys))}" if question.keys else ""
     title = f"{table.name}: {figure}{per}"
     if not question.keys:
@@ -76,19 +61,13 @@ def answer(question: Question, table: Table) -> Answer:
         have = "has" if equal == 1 else "have"
         ties = f"\n{equal} more of {len(ordered)} {have} the same figure as the last of these." * bool(equal)
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
-    unit = "".join(f" in {one.amounts[1]}" for one in figure.columns if figure.operation != "nunique" and one.amounts[1])
+    unit = "".join(f" in {one.amounts[1]}" for one in figure.measured if one.amounts[1])
     name = f"{figure}{unit} ({chosen})" if chosen else f"{figure}{unit}"
     frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)
-    return _listed(f"{title}{where(question)}", reading, frame, f"{name} by {' '.join(map(str, question.keys))}", ": ", ties)
-
-
-def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str = ", ", ties: str = "") -> Answer:
-    if frame.empty:
-        return Answer(f"{title} ({reading}): none.", reading)
-    shown = frame.head(SHOWN).itertuples(index=False)
-    lines = [f"- {', '.join(map(show, row[:-1]))}{joint if len(row) > 1 else ''}{show(row[-1])}" for row in shown]
+    lines = [f"- {', '.join(map(show, row[:-1]))}: {show(row[-1])}" for row in frame.head(SHOWN).itertuples(index=False)]
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
-    return Answer("\n".join([f"{title} ({reading}):", *lines]) + ties, reading, frame, name)
+    text = "\n".join([f"{title}{where(question)} ({reading}):", *lines]) + ties
+    return Answer(text, reading, frame, f"{name} by {' '.join(map(str, question.keys))}")
 
 
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
@@ -125,18 +104,18 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
             fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
         used &= fits
         among &= fits | bool(condition.spans and column.dates is None)  # a number is compared in each row
-    may_be_none = figure.operation in ("count", "nunique", "rows") and not question.keys
+    may_be_none = figure.operation in ("count", "nunique") and not question.keys
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
-    columns = () if figure.operation in ("rows", "nunique") else figure.columns
-    measured = dict.fromkeys([*columns, *(one.column for one in question.conditions if one.spans)])
+    measured = dict.fromkeys([*figure.measured, *(one.column for one in question.conditions if one.spans)])
     _refuse_stand_ins(measured, question, used)
     units = {one: one.amounts[1] for one in measured if one.holds("numbers") and one.amounts[1]}
-    told += [f"in {unit}" if one in columns else f"{one} in {unit}" for one, unit in units.items()]
+    told += [f"in {unit}" if one is figure.column else f"{one} in {unit}" for one, unit in units.items()]
     told += [f"{one.cells[at]!r} is read as {show(_measured(one)[at])}" for one in measured for at in one.doubt]
     cells = pd.DataFrame({"figure": 1}, index=range(table.rows))
-    for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        cells["figure"] = leave_out(column, _labels(Key(column)) if figure.operation == "nunique" else _measured(column))
+    if figure.column:
+        read = _measured(figure.column) if figure.measured else _labels(Key(figure.column))
+        cells["figure"] = leave_out(figure.column, read)
     cells = cells.assign(**{str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)})
     _refuse_several_units(question, measured, table, among)
     by_why = defaultdict[str, list[str]](list)
@@ -157,8 +136,8 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
     amounts = [one for one in asked if one.holds("numbers")]
     for one in [one for one in table.columns if one not in known] if amounts else ():
         if one.tells_units() and len(units := one.cells[among].dropna().unique()) > 1:
-            per = f" or 'per {one}'" * (question.figure.operation != "rows")
-            hint = f"Say 'where {one} is {units[0]}'{per}. If {amounts[0]} is in none of them, say 'where {one} is not missing'."
+            hint = f"Say 'where {one} is {units[0]}' or 'per {one}'. "
+            hint += f"If {amounts[0]} is in none of them, say 'where {one} is not missing'."
             raise InvalidInputError(f"{one} tells of {units[0]} and {units[1]} in these rows; nothing is converted.", hint=hint)
 
 
@@ -204,9 +183,9 @@ def _row(table: Table, at: int) -> str:
 
 def _told_apart(question: Question, cells: pd.DataFrame) -> list[str]:
     """Say which values differ by case or accents alone: a condition takes them for one. A ranking of such is refused."""
-    parted = {str(at): key.column for at, key in enumerate(question.keys) if not key.grain}
-    parted |= dict.fromkeys(["figure"], question.figure.columns[0]) if question.figure.operation == "nunique" else {}
-    words = [cells[at].drop_duplicates().dropna() for at, one in parted.items() if not one.is_numeric]
+    counted = [("figure", question.figure.column)] if question.figure.operation == "nunique" else []
+    parted = [*((str(at), key.column) for at, key in enumerate(question.keys) if not key.grain), *counted]
+    words = [cells[at].drop_duplicates().dropna() for at, one in parted if one and not one.is_numeric]
     alike = [", ".join(map(repr, sorted(some[some.map(fold).duplicated(keep=False)], key=fold)[:6])) for some in words]
     if any(alike) and question.limit:
         hint = "Write each of them in one way in the file, or ask for all by 'by'."

@@ -9,7 +9,6 @@ import io
 import re
 import textwrap
 import warnings
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +77,7 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
             hint = "Group by one column, as in 'total … per COLUMN'."
             raise InvalidInputError(f"{path.name} is no table of a label and a figure.", hint=hint)
         label, figure = table.columns
-        cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
+        cells, reading = used_rows(Question(Figure("sum", figure), (Key(label),)), table)
         frame, title = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}"
         reading += f" of {path.name}"
     else:
@@ -87,17 +86,20 @@ def chart_of_file(path: Path, question: str | None, kind: str) -> tuple[bytes, s
             raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, as in 'per COLUMN'.")
         frame, title, reading = found.frame, found.title, found.reading
     title = title[:1].upper() + title[1:]
-    kind = kind or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
-    if kind == "line" and not frame.iloc[:, 0].astype(str).str.match(r"[-−]?\d").all():
-        raise InvalidInputError(f"A line follows dates or numbers, and {frame.columns[0]} is neither.", hint="Say 'bar chart of'.")
-    return draw(frame, kind, title), title, f"a {kind} chart titled '{title}', {len(frame)} values ({reading})."
+    key, name = map(str, frame.columns)
+    values = frame.set_index(frame[key].astype(str).rename(key))[name].astype(float)
+    times = _times(values.index)
+    kind = kind or ("line" if times is not None and len(values) > 2 else "bar")
+    if kind == "line" and times is None:
+        raise InvalidInputError(f"A line follows dates, which {key} does not hold.", hint="Say 'bar chart of'.")
+    png = draw(values, times if kind == "line" else None, title)
+    return png, title, f"a {kind} chart titled '{title}', {len(values)} values ({reading})."
 
 
-def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
-    """The times that a table's labels are, if each is one of its own and all are of one length."""
+def _times(labels: pd.Index) -> pd.PeriodIndex | None:
+    """The times that labels are, if each is one of its own and all are of one length."""
     import pandas as pd
 
-    labels = frame.iloc[:, 0].astype(str)
     if not labels.str.fullmatch(_TIME).all() or not labels.is_unique:
         return None
     try:
@@ -106,44 +108,38 @@ def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
         return None
 
 
-def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
-    """Draw a table as a PNG image: the same for the same table."""
+def draw(values: pd.Series, times: pd.PeriodIndex | None, title: str) -> bytes:
+    """Draw figures as a PNG image, bars by their labels or a line over times: the same for the same figures."""
     from matplotlib import rc_context  # it takes longer to load than an agent to start
 
     with rc_context({"text.parse_math": False}), warnings.catch_warnings():  # a `$` is one
         warnings.filterwarnings("error", message="Glyph")
         try:
-            return _drawn(frame, kind, title)
+            return _drawn(values, times, title)
         except UserWarning as error:
             sign = re.search(r"\((.*?)\)", str(error))
             said = f"A label has a sign that is not drawn here: {sign[1] if sign else error}."
             raise InvalidInputError(said, hint="Ask for the figures instead of the chart.") from None
 
 
-def _drawn(frame: pd.DataFrame, kind: str, title: str) -> bytes:
+def _drawn(values: pd.Series, times: pd.PeriodIndex | None, title: str) -> bytes:
     from matplotlib.figure import Figure
     from matplotlib.ticker import StrMethodFormatter
 
-    label, name = frame.columns
-    values = frame.set_index(frame[label].astype(str).rename(label))[name].astype(float)
-    figure = Figure(figsize=(8, max(4.6, 0.24 * len(frame)) if kind == "bar" else 4.6), dpi=150, layout="constrained")
+    if times is None and len(values) > _MOST_BARS:
+        raise InvalidInputError(f"{len(values)} values are too many for bars.", hint="Ask for 'top 10 COLUMN by …', or a line.")
+    figure = Figure(figsize=(8, 4.6 if times is not None else max(4.6, 0.24 * len(values))), dpi=150, layout="constrained")
     figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
     axis = figure.subplots()
-    if kind == "bar":
-        if len(frame) > _MOST_BARS:
-            raise InvalidInputError(f"{len(frame)} values are too many for bars.", hint="Ask for 'top 10 COLUMN by …', or a line.")
+    figures, labels = (axis.xaxis, axis.yaxis) if times is None else (axis.yaxis, axis.xaxis)
+    if times is None:
         values.plot.barh(ax=axis, width=0.8)
         axis.invert_yaxis()
-    elif (times := _times(frame)) is not None:  # a month without a value has its width too, and breaks the line
+    else:  # a month without a value has its width too, and breaks the line
         values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
-    else:
-        with suppress(ValueError):  # numbers have their places
-            values = values.set_axis(values.index.astype(float))
-        values.plot.line(ax=axis, marker="o", markersize=3, rot=35)
-    figures, labels = (axis.xaxis, axis.yaxis) if kind == "bar" else (axis.yaxis, axis.xaxis)
     figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    figures.set_label_text("\n".join(textwrap.wrap(name, 70)))
-    labels.set_label_text(label)
+    figures.set_label_text("\n".join(textwrap.wrap(str(values.name), 70)))
+    labels.set_label_text(str(values.index.name))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

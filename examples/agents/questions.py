@@ -32,7 +32,7 @@ _FIGURES = {
 }  # fmt: skip
 _SPOKEN = {
     "count": "number of rows", "nunique": "number of distinct", "sum": "sum of", "mean": "average of", "median": "median of",
-    "std": "standard deviation of", "min": "minimum of", "max": "maximum of", "rows": "rows",
+    "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
 }  # fmt: skip
 _MOST, _LEAST, _HAVE = "most|highest|largest", "fewest|least|lowest|smallest", "has|have|had|with"
 _COMPARISONS = {
@@ -42,7 +42,6 @@ _COMPARISONS = {
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has|had)|where|with|whose"
-_LIST = rf"(?:{_LEAD} )?list(?: me)?|(?:please )?(?:show|find|give me|which|what)(?: me)?"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
 _WHEN = {"=": "in|on", ">=": "since", "between": "from|between", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
@@ -60,13 +59,18 @@ T = TypeVar("T")
 
 
 class Figure(NamedTuple):
-    """What is computed, by the name of pandas: of a column, or of none when rows are counted. Of shown rows several are named."""
+    """What is computed, by the name of pandas: of a column, or of none when rows are counted."""
 
     operation: str
-    columns: tuple[Column, ...] = ()
+    column: Column | None = None
+
+    @property
+    def measured(self) -> list[Column]:
+        """The column whose numbers it is computed of, if there is one: different cells are counted as they are."""
+        return [self.column] if self.column and self.operation != "nunique" else []
 
     def __str__(self) -> str:
-        return f"{_SPOKEN[self.operation]} {', '.join(map(str, self.columns))}".strip()
+        return f"{_SPOKEN[self.operation]} {self.column or ''}".strip()
 
 
 class Key(NamedTuple):
@@ -136,7 +140,7 @@ class Reader:
     def question(self) -> Question:
         """Read the whole text as one question; refuse what cannot be read, or in two ways, and say what can."""
         self._take(rf"{self._file}(?:\s*[,:])?")
-        if not (found := self._try(self._ranked) or self._try(self._rows)):
+        if not (found := self._try(self._ranked)):
             self._take(_LEAD)
             found = Question(self._figure())
         found = self._clauses(found)
@@ -150,15 +154,6 @@ class Reader:
     @property
     def _ended(self) -> bool:
         return re.fullmatch(rf"(?:[\s.?!,;]|\b(?:{FILLER})\b)*", self.text[self.at :]) is not None
-
-    def _rows(self) -> Question | None:
-        """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
-        if not self._take(_LIST):
-            return None
-        if not (is_of_all := self._take(_ROWS)) and not (columns := self._list(self._column, ",|and")):
-            return None
-        question = self._clauses(Question(Figure("rows", () if is_of_all else tuple(columns))))
-        return question if question.conditions and self._ended else None
 
     def _ranked(self) -> Question | None:
         """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
@@ -185,7 +180,7 @@ class Reader:
             self._take(",")
             if self._take(self._file):
                 continue
-            if not question.limit and question.figure.operation != "rows" and (joint := self._take(PER)):
+            if not question.limit and (joint := self._take(PER)):
                 keys += (groups := self._list(self._key, ",|and|per|by") or self._fail())
                 is_per |= joint == "per"
                 numbers = [one for one, grain in groups if not grain and one.holds("numbers", in_doubt=True) and not one.why_rate]
@@ -202,12 +197,12 @@ class Reader:
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
         if is_per and question.figure.operation == "mean":
-            self._refuse_two_averages(question.figure.columns[0], keys)
+            self._refuse_two_averages(question.figure.column, keys)
         return question._replace(keys=tuple(keys), conditions=tuple(conditions))
 
-    def _refuse_two_averages(self, column: Column, keys: list[Key]) -> None:
+    def _refuse_two_averages(self, column: Column | None, keys: list[Key]) -> None:
         """`Average hours per day` may be of rows, or of the sums of days, where hours are added up."""
-        if not column.why_rate and (timed := [key for key in keys if key.is_of_time]):
+        if column and not column.why_rate and (timed := [key for key in keys if key.is_of_time]):
             said = f"'average {column} per {timed[0]}' may be of the rows, or of the sum of each {timed[0]}."
             raise InvalidInputError(said, hint=f"Say 'average {column} by {timed[0]}' for that of rows, or 'total {column} per …'.")
 
@@ -219,9 +214,9 @@ class Reader:
             self._take("how many|number of")
             self._fail(f"A question has a figure: {_FIGURES_ARE}.", start if operation else None)
         if operation in ("count", "nunique"):
-            columns = (self._column() or self._fail(),) if operation == "nunique" else ()
+            counted = (self._column() or self._fail()) if operation == "nunique" else None
             self._take(_ARE)
-            return Figure(operation, columns)
+            return Figure(operation, counted)
         self._take("of")
         if (column := self._column()) is None:  # `Total` may be a column's name, too
             self._fail(f"What to compute is said, and of which column: {_FIGURES_ARE}.", start if end else None)
@@ -235,7 +230,7 @@ class Reader:
         if operation == "sum" and (other := sum_so_far(column, self.table)):
             said = f"{column} is the sum of {other} so far, in each row; such are not added up."
             raise InvalidInputError(said, hint=f"Say 'maximum {column}', or what to compute of another column.")
-        return Figure(operation, (column,))
+        return Figure(operation, column)
 
     def _no_numbers(self, column: Column) -> NoReturn:
         held = " or ".join(kind for kind in ("numbers", "dates") if getattr(column, kind) is None)

@@ -79,17 +79,18 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
 
 def test_months_of_a_result_stay_months(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line through twelve months has twelve places."""
-    drawn: list[pd.DataFrame] = []
+    drawn: list[pd.PeriodIndex | None] = []
 
-    def draw(frame: pd.DataFrame, _kind: str, _title: str) -> bytes:
-        drawn.append(frame)
+    def draw(_values: pd.Series, times: pd.PeriodIndex | None, _title: str) -> bytes:
+        drawn.append(times)
         return b""
 
     monkeypatch.setattr(chart_maker, "draw", draw)
     table = tmp_path / "t.csv"
     table.write_text("month of date,sum of n\n2024-01,3\n2024-02,4\n2024-03,5\n")
     chart_maker.chart_of_file(table, None, "line")
-    assert list(drawn[0]["month of date"]) == ["2024-01", "2024-02", "2024-03"]
+    assert drawn[0] is not None
+    assert [*map(str, drawn[0])] == ["2024-01", "2024-02", "2024-03"]
 
 
 def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +102,8 @@ def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch
         drawn.append(np.ma.filled(line, np.nan).tolist())
 
     monkeypatch.setattr(Figure, "savefig", see)
-    chart_maker.draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
+    months = ["2024-07", "2024-05", "2024-09"]
+    chart_maker.draw(pd.Series([2, 1, 3], months, name="guests"), pd.PeriodIndex(months, freq="M"), "Guests")
     assert str(drawn) == "[[1.0, nan, 2.0, nan, 3.0]]"
 
 
@@ -197,13 +199,13 @@ def test_what_is_left_out(run: Run, tmp_path: Path) -> None:
     assert of_table.endswith("1 values (1 of 2 rows; left out: 1 without n of u.csv).")
 
 
-def test_a_line_follows_what_has_an_order(run: Run, tmp_path: Path) -> None:
-    """Names stand in that of their letters, such as April before January: a curve over them would be a false one."""
+def test_a_line_follows_time(run: Run, tmp_path: Path) -> None:
+    """Names stand in the order of their letters, such as April before January: a curve over them would be a false one."""
     path = tmp_path / "t.csv"
-    path.write_text("month,week,n\nJan,1,3\nFeb,2,5\nApr,3,4\n")
-    with pytest.raises(InvalidInputError, match=r"A line follows dates or numbers, and month is neither\. Say 'bar chart of'\."):
+    path.write_text("month,year,n\nJan,2001,3\nFeb,2002,5\nApr,2003,4\n")
+    with pytest.raises(InvalidInputError, match=r"A line follows dates, which month does not hold\. Say 'bar chart of'\."):
         run(agent, "line chart of total n per month", [path])
-    assert len(run(agent, "line chart of total n by week", [path]).files) == 1
+    assert len(run(agent, "line chart of total n by year", [path]).files) == 1
 
 
 def test_a_sign_of_money_is_no_formula(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +220,7 @@ def test_a_sign_of_money_is_no_formula(run: Run, tmp_path: Path, monkeypatch: py
         save(figure, *args, **more)
 
     monkeypatch.setattr(Figure, "savefig", saved)
-    chart_maker.draw(pd.DataFrame({"band": ["$0-$50", "$\\foo$"], "n": [3, 9]}), "bar", "Sum of n where band is $0-$50")
+    chart_maker.draw(pd.Series([3, 9], ["$0-$50", "$\\foo$"], name="n"), None, "Sum of n where band is $0-$50")
     assert drawn == ["$0-$50", "$\\foo$"]
     assert "3 values" in run(agent, "bar chart of total n per band", [path]).text
     path.write_text("city,n\n日本,3\nRom,4\n")

@@ -157,7 +157,7 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("total revenue where region is East or units is 4", "'units is 4' is not understood after"),
         ("Email the total revenue", "'Email the total revenue' is not understood. A question has a figure"),
         ("total revenue per region and how many rows", "'how many rows' is not understood after 'total revenue per region and'."),
-        ("list region", "Something is missing at the end of 'list region'."),
+        ("list region where units above 3", "'list region where units above 3' is not understood."),
         ("total unit price", "Say 'average unit_price'"),
         ("revenue growth", "'revenue growth' is not understood"),
         ("total of units plus 10", "'plus 10' is not understood after 'total of units'"),
@@ -263,14 +263,13 @@ def test_a_row_is_shown_whole(run: Run, tmp_path: Path) -> None:
     assert run(agent, "highest n", [path]).text.endswith("c22 y, c23 y.")
 
 
-def test_the_file_is_asked_for_where_several_fit(run: Run, tmp_path: Path) -> None:
-    """In questions that can be read, one for each file that has what they name."""
-    paths = [tmp_path / name for name in ("a.csv", "b.csv", "c.csv")]
-    for path, head in zip(paths, ("n", "n", "m"), strict=True):
-        path.write_text(f"{head}\n1\n2\n")
-    with pytest.raises(InvalidInputError, match=r"Say 'total n in a\.csv' or 'total n in b\.csv'\.$") as error:
+def test_the_file_is_asked_for_where_several_came(run: Run, tmp_path: Path) -> None:
+    """What is read of one of them may be meant of another."""
+    paths = [tmp_path / name for name in ("a.csv", "b.csv")]
+    for path in paths:
+        path.write_text("n\n1\n2\n")
+    with pytest.raises(DeclinedError, match=r"none of a\.csv, b\.csv is named\. End it with 'in a\.csv', say"):
         run(agent, "total n", paths)
-    assert not isinstance(error.value, DeclinedError)
 
 
 SHOPS = ["Lakeside", "Old Town", "São Paulo", "Zürich", "R&D", "Naïve Quarter"]
@@ -481,7 +480,7 @@ def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch
     assert (figure(said), max(read)) == (sum(n % 50 for n in range(20_000) if n % 12 == 4), 12)
 
 
-@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:6])
+@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:5])
 def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
     """Each example of the language's page is answered."""
     said = _ask(sentence, sales)
@@ -545,8 +544,6 @@ Voss,village,18,,,old
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("list place and people where people above 100", "- Oslo, 700\n- Bergen, 280"),
-        ("which places have people below 20", "- Lom, 2\n- Voss, 18"),
         ("maximum people", "Its row: place Oslo, kind port, people 700, temperature 4.5"),
         ("total people since January 2023 per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
         ("how many rows where note is missing", "note is missing: 2 (2 of 4 rows)."),
@@ -556,7 +553,7 @@ Voss,village,18,,,old
     ],
 )
 def test_what_is_asked_first_of_a_table(question: str, said: str, run: Run, tmp_path: Path) -> None:
-    """The rows themselves, what is missing, the row of a highest figure and months by name are of the language."""
+    """What is missing, the row of a highest figure and months by name are of the language."""
     assert said in told_of(run, ABILITIES, question, tmp_path)
 
 
@@ -654,14 +651,14 @@ def test_codes_keep_their_zeros(question: str, said: str, run: Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("cells", "question", "said"),
     [
-        (["340434188193204351", "340434188193204352", ""], "list n where code is 340434188193204352", "- 2, 340434188193204352"),
+        (["340434188193204351", "340434188193204352", ""], "how many rows per code where n is 2", "- 340434188193204352: 1"),
         (["340434188193204351", "", "340434188193204352"], "number of distinct code", "distinct code: 2 "),
         (["10E2", "10E3", "10E2"], "how many rows per code", "- 10E2: 2\n- 10E3: 1"),
         (["3.10", "3.9", "3.9"], "how many rows per code", "- 3.10: 1\n- 3.9: 2"),
-        (["3.10", "3.2", "3.9"], "list code where n above 2", "- 3.9, 3"),
+        (["3.10", "3.2", "3.9"], "how many rows per code where n above 2", "- 3.9: 1"),
         (["3.10", "3.2", "3.9"], "lowest n", "Its row: n 1, code 3.10."),
-        (["48.137154", "48.2", "48.3"], "list code where n below 2", "- 48.137154, 1"),
-        ([*(str(80_000 + at) for at in range(1_200)), "01067"], "list code where n above 1200", "- 01067, 1201"),
+        (["48.137154", "48.2", "48.3"], "how many rows per code where n below 2", "- 48.137154: 1"),
+        ([*(str(80_000 + at) for at in range(1_200)), "01067"], "how many rows per code where n above 1200", "- 01067: 1"),
         (["Bonn\u00a0", "Bonn", "\u202fUlm"], "how many rows per code", "- Bonn: 2\n- Ulm: 1"),
     ],
 )
@@ -676,7 +673,7 @@ def test_long_codes_of_records_are_kept(run: Run, tmp_path: Path) -> None:
     """Beside a record without one, too, where pandas would make numbers with a point of them."""
     path = tmp_path / "t.jsonl"
     path.write_text('{"n": 1, "code": 340434188193204351}\n{"n": 2, "code": null}\n')
-    assert "- 340434188193204351, 1" in run(agent, "list code where n is 1", [path]).text
+    assert "- 340434188193204351: 1" in run(agent, "how many rows per code where n is 1", [path]).text
 
 
 @pytest.mark.parametrize(
@@ -966,7 +963,7 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("n\n−1\n2\n3502.5\n", "total n", ": 3503.5 (3 of 3 rows)."),
         ("who,n\nTotal Energies,120\nB,180\nTotal Energies,155\nC,150\n", "total n", ": 605 (4 of 4 rows)."),
         ("item,worth\na,$450K\nb,$120K\n", "total worth", ": 570 (2 of 2 rows, in $K)."),
-        ("courier,parcels\nZoe,3\nZoë,4\nMax,5\n", "list courier where parcels above 4 and courier is Zoe", "(0 of 3 rows): none."),
+        ("courier,parcels\nZoe,3\nZoë,4\nMax,5\n", "how many rows where parcels above 4 and courier is Zoe", ": 0 (0 of 3 rows)."),
         ("Year,n\n2021,7\n2021,9\n2022,5\n", "average n per year", "or of the sum of each Year"),
         ("Year,n\n2021,7\n2021,9\n2022,5\n", "average n by year", "- 2021: 8"),
         ("country,total\nDE,1\nFR,2\n", "total per country", "'total per country' is not understood. What to compute is said"),
@@ -975,11 +972,11 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("item,n\na,21.329\nb,1.500\n", "total n", "sum of n: 22.829 (2 of 2 rows, '21.329' is read as 21.329)."),
         ('item,n\na,"1,234"\nb,"2,500"\n', "total n", "sum of n: 3734 (2 of 2 rows, '1,234' is read as 1234)."),
         ("item,n\na,21.329\nb,1.5\n", "total n", "sum of n: 22.829 (2 of 2 rows)."),
-        ("who,floor\nA,EG\nB,3\n", "Show me list rows where floor is EG", "as who, floor (1 of 2 rows):\n- A, EG"),
+        ("who,floor\nA,EG\nB,3\n", "how many rows where floor is EG", "floor is EG: 1 (1 of 2 rows)."),
     ],
 )
 def test_what_is_told_of_small_tables(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Totals left out by what they lack, values told apart, `or` in a cell, times behind dates, ties and lists of nothing."""
+    """Totals left out by what they lack, values told apart, `or` in a cell, times behind dates, and ties."""
     assert said in told_of(run, content, question, tmp_path)
 
 
@@ -1140,7 +1137,7 @@ SCORES = "who,town,score,seen\nAda,Mill Town,0,2024-05\nBen,Mill Town,5,2024-06\
         *((f"how many rows where score {sign} 5", "score <= 5: 3 (") for sign in ("<=", "≤")),
         *((f"how many rows where score{sign} 5", "score is 5: 2 (") for sign in (" ==", ":", " =")),
         ("how many rows where score > −1", "score > -1: 4 ("),
-        ("list who where town != 'Mill Town'", "- Cy, Sea Side\n- Di, Sea Side"),
+        ("how many rows per town where town != 'Mill Town'", "- Sea Side: 2"),
         ("total score per town where town <> Sea Side", "- Mill Town: 5"),
     ],
 )
@@ -1291,7 +1288,7 @@ def test_figures_of_all_others_are_no_rows(rows: str, said: str, run: Run, tmp_p
         ),
         ("R,S,n\nN,a,5\nN,b,7\nN,c,4\nS,,6\n", "how many rows", "4 (4 of 4 rows, 1 of them without S, which all others have"),
         (SUBTOTALS, "how many rows", "2 of them with sums of others in n, such as 'Of A, 3'; 'Of B, 9'"),
-        (TOTALS, "list who where spot is missing", "(2 of 4 rows, 1 of them called 'TOTAL', such as 'TOTAL, 9'):"),
+        (TOTALS, "how many rows per who where spot is missing", "(2 of 4 rows, 1 of them called 'TOTAL', such as 'TOTAL, 9'):"),
         (TOTALS, "number of distinct who", ": 4 (4 of 4 rows, 1 of them called 'TOTAL', such as 'TOTAL, 9')."),
     ],
 )
@@ -1328,7 +1325,11 @@ def test_a_number_is_compared_with_amounts_of_one_currency(run: Run, tmp_path: P
     """Whatever rows it leaves."""
     path = tmp_path / "t.csv"
     path.write_text("who,price,currency,at\nA,5,EUR,2024-05-01\nB,7,USD,2024-06-01\n")
-    for question in ("how many rows where price above 6", "list who where price above 6", "maximum price where price above 6"):
+    for question in (
+        "how many rows where price above 6",
+        "how many rows per who where price above 6",
+        "maximum price where price above 6",
+    ):
         with pytest.raises(InvalidInputError, match="currency tells of EUR and USD in these rows"):
             run(agent, question, [path])
     for condition in ("currency is USD", "at since 2024-06"):
@@ -1378,7 +1379,7 @@ def test_a_file_that_did_not_come_is_said_to_be_missing_beside_others(run: Run, 
     ],
 )
 @pytest.mark.parametrize(
-    "question", ["highest worth", "total worth", "how many rows have worth above 6", "list item where worth above 6"]
+    "question", ["highest worth", "total worth", "how many rows have worth above 6", "how many rows per item where worth above 6"]
 )
 def test_what_stands_behind_an_amount_of_a_currency_counts(cells: tuple[str, ...], question: str, run: Run, tmp_path: Path) -> None:
     """A thousand, a credit or another currency is not passed over since a sign stands before the number."""
@@ -1392,7 +1393,7 @@ def test_what_stands_behind_an_amount_of_a_currency_counts(cells: tuple[str, ...
     ("question", "said"),
     [
         ("total amt where from since 2024", "3 (2 of 3 rows)"),
-        ("list name where from is 9999-12-31", "- B, 9999-12-31"),
+        ("how many rows per name where from is 9999-12-31", "- B: 1"),
         ("total amt per year", "- 9999: 2"),
         ("latest from", "9999-12-31 (3 of 3 rows)"),
         ("how many rows have from before 1600", "1 (1 of 3 rows)"),
