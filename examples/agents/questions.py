@@ -183,7 +183,7 @@ class Reader:
             if not question.limit and (joint := self._take(PER)):
                 keys += (groups := self._list(self._key, ",|and|per|by") or self._fail())
                 is_per |= joint == "per"
-                numbers = [one for one, grain in groups if not grain and one.holds("numbers", in_doubt=True) and not one.why_rate]
+                numbers = [one for one, grain in groups if not grain and one.holds("numbers") and not one.why_rate]
                 if numbers and question.figure.operation not in ("count", "nunique") and not joint.endswith("by"):
                     said = f"'{joint} {numbers[0]}' may mean for each number of {numbers[0]}, or divided by it: nothing is divided."
                     raise InvalidInputError(said, hint=f"Say 'by {numbers[0]}' for each number of it.")

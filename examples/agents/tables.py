@@ -281,7 +281,7 @@ class Table:
     columns: tuple[Column, ...]
     rows: int
     assumed: str
-    """The encoding in which it was read, if nothing tells that it is the right one."""
+    """How it was read where nothing tells that this is right: in which encoding, and with which names."""
 
     def only(self, rows: list[int]) -> "Table":
         """Some of its rows, counted anew."""
@@ -311,6 +311,8 @@ def read_table(path: Path) -> Table:
         for at, title in enumerate(titles)
         if title or frame[at].notna().any()
     )
+    if any(re.fullmatch(r"(?![12]\d{3}$)\d+", title) for title in titles):  # a year may well be a name
+        assumed = " and ".join(filter(None, (assumed, f"having the names {', '.join(titles)!r} in its first line")))
     return Table(name, columns, len(frame), assumed)
 
 

@@ -150,16 +150,21 @@ def _chance(column: Column, kind: str, number: float, others: pd.Series) -> floa
 
 
 def sum_so_far(column: Column, table: Table) -> str:
-    """The other columns of which each number of one is the sum so far, such as a balance's, the oldest first or last."""
+    """The other columns of which each number of one is the sum so far, such as a balance's, the oldest first or last.
+
+    So it may be of all rows, or of those with each word of a column, such as of each account.
+    """
     if column.numbers is None or not _FEW < table.rows <= CHECKED or column.is_missing.any():
         return ""
-    numbers, reach = _numbers(column), column.grain / 2
-    amounts = {str(one): _numbers(one) for one in table.holding("numbers") if one is not column} | {"": 0 * numbers}
-    for (name, added), (less, taken) in permutations(amounts.items(), 2):
-        steps = added - taken
-        for run in (np.diff(numbers) - steps[1:], np.diff(numbers) + steps[:-1]):
-            if len({*steps.tolist()}) > 2 and np.allclose(run, 0, rtol=0, atol=reach):
-                return " less ".join(filter(None, (name, less)))
+    reach, amounts = column.grain / 2, {one: _numbers(one) for one in table.holding("numbers") if one is not column}
+    for codes in [np.zeros(table.rows, int), *(one.coded[0] for one in table.columns if not one.is_numeric)]:
+        rows = np.argsort(codes, kind="stable")
+        within, run = np.diff(codes[rows]) == 0, np.diff(_numbers(column)[rows])
+        for (name, added), (less, taken) in permutations([*amounts.items(), ("", 0 * _numbers(column))], 2):
+            steps = (added - taken)[rows]
+            for gap in (run - steps[1:], run + steps[:-1]):
+                if len({*steps.tolist()}) > 2 and within.sum() > _FEW and np.allclose(gap[within], 0, rtol=0, atol=reach):
+                    return " less ".join(filter(None, (str(name), str(less))))
     return ""
 
 

@@ -972,6 +972,8 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
         ("item,n\na,21.329\nb,1.500\n", "total n", "sum of n: 22.829 (2 of 2 rows, '21.329' is read as 21.329)."),
         ('item,n\na,"1,234"\nb,"2,500"\n', "total n", "sum of n: 3734 (2 of 2 rows, '1,234' is read as 1234)."),
         ("item,n\na,21.329\nb,1.5\n", "total n", "sum of n: 22.829 (2 of 2 rows)."),
+        ("Ann,3\nBen,5\n", "total 3", "sum of 3: 5 (1 of 1 rows, read as having the names 'Ann, 3' in its first line)."),
+        ("shop,2023,2024\nA,3,4\n", "total 2024", "sum of 2024: 4 (1 of 1 rows)."),
         ("who,floor\nA,EG\nB,3\n", "how many rows where floor is EG", "floor is EG: 1 (1 of 2 rows)."),
     ],
 )
@@ -1485,6 +1487,12 @@ def test_per_a_column_of_amounts_may_be_a_division(fuel: str, run: Run, tmp_path
     assert "nothing is divided" in said
 
 
+def test_names_of_a_number_and_a_letter_are_names(run: Run, tmp_path: Path) -> None:
+    """Such as of classes, for each of which there is a figure."""
+    said = told_of(run, "pupil,class,maths\nAnn,7a,4\nBen,7b,6\nCy,7a,5\n", "average maths per class", tmp_path)
+    assert "- 7a: 4.5\n- 7b: 6" in said
+
+
 def test_a_balance_of_money_in_and_out_is_not_added_up(run: Run, tmp_path: Path) -> None:
     """Whichever end of it is the newest; what came in is."""
     lines = ["d1,,,100.00", "d2,20.50,,120.50", "d3,,30.00,90.50", "d4,10.00,,100.50", "d5,,5.25,95.25"]
@@ -1512,6 +1520,14 @@ def test_sums_so_far_are_not_added_up(start: int, run: Run, tmp_path: Path) -> N
     assert ": 21 (5 of 5 rows)" in told(run, "total n", path)
     path.write_text("day,n,stock\nd1,,100\nd2,5,105\nd3,,105\nd4,-3,102\nd5,4,106\n")
     assert "stock is the sum of n so far" in told(run, "total stock", path)
+
+
+def test_balances_of_several_accounts_are_not_added_up(run: Run, tmp_path: Path) -> None:
+    """Wherever the lines of each of them stand among those of others."""
+    rows = ["A,d1,10,10", "B,d1,5,105", "A,d2,-3,7", "B,d3,20,125", "A,d4,8,15", "B,d5,-25,100", "C,d5,40,40"]
+    for content in (rows, sorted(rows), [*reversed(rows)]):
+        said = told_of(run, "\n".join(["account,day,amount,left", *content]), "total left per account", tmp_path)
+        assert "left is the sum of amount so far" in said
 
 
 @pytest.mark.parametrize(
