@@ -4,8 +4,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +101,11 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         else:
             fits = _passes(condition, leave_out(column, column.cells if condition.values else _measured(column)))
         used &= fits
-        among &= fits | bool(condition.spans and column.dates is None)  # a number is compared in each row
+        among &= fits | bool(condition.span and column.dates is None)  # a number is compared in each row
     may_be_none = figure.operation in ("count", "nunique") and not question.keys
     if not used.any() and not may_be_none:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
-    measured = dict.fromkeys([*figure.measured, *(one.column for one in question.conditions if one.spans)])
+    measured = dict.fromkeys([*figure.measured, *(one.column for one in question.conditions if one.span)])
     _refuse_stand_ins(measured, question, used)
     units = {one: one.amounts[1] for one in measured if one.holds("numbers") and one.amounts[1]}
     told += [f"in {unit}" if one is figure.column else f"{one} in {unit}" for one, unit in units.items()]
@@ -143,7 +141,7 @@ def _refuse_several_units(question: Question, asked: Iterable[Column], table: Ta
 
 def _refuse_stand_ins(columns: Iterable[Column], question: Question, used: pd.Series) -> None:
     """Refuse numbers in nines alone, such as -9999, farther from all others than these are from each other, unless it is said."""
-    known = [one.column for one in question.conditions if one.sign not in ("between", "<", "<=", ">", ">=")]
+    known = [one.column for one in question.conditions if one.sign not in ("<", "<=", ">", ">=")]
     for column in [one for one in columns if one not in known and one.holds("numbers")]:
         numbers = _measured(column)
         for number in filter(lambda one: re.fullmatch(r"-?99[9.]+", show(one)), {numbers[used].min(), numbers[used].max()}):
@@ -205,13 +203,13 @@ def _measured(column: Column) -> pd.Series:
 
 
 def _passes(condition: Condition, cells: pd.Series) -> pd.Series:
-    if condition.values:
+    if not condition.span:
         return cells.isin(list(condition.values)).eq(condition.sign == "=")
+    _, first, last = condition.span
     if condition.sign in ("=", "!="):
-        return reduce(or_, (cells.between(one.first, one.last) for one in condition.spans)).eq(condition.sign == "=")
-    first, last = condition.spans[0].first, condition.spans[-1].last
+        return cells.between(first, last).eq(condition.sign == "=")
     fits: dict[str, pd.Series] = {">": cells > last, ">=": cells >= first, "<": cells < first, "<=": cells <= last}
-    return fits.get(condition.sign, cells.between(first, last))
+    return fits[condition.sign]
 
 
 def _labels(key: Key) -> pd.Series:

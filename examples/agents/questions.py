@@ -37,13 +37,13 @@ _SPOKEN = {
 _MOST, _LEAST, _HAVE = "most|highest|largest", "fewest|least|lowest|smallest", "has|have|had|with"
 _COMPARISONS = {
     ">=": r">=|≥|at least|since", "<=": r"<=|≤|at most|until", "!=": r"!=|<>|≠", ">": r">(?=[\s\d.-])|above|over|more than|after",
-    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"==?|:|in|on", "between": "between|from",
+    "<": r"<(?=[\s\d.-])|below|under|less than|fewer than|before", "=": r"==?|:|in|on",
 }  # fmt: skip
 GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has|had)|where|with|whose"
 _ARE, _IS = r"are there|there are|are", r"is|are|was|were|of"
-_WHEN = {"=": "in|on", ">=": "since", "between": "from|between", ">": "after", "<": "before", "<=": "until"}
+_WHEN = {"=": "in|on", ">=": "since", ">": "after", "<": "before", "<=": "until"}
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
 _DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
 DATE = rf"(?:\d{{4}}(?:-q[1-4]|-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
@@ -53,7 +53,7 @@ _FIGURES_ARE = (
     "how many rows, number of distinct COLUMN, or total, average, median, minimum, maximum or standard deviation of COLUMN"
 )
 _NUMBER = r"[-−]?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_VALUE_WORDS, _OR = 10, r", or|,|or"
+_VALUE_WORDS = 10
 
 T = TypeVar("T")
 
@@ -89,7 +89,7 @@ class Key(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A number, from itself to itself, or the days of a date such as 2024-03."""
+    """A number, from itself to itself, or the time of a date such as 2024-03."""
 
     written: str
     first: Any
@@ -98,22 +98,20 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class Condition:
-    """Which rows are kept: those whose cell stands to spans, or to values, as `sign` says."""
+    """Which rows are kept: those whose cell stands to a number or date, or to a value, as `sign` says.
+
+    A value is all cells that differ by case and accents alone.
+    """
 
     column: Column
     sign: str
-    spans: tuple[Span, ...] = ()
+    span: Span | None = None
     values: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.sign == "between" and self.spans[0].first > self.spans[1].last:
-            raise InvalidInputError(f"{self} holds of no row: the first is the greater one.", hint="Change them round.")
 
     def __str__(self) -> str:
         quoted = (f'"{value}"' if re.match(r"(?i)(?:not|missing)\b", value) else value for value in self.values)
-        shown = [span.written for span in self.spans] or list(quoted)
-        sign = {"=": "is", "!=": "is not", "between": "is between"}.get(self.sign, self.sign)
-        return f"{self.column} {sign} {(' and ' if self.sign == 'between' else ' or ').join(shown)}".rstrip()
+        sign = {"=": "is", "!=": "is not"}.get(self.sign, self.sign)
+        return f"{self.column} {sign} {self.span.written if self.span else ' or '.join(quoted)}".rstrip()
 
 
 class Question(NamedTuple):
@@ -266,18 +264,12 @@ class Reader:
         return columns[0] if columns[0].dates is not None else self._no_numbers(columns[0])
 
     def _when(self) -> Condition | None:
-        """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
+        """Read `in 2024` or `since 2024-01-15`: of the only column of dates."""
         if not (sign := self._one_of(_WHEN)):
             return None
-        spans = self._spans(sign, self._date) or self._fail(_DATES)
-        others = [one for one in self.table.columns if one.is_of_time and spans[0].written in one.values]
-        column = self._the_date(*others)
-        held = pd.Series(column.dates).dropna()
-        is_among = any(held.min() <= one.last and one.first <= held.max() for one in spans)
-        if sign == "between" and not is_among and all(one.written.isdecimal() for one in spans):
-            said = f"{spans[0].written} and {spans[1].written} are years that no date is of, or numbers of another column."
-            raise InvalidInputError(said, hint="Say of which column: 'where COLUMN between A and B'.")
-        return Condition(column, sign, spans)
+        span = self._date() or self._fail(_DATES)
+        others = [one for one in self.table.columns if one.is_of_time and span.written in one.values]
+        return Condition(self._the_date(*others), sign, span)
 
     def _condition(self) -> Condition | None:
         if not (column := self._column()):
@@ -293,8 +285,8 @@ class Reader:
         sign = "!=" if negated else self._one_of(_COMPARISONS) or "="
         is_value = sign in ("=", "!=")
         if column.dates is not None or column.holds("numbers"):
-            if spans := self._spans(sign, lambda: self._span(column)):
-                return Condition(column, sign, tuple(self._list(lambda: self._span(column), _OR, *spans)) if is_value else spans)
+            if span := self._span(column):
+                return Condition(column, sign, span)
             if not is_value:
                 self._fail(f"A number is written 1000, 1,000 or 1000.5, and alone. {_DATES} {column} has {column.different[0]!r}.")
         elif not is_value:
@@ -302,7 +294,7 @@ class Reader:
         if not (values := self._value(column)):
             some = ", ".join(f'"{one}"' for one in column.different[:8]) + ", …" * (len(column.different) > 8)
             self._fail(f"Values of {column} are {some or 'none'}, said as they are written; a cell without one is 'missing'.")
-        return Condition(column, sign, values=sum(self._list(lambda: self._value(column), _OR, values), ()))
+        return Condition(column, sign, values=values)
 
     def _refuse_words(self, column: Column) -> None:
         """Refuse a value that begins with words of the language; in quotes it is one."""
@@ -312,13 +304,6 @@ class Reader:
             said = self._as_said(here, self.at).strip()
             raise InvalidInputError(f"{said!r} is a value of {column}, and of the language.", hint=f'Say "{said}" in quotes.')
         self.at = here
-
-    def _spans(self, sign: str, read: Callable[[], Span | None]) -> tuple[Span, ...]:
-        """Read one span, or the two of `between`; none if the first is not there."""
-        first = read()
-        if first is None or sign != "between":
-            return (first,) if first else ()
-        return first, (read() if self._take("and|to|until") else None) or self._fail()
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None:
@@ -354,12 +339,8 @@ class Reader:
             ends = [at for word in words for at in (begin + len(self.text[begin : word.end()].rstrip(".,;:?!")), word.end())]
             found = [end for end in ends if self.text[begin:end] in column.values]
             if found:
-                said = self.text[begin : found[-1]]
-                if (first := said.partition(" or ")[0]) != said and first in column.values:
-                    hint = f'Say "{said}" in quotes, or \'{column} is "{first}" or {column} is …\'.'
-                    raise InvalidInputError(f"{said!r} is a value of {column}, and {first!r} is another.", hint=hint)
                 self._move(found[-1])
-                return tuple(column.values[said])
+                return tuple(column.values[self.text[begin : found[-1]]])
         return ()
 
     def _take(self, words: str) -> str:
@@ -407,8 +388,8 @@ class Reader:
             )
         return columns[0]
 
-    def _list(self, read: Callable[[], T | None], joint: str, *first: T) -> list[T]:
-        found = list(first)
+    def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:
+        found: list[T] = []
         while more := self._try(lambda: read() if not found or self._take(joint) else None):
             found.append(more)
         return found
