@@ -130,11 +130,8 @@ def compute(text: str) -> Fraction:
     source = "" if {*_no_signs(signs)} - {"sqrt"} or _DATE.search(text) else signs.translate(_IN_PYTHON).strip()
     try:
         return _value(ast.parse(source, mode="eval").body, source)
-    except (SyntaxError, TypeError):
-        raise InvalidInputError(f"{text[:60]!r} is not read as one calculation or conversion.", hint=_HINT) from None
-    except (ValueError, ArithmeticError, RecursionError, MemoryError):
-        said = "has no value, such as a number divided by zero, or one too large to be computed here"
-        raise InvalidInputError(f"{text[:60]!r} {said}.", hint=_HINT) from None
+    except (SyntaxError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{text[:60]!r} is not read as one calculation or conversion with a value.", hint=_HINT) from None
 
 
 def _value(node: ast.expr, source: str) -> Fraction:

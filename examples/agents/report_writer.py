@@ -47,9 +47,8 @@ def run(task: str, ctx: TaskContext) -> str:
         raise DeclinedError(f"{task[:200]!r} is no request for a report of results alone.", hint=_HINT)
     if not ctx.results:
         raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
-    headings = [_heading(result) for result in ctx.results]
-    title = headings[0]
-    body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))
+    title, *more = map(_heading, ctx.results)
+    body = "\n".join(line for result in ctx.results for line in _section(result))
     ctx.artifact(
         "report.html",
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -57,9 +56,7 @@ def run(task: str, ctx: TaskContext) -> str:
         f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n",
         "text/html",
     )
-    counts = (("section", len(headings)), ("table", body.count("<table")), ("chart", body.count("<img")))
-    first, second, third = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts)
-    return f"Report '{title}' (report.html) with {first}, {second} and {third}: {'; '.join(headings)}."
+    return f"Report '{title}' (report.html) of: {'; '.join([title, *more])}."
 
 
 def _heading(result: UpstreamResult) -> str:
@@ -67,16 +64,14 @@ def _heading(result: UpstreamResult) -> str:
     return line[:1].upper() + line[1:]
 
 
-def _section(heading: str, result: UpstreamResult) -> Iterator[str]:
+def _section(result: UpstreamResult) -> Iterator[str]:
     """A result as HTML. Whatever looks like HTML in it is shown as text."""
-    tables = [TABLE_READER.call("report_writer.table_of_file", file.path) for file in with_suffix(result.artifacts, (".csv",))]
-    # The points of a result that brings its table would say the same twice.
-    lines = [line for line in result.content.splitlines() if line.strip() and not (tables and line.startswith("- "))]
-    yield f'<h2>{escape(heading)}</h2>\n<p class="words">' + escape("\n".join(lines)) + "</p>"
+    yield f'<h2>{escape(_heading(result))}</h2>\n<p class="words">{escape(result.content.strip())}</p>'
     for file in with_suffix(result.artifacts, (".png",)):
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
-    yield from tables
+    for file in with_suffix(result.artifacts, (".csv",)):
+        yield TABLE_READER.call("report_writer.table_of_file", file.path)
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 

@@ -56,7 +56,7 @@ def table(tmp_path: Path) -> Path:
 def test_no_task_stalls_an_agent(agent: Agent, unit: str, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it may be, and as long as its agent reads."""
     monkeypatch.setattr(csv_analyst.TABLE_READER, "call", _here)
-    monkeypatch.setattr(python_runner, "run_code", lambda *_: "done")
+    monkeypatch.setattr(python_runner, "run_script", lambda *_: "done")
     for begin in ("", _BEGINNINGS[agent.agent_id]):
         for chars in (950, MAX_CONTENT_CHARS):
             task = (begin + unit * (chars // len(unit)))[: chars - 1] + "x"

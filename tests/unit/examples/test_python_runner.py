@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from ioa.agent.definition import InputFile
 from ioa.errors import DeclinedError, InvalidInputError, TaskError
 from ioa.sandbox import SandboxLimits
-from ioa.testing.task_context import RecordingContext, upstream
-from python_runner import agent, run_code
+from ioa.testing.task_context import RecordingContext, input_file, upstream
+from python_runner import agent, run_script
 from tests.unit.examples.agent_run import Run
+
+
+def _script(folder: Path, code: str) -> InputFile:
+    path = folder / "code.py"
+    path.write_text(code)
+    return input_file(path)
 
 
 @pytest.mark.parametrize(
@@ -21,14 +28,16 @@ from tests.unit.examples.agent_run import Run
         ("run this: ```python\nprint(sum(range(10)))\n```", "45"),
         ("execute `2 ** 10`", "1024"),
         ("run this Python code: `print('a'); print('b')`", "a\nb"),
-        ("run ```for i in range(2):\n    print(i)\n'é' * 3```", "0\n1\nééé"),
+        ("run ```for i in range(2):\n    print(i)\n'é' * 3```", "0\n1"),
         ("run ```x = 1```", "The code printed nothing."),
+        ("run this: ```\n# thrice\n'é' * 3  # as it is\n```", "ééé"),
+        ("run `None`", "The code printed nothing."),
         ("what does this python code print: `print([n * n for n in range(4)])`", "[0, 1, 4, 9]"),
         ("run this code: `'a' in ['a']`", "True"),
     ],
 )
 def test_output(task: str, expected: str, run: Run) -> None:
-    """What the code prints comes back, and the value of a last expression."""
+    """What the code prints comes back; of an expression its value does."""
     assert run(agent, task).text == expected
 
 
@@ -82,14 +91,14 @@ def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits(code: str, limits: SandboxLimits, said: str, tmp_path: Path) -> None:
     """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
     with pytest.raises(TaskError) as error:
-        run_code(code, RecordingContext(tmp_path), limits)
+        run_script(_script(tmp_path, code), RecordingContext(tmp_path), limits)
     assert said in str(error.value)
     assert str(tmp_path) not in error.value.hint
 
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
     """Output beyond the limit is cut, and the answer says by how much."""
-    text = run_code("print('x' * 20_100)", RecordingContext(tmp_path))
+    text = run_script(_script(tmp_path, "print('x' * 20_100)"), RecordingContext(tmp_path))
     assert text == "x" * 20_000 + "\n… 101 more characters were cut."
 
 
@@ -108,18 +117,17 @@ def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
             pass
 
     with pytest.raises(TaskError, match="was cancelled"):
-        run_code(code, CancelledOnceItRuns(tmp_path))
+        run_script(_script(tmp_path, code), CancelledOnceItRuns(tmp_path))
     with (tmp_path / "output.txt").open() as output:  # locked as long as anybody lives who inherited it
         fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@pytest.mark.parametrize(
-    ("task", "said"), [("run `def f(`", "not valid Python: line 1"), ("run the thing", "holds no Python code")]
-)
-def test_refusals(task: str, said: str, run: Run) -> None:
-    """What is no Python is refused before a process starts."""
-    with pytest.raises(InvalidInputError, match=said):
-        run(agent, task)
+def test_refusals(run: Run) -> None:
+    """Without code nothing is run, and of what is no Python Python says where it is none."""
+    with pytest.raises(InvalidInputError, match="holds no Python code"):
+        run(agent, "run the thing")
+    with pytest.raises(TaskError, match=r'(?s)File "\.snippet\.py", line 2\n    def f\(.*SyntaxError'):
+        run(agent, "run ```x = 1\ndef f(```")
 
 
 @pytest.mark.parametrize(
@@ -144,7 +152,7 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize("fence", ["```js", "``` sql", "```c++", "```pycon"])
 def test_code_in_another_language_fails(fence: str, run: Run) -> None:
     """Its name is no Python, so that nothing of it is run: what it says may be Python, too, by chance."""
-    with pytest.raises((InvalidInputError, TaskError), match=r"is not defined|not valid Python"):
+    with pytest.raises((InvalidInputError, TaskError), match=r"is not defined|SyntaxError"):
         run(agent, f"run this:\n{fence}\nprint(1)\n```")
 
 
@@ -170,10 +178,12 @@ def test_of_several_snippets_none_is_run(run: Run) -> None:
         run(agent, "run `2+3` and `4+5`")
 
 
-def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:
+def test_errors_show_the_line_that_was_written(run: Run) -> None:
     """The last one, too, and nothing of what ran it."""
+    with pytest.raises(TaskError, match=r'File "\.snippet\.py", line 2, in <module>'):
+        run(agent, "run ```# an expression\n1 / 0```")
     with pytest.raises(TaskError) as error:
-        run_code("def f(x):\n    return 1 / x\n\n# here\nf( 0 )  # fails", RecordingContext(tmp_path))
+        run(agent, "run ```def f(x):\n    return 1 / x\n\n# here\nf( 0 )  # fails```")
     assert [line.strip() for line in error.value.hint.splitlines() if "^" not in line] == [
         "Traceback (most recent call last):",
         'File ".snippet.py", line 5, in <module>',
@@ -186,7 +196,7 @@ def test_errors_show_the_line_that_was_written(tmp_path: Path) -> None:
 
 def test_a_snippet_is_a_main_module(run: Run) -> None:
     """Nothing that it did not import is there, and what it defines is found by its module."""
-    code = "import pickle\nclass A: pass\na = pickle.loads(pickle.dumps(A()))\nprint(__name__, type(a) is A)\n'ast' in dir()"
+    code = "import pickle\nclass A: pass\na = pickle.loads(pickle.dumps(A()))\nprint(__name__, type(a) is A)\nprint('ast' in dir())"
     assert run(agent, f"run ```{code}```").text == "__main__ True\nFalse"
 
 

@@ -44,55 +44,12 @@ def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
     assert run(agent, task, [path]).text == expected
 
 
-def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> None:
-    """Both are answered, and none stands for the other."""
-    path = tmp_path / "story.txt"
-    path.write_text(STORY)
-    assert run(agent, "how often does 'the cat's' occur", [path]).text.startswith("story.txt: 'the cat's' occurs 0 times")
-    lines = run(agent, "Find 'cat' and 'dog' in story.txt", [path]).text.splitlines()
-    assert (lines[1], lines[4]) == (
-        "- 'cat' occurs 2 times (whole words), in 2 lines",
-        "- 'dog' occurs 1 time (whole words), in 1 line",
-    )
-
-
 @pytest.mark.parametrize("task", ["Read notes.txt", "show me notes.txt", "what is in notes.txt?"])
 def test_a_text_is_read(task: str, run: Run, data: Path) -> None:
     """Reading shows the text and attaches it for later tasks."""
     done = run(agent, task, [data / "notes.txt"])
     assert done.files["notes.txt"].decode() == (data / "notes.txt").read_text()
     assert done.text.startswith("notes.txt:")
-
-
-@pytest.mark.parametrize(
-    ("task", "said"),
-    [
-        ("which lines of story.txt mention 'cat'", "story.txt: 'cat' occurs 2 times (whole words), in 2 lines\n  1: The cat sat."),
-        (
-            "in how many lines of story.txt does 'dog' occur",
-            "story.txt: 'dog' occurs 1 time (whole words), in 1 line\n  1: The cat sat.",
-        ),
-        ("which files mention 'dog'?", "other.csv: 'dog' occurs 1 time"),
-    ],
-)
-def test_lines_and_files_that_mention_a_word(task: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Lines are told by their numbers, and files of any text, tables too, by how often."""
-    (tmp_path / "story.txt").write_text(STORY)
-    (tmp_path / "other.csv").write_text("a,b\ndog,1\n")
-    assert said in run(agent, task, [tmp_path / "story.txt", tmp_path / "other.csv"]).text
-
-
-def test_occurrences(run: Run, tmp_path: Path) -> None:
-    """Of a phrase whose edge is of a word the word is whole, and case counts for nothing: the answer says so, and of how many."""
-    path = tmp_path / "story.txt"
-    path.write_text(STORY + "Mail to ann@sea.example or bo@sea.example (urgent).")
-    counts = {"the": 2, "at": 0, ".": 9, "@": 2, "ann@": 1, "@sea": 2, "(urgent)": 1, "d Dr": 0, "$": 0}
-    said = {term: run(agent, f"how often does '{term}' occur in story.txt", [path]).text.partition(", in ")[0] for term in counts}
-    plain = {".": "", "@": "", "(urgent)": "", "$": "", "the": " (whole words; 0 in this case)"}
-    for term, count in counts.items():
-        times = "time" if count == 1 else "times"
-        assert said[term] == f"story.txt: '{term}' occurs {count} {times}{plain.get(term, ' (whole words)')}"
-    assert run(agent, "which lines mention '@'", [path]).text.startswith("story.txt: '@' occurs 2 times, in 1 line\n  4: Mail")
 
 
 def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
@@ -103,14 +60,10 @@ def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
 
 
 def test_what_is_assumed_of_a_text_is_said(run: Run, tmp_path: Path) -> None:
-    """Letters of another encoding would be found nowhere: what cannot stand in the one that is assumed is refused."""
+    """Letters of another encoding are others: who reads them should know."""
     (tmp_path / "a.txt").write_bytes("Müller, Grüße".encode("cp1252"))
-    assert run(agent, "how often does 'Müller' occur", [tmp_path / "a.txt"]).text.startswith(
-        "a.txt (read as Windows-1252): 'Müller' occurs 1 time "
-    )
-    (tmp_path / "b.txt").write_bytes("Привет мир".encode("cp1251"))
-    with pytest.raises(InvalidInputError, match=r"'мир' cannot stand in b\.txt, which is no UTF-8 and is read as Windows-1252"):
-        run(agent, "how often does 'мир' occur", [tmp_path / "b.txt"])
+    assert run(agent, "count the words", [tmp_path / "a.txt"]).text == "a.txt (read as Windows-1252): words: 2"
+    assert run(agent, "read a.txt", [tmp_path / "a.txt"]).text == "a.txt (read as Windows-1252): Müller, Grüße"
 
 
 def test_any_file_that_is_a_text_is_measured_if_it_is_named(run: Run, tmp_path: Path) -> None:
@@ -120,7 +73,7 @@ def test_any_file_that_is_a_text_is_measured_if_it_is_named(run: Run, tmp_path: 
     text.write_text("a pen")
     picture.write_bytes(b"\x89PNG\x00\x9d")
     files = [table, text]
-    assert run(agent, "how often does 'Pen' occur in t.csv", files).text.startswith("t.csv: 'Pen' occurs 1 time")
+    assert run(agent, "how many lines has t.csv", files).text == "t.csv: lines: 2"
     with pytest.raises(InvalidInputError, match=r"It is not said which text file is meant.*The goal came with: t\.csv, a\.txt\."):
         run(agent, "how many words", files)
     assert run(agent, "how many words are in the files", files).text == "t.csv: words: 2\n\na.txt: words: 2"
@@ -136,18 +89,17 @@ def test_lines(run: Run, tmp_path: Path) -> None:
     path.write_text("page one\x0cpage two\u2028more\nlast", encoding="utf-8")
     page.write_text("<p>one<p>two")
     assert run(agent, "how many lines has a.txt", [path]).text == "a.txt: lines: 2"
-    assert "\n  2: last" in run(agent, "which lines mention 'last'", [path]).text
-    with pytest.raises(InvalidInputError, match=r"p\.html is a page: how many lines and paragraphs it has"):
+    with pytest.raises(InvalidInputError, match="How many lines and paragraphs a page has depends on who shows it"):
         run(agent, "how many lines has p.html", [page])
-    with pytest.raises(InvalidInputError, match="is not read as one request"):  # with each of the words, or with any
-        run(agent, "which lines mention 'one' and 'two'", [path])
 
 
 def test_html(run: Run, data: Path) -> None:
     """Of a page the reader's text counts, not its scripts and menus."""
-    text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
-    of_page = "page.html (its text, without menus and the addresses of links)"
-    assert text.startswith(f"{of_page}: 'sundial' occurs 4 times (whole words), in ")
+    done = run(agent, "read page.html", [data / "page.html"])
+    shown = done.files["page.html.txt"].decode()
+    assert (shown.count("sundial"), "<" in shown) == (4, False)
+    counted = run(agent, "how many words are in page.html", [data / "page.html"]).text
+    assert counted.startswith("page.html (its text, without menus and the addresses of links): words: ")
 
 
 def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
@@ -168,43 +120,40 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("count the words", b"ab\x00\x01cd", "not a text file"),
         ("boil it", b"water", "'boil' is not understood"),
         ("count the words of both texts", b"water", "'both' is not understood"),
-        ("summarise it", b"water", "'summarise' is not understood. Texts are read ('read FILE')"),
+        ("summarise it", b"water", "'summarise' is not understood here. Texts are read ('read FILE')"),
         ("how many sentences has it", b"One. Two.", "'sentences' is not understood"),
         ("it", b"water", "'it' is not read as one request"),
-        ("how often does ' ' occur", b"big water", "is not read as one request"),
-        ("how many words start with b", b"big water", "'start', 'b' are not understood"),
+        ("how often does 'big' occur in it", b"big water", "'often', 'big', 'occur' are not understood"),
+        ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
+        ("count the words in some.txt that begin with b", b"big water", "'begin', 'with', 'b' are not understood"),
         ("read the second part", b"big water. More water.", "'second', 'part' are not understood"),
         ("read it in 200 words", b"big water. More water.", "'200' is not understood"),
         ("the ten most frequent words", b"big water", "'ten', 'most', 'frequent' are not understood"),
         ("average line length", b"big water", "'average', 'length' are not understood"),
         ("the longest word", b"big water", "'longest' is not understood"),
         ("how long does it take to read it", b"big water", "'long', 'take' are not understood"),
-        ("read https://example.org/a", b"big water", "'https', 'example.org', 'a' are not understood"),
+        ("read https://example.org/a", b"big water", "'https', 'example', 'org', 'a' are not understood"),
         ("what was decided?", b"big water", "'was', 'decided' are not understood"),
         ("readability of the text", b"big water", "'readability' is not understood"),
         ("how many lines of words", b"big water. More water.", "is not read as one request"),
         ("how many words in total", b"big water", "'total' is not understood"),
-        ("read it and count the words", b"big water", "Each is a sentence of its own"),
+        ("read it and count the words", b"big water", "each in a sentence of its own"),
         ("how many words does it have? And lines?", b"big water", "is not read as one request"),
         ("count the words in it: one two", b"big water", "'one', 'two' are not understood"),
         ("word count of: one two three", b"big water", "'one', 'two', 'three' are not understood"),
         ("translate and count the words", b"big water", "'translate' is not understood"),
         ("how many lines are not short", b"big water", "'not', 'short'"),
-        ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
-        ("count the words in 'big' lines", b"big water", "is not read as one request"),
-        ("Which lines mention ERROR in some.txt?", b"ERROR", "'ERROR' is not understood. Texts are read"),
-        ("how often does disk full occur", b"ERROR", "'disk', 'full' are not understood"),
-        ("how often does disk full occur", b"ERROR", "searched, for what stands in quotes"),
-        ("which words are in some.txt", b"big water", "'which words are in some.txt' is not read as one request"),
-        ("of the lines that mention 'big', which mention 'water'", b"big water", "is not read as one request"),
-        ("which lines mention 'big' and which of them mention 'water'", b"big water", "is not read as one request"),
-        ("how many words of some.txt are in 'big'", b"big water", "is not read as one request"),
+        ("count the words and the lines without 'big'", b"big water", "'without', 'big' are not understood"),
+        ("count the words in 'big' lines", b"big water", "'big' is not understood"),
+        ("Which lines mention ERROR in some.txt?", b"ERROR", "'which', 'mention', 'error' are not understood"),
+        ("find 'big' in some.txt", b"ERROR", "such as a search or a summary, is for a language model"),
+        ("which words are in some.txt", b"big water", "'which' is not understood"),
+        ("how many words of some.txt are in 'big'", b"big water", "'big' is not understood"),
         ("how many words are that in it", b"big water", "is not read as one request"),
-        ("how many files mention 'water'", b"big water", "is not read as one request"),
-        ("in how many files does 'water' occur", b"big water", "is not read as one request"),
+        ("how many lines are text files", b"big water", "is not read as one request"),
+        ("how many files are there", b"big water", "is not read as one request"),
         ("how many words are in it and", b"big water", "is not read as one request"),
-        ("how many words and lines mention 'big'", b"big water", "is not read as one request"),
-        ("how often does 'big' or 'water' occur", b"big water", "'or' is not understood"),
+        ("how many words or lines has it", b"big water", "'or' is not understood"),
         ("count the words", "ab cd".encode("utf-16-le"), "UTF-16 without the mark that says so"),
         ("count the words", b"%PDF-1.4\n1 0 obj", "some.txt is written in PDF"),
         ("count the words", b"{\\rtf1 big}", "some.txt is written in RTF"),
@@ -236,32 +185,15 @@ def test_words_of_any_script_are_words(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["今日は天気がいいです。", "ฉันกินข้าว"])
 def test_words_without_blanks_between_them_are_not_counted(text: str, run: Run, tmp_path: Path) -> None:
-    """No rule tells them apart; they are searched for all the same."""
+    """No rule tells them apart; they are read all the same."""
     (tmp_path / "a.txt").write_text(text)
     with pytest.raises(InvalidInputError, match="No rule tells the words of a text apart that has letters such as"):
         run(agent, "count the words in it", [tmp_path / "a.txt"])
-    said = run(agent, f'how often does "{text[2:4]}" occur', [tmp_path / "a.txt"]).text
-    assert said.startswith(f"a.txt: '{text[2:4]}' occurs 1 time, in 1 ")
+    assert run(agent, "read it", [tmp_path / "a.txt"]).text == f"a.txt: {text}"
+    assert run(agent, "count the characters", [tmp_path / "a.txt"]).text == f"a.txt: characters: {len(text)}"
 
 
-@pytest.mark.parametrize(
-    ("text", "term", "said"),
-    [
-        ("This is _bold_, __bold__ and *bold* text", "bold", "3 times (whole words), in 1 line"),
-        ("ERROR\nerror\nno error", "ERROR", "3 times (whole words; 1 in this case), in 3 lines"),
-        ("A.\na", ".", "1 time, in 1 line"),
-        ("10 10.5 1,010 10%", "10", "2 times (whole words), in 1 line"),
-        ("I don’t know, I don't", "don't", "2 times (whole words), in 1 line"),
-        ("in the shed.\nAnna said", "shed. Anna", "1 time (whole words), in 0 lines, and 1 over the end of one"),
-    ],
-)
-def test_a_word_is_found_as_it_is_meant(text: str, term: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Marks of emphasis are no part of it, a number is no part of another one, and apostrophes are one sign."""
-    (tmp_path / "a.txt").write_text(text)
-    assert f"occurs {said}" in run(agent, f'how often does "{term}" occur in a.txt', [tmp_path / "a.txt"]).text
-
-
-@pytest.mark.parametrize("task", ["list the words", "show the words in a.txt", "number the lines", "show me the paragraphs"])
+@pytest.mark.parametrize("task", ["the words", "show the words in a.txt", "number the lines", "show me the paragraphs"])
 def test_what_is_to_be_listed_is_not_counted(task: str, run: Run, tmp_path: Path) -> None:
     """Words, lines and paragraphs are counted where it is said so."""
     (tmp_path / "a.txt").write_text("one two")
@@ -291,31 +223,17 @@ def test_a_text_in_another_encoding_is_refused(run: Run, tmp_path: Path) -> None
         run(agent, "read a.txt", [tmp_path / "a.txt"])
 
 
-def test_what_looks_the_same_is_found(run: Run, tmp_path: Path) -> None:
-    """An accent may be a sign of its own, and a word may hold marks of where it may be parted, in a page, too."""
-    path, page = tmp_path / "menu.txt", tmp_path / "menu.html"
-    path.write_text("Caf\u00e9, cafe\u0301, Kran\u00adken\u00adhaus and cat\u00adfish")
-    page.write_text("<p>Kran&shy;ken&shy;haus, cat&shy;fish is no cat</p>")
-    for term in ("caf\u00e9", "cafe\u0301"):
-        assert "occurs 2 times" in run(agent, f"how often does '{term}' occur", [path]).text
-    for file, cats in ((path, 0), (page, 1)):
-        counts = [f"'{term}' occurs {count} time" for term, count in (("Krankenhaus", 1), ("catfish", 1), ("cat", cats))]
-        said = run(agent, "how often do 'Krankenhaus', 'catfish' and 'cat' occur", [file]).text
-        assert [one for one in counts if one not in said] == []
-
-
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("how often does 'cat' occur and on which lines", ["'cat' occurs 2 times"]),
-        ("how often does 'cat' occur in story.txt, and in which lines?", ["'cat' occurs 2 times"]),
-        ("how often does 'cat' and also 'dog' occur", ["'cat' occurs 2", "'dog' occurs 1"]),
-        ("how often does ‘cat’ occur", ["'cat' occurs 2 times"]),
+        ("how many words, lines and also characters does the text have", ["words: 22", "lines: 3", f"characters: {len(STORY)}"]),
+        ("What's the word count of story.txt?", ["words: 22"]),
+        ("word count story.txt", ["words: 22"]),
+        ("Please tell me how many words story.txt contains", ["words: 22"]),
         ("In story.txt, how many words and how many lines are there?", ["words: 22", "lines: 3"]),
         ("count the words and the lines in story.txt", ["words: 22", "lines: 3"]),
         ("Count how many words are in the text file story.txt", ["words: 22"]),
-        ("find all occurrences of 'cat' in the text", ["'cat' occurs 2 times"]),
-        ("how often is 'cat' mentioned in story.txt and where?", ["'cat' occurs 2 times"]),
+        ("can you show me the contents of story.txt", ["The cat sat."]),
     ],
 )
 def test_all_that_is_asked_is_answered_or_nothing(task: str, said: list[str], run: Run, tmp_path: Path) -> None:
@@ -331,27 +249,23 @@ def test_all_texts_are_asked_the_same(run: Run, tmp_path: Path) -> None:
     for file in files:
         file.write_text("one two")
     assert run(agent, "Count the words in a.txt and in b.txt", files).text == "a.txt: words: 2\n\nb.txt: words: 2"
-    for task in ("Count the words in a.txt and the lines in b.txt", "how often does 'one' occur in a.txt and 'two' in b.txt"):
-        with pytest.raises(InvalidInputError, match=r"is not read as one request\..*Each is a sentence of its own"):
-            run(agent, task, files)
+    with pytest.raises(InvalidInputError, match=r"is not read as one request\..*each in a sentence of its own"):
+        run(agent, "Count the words in a.txt and the lines in b.txt", files)
 
 
 def test_what_was_read_is_still_known_for_what_it_is(run: Run, tmp_path: Path) -> None:
-    """What is counted in it is of a page, or of an encoding that was assumed; of two texts each is attached."""
+    """What is counted in it is of a page; of two texts each is attached, under its name."""
     page, text = tmp_path / "p.html", tmp_path / "b.txt"
-    page.write_text("<p>one<p>two")
+    page.write_text("<p>one<p>two &lt;b&gt;")
     text.write_bytes("Привет мир".encode("cp1251"))
-    for file, task, why in (
-        (page, "count the lines in it", "is a page"),
-        (text, "how often does 'мир' occur in it", "cannot stand in"),
-    ):
-        earlier = run(agent, f"read {file.name}", [file])
-        with pytest.raises(InvalidInputError, match=why):
-            run(agent, task, [page, text], [upstream("read it", earlier.text, *earlier.paths)])
-        assert run(
-            agent, "count the characters in it", [page, text], [upstream("read it", earlier.text, *earlier.paths)]
-        ).text.startswith(f"{file.name} (")
-    assert [*run(agent, "read p.html and b.txt", [page, text]).files] == ["p.html.txt", "b.txt"]
+    both = run(agent, "read p.html and b.txt", [page, text])
+    assert [*both.files] == ["p.html.txt", "b.txt"]
+    earlier = run(agent, "read p.html", [page])
+    before = [upstream("read it", earlier.text, *earlier.paths)]
+    with pytest.raises(InvalidInputError, match="depends on who shows it"):
+        run(agent, "count the lines in it", [page, text], before)
+    said = run(agent, "count the words in it", [page, text], before).text
+    assert said == "p.html.txt (its text, without menus and the addresses of links): words: 3"
 
 
 @pytest.mark.parametrize("name", ["a.pdf", "a.rtf", "a.eml", "a.docx", "a.json"])
@@ -360,10 +274,3 @@ def test_what_is_no_plain_text_is_not_measured(name: str, run: Run, tmp_path: Pa
     (tmp_path / name).write_text("one two")
     with pytest.raises(InvalidInputError, match=r"Plain texts and pages \(\.html\) are read here"):
         run(agent, f"how many words has {name}", [tmp_path / name])
-
-
-@pytest.mark.parametrize("term", ["Straße", "strasse", "STRASSE"])
-def test_case_is_folded(term: str, run: Run, tmp_path: Path) -> None:
-    """Not letter by letter."""
-    (tmp_path / "a.txt").write_text("Straße, STRASSE, strasse")
-    assert "occurs 3 times" in run(agent, f"how often does '{term}' occur", [tmp_path / "a.txt"]).text

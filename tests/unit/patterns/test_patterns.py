@@ -29,7 +29,7 @@ _REPEATS = 5
 _CONFIRMATIONS = 3
 """What grows too fast does so each time; what was disturbed, by a cache that others empty, does not."""
 
-_SHORT = ("calculator", "chart_maker", "questions", "tables", "text_analyst")
+_SHORT = ("calculator", "chart_maker", "questions", "tables")
 """Modules of agents that read what is short, or in a child that ends after a while; unit/examples/test_long_tasks.py tries them."""
 _SOURCES = sources(*_SHORT)
 
@@ -95,7 +95,7 @@ def test_every_expression_takes_time_in_proportion_to_the_text(source: Source) -
     assert slow == []
 
 
-@pytest.mark.parametrize("source", sources(looks_like.__module__, "text_measures", *_SHORT), ids=lambda source: source.name)
+@pytest.mark.parametrize("source", sources(looks_like.__module__, *_SHORT), ids=lambda source: source.name)
 def test_no_expression_is_made_in_a_function(source: Source) -> None:
     """Each expression stands in its module or in a call as it is, so that the test above finds it."""
     assert hidden(source) == []
