@@ -47,11 +47,11 @@ SERVED = {
         "a graph of ages",
     ),
     "text-analyst": (
-        "summarise notes.txt",
-        "which lines of this article mention water",
+        "read the minutes",
+        "how many lines does this article have",
         "how many words are in the document",
-        "extract the main points of the interview",
-        "how often does the word water occur in the letter",
+        "show me the interview",
+        "number of paragraphs in the letter",
     ),
     "calculator": (
         "what is 15% of 240",

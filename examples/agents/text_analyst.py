@@ -29,8 +29,8 @@ _HINT = (
     "of its own that names its text. All else, such as a search or a summary, is for a language model."
 )
 _KIND, _AND = re.compile("words?|paragraphs?|lines?|characters?"), "(?:,? and|,)(?: also)?"
-_NOUN, _FILE = "(?:(?:the|this|that|text|all) )*(?:pages?|texts?|files?)", "[\"'`]?(?:[^ \"'`,]*/)?FILE[\"'`]?"
-_FILES = f"(?:{_NOUN} )?{_FILE}(?:{_AND} (?:(?:in|of) )?(?:{_NOUN} )?{_FILE})*"
+_NOUN = "(?:(?:the|this|that|text|all) )*(?:pages?|texts?|files?)"
+_FILES = f"(?:{_NOUN} )?FILE(?:{_AND} (?:(?:in|of) )?(?:{_NOUN} )?FILE)*"
 _TEXT = f"(?:{_FILES}|{_NOUN}|it|them|this|that|the result)"
 _PLACE = f"(?:(?:is|are|there) )*(?:in|of|from|on|for) {_TEXT}|(?:is|are) there"
 _OF_TEXT = f"(?:{_PLACE}|(?:does|do|has|have) {_TEXT}(?: have| contain)?|{_TEXT} (?:has|have|contains?))"
@@ -57,6 +57,7 @@ def run(task: str, ctx: TaskContext) -> str:
     asked, named = _plain(task), named_in(task, there)
     for name in sorted((_plain(file.name) for file in named), key=len, reverse=True):
         asked = asked.replace(name, "FILE")
+    asked = re.sub(r"([\"'`]?)(?<![^ \"'`])(?:[^ \"'`]*/)?FILE\1", "FILE", asked)  # without its folders, and quotes around it
     if not (_READ.fullmatch(asked) or _COUNT.fullmatch(asked)):
         account_for(asked, _KNOWN, _HINT)
         raise InvalidInputError(f"{task!r} is not read as one request.", hint=_HINT)

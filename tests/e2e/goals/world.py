@@ -42,8 +42,6 @@ class World:
     second_text: Path
     page: Path
     page_sentences: tuple[str, ...]
-    rare_word: str
-    rare_count: int
 
     def sums(self, by: str, amount: str) -> dict[str, float]:
         """The truth about totals."""
@@ -75,12 +73,8 @@ def create_world(seed: int, folder: Path) -> World:
     frame = pd.DataFrame(rows)
     table = folder / f"{chance.choice(_FILES)}.csv"
     frame.to_csv(table, index=False)
-    rare_word, rare_count = _name(chance).lower(), chance.randrange(3, 7)
     text = folder / f"{_name(chance).lower()}.txt"
-    sentences = _sentences(chance, 14)
-    for number in range(rare_count):
-        sentences[number * 2] = sentences[number * 2].removesuffix(".") + f", said {rare_word}."
-    text.write_text(" ".join(sentences), encoding="utf-8")
+    text.write_text(" ".join(_sentences(chance, 14)), encoding="utf-8")
     second_text = folder / f"{_name(chance).lower()}.md"
     second_text.write_text(" ".join(_sentences(chance, 9)), encoding="utf-8")
     page_sentences = tuple(_sentences(chance, 10))
@@ -90,9 +84,7 @@ def create_world(seed: int, folder: Path) -> World:
         f"<html><head><title>{_name(chance)}</title></head><body><main><h1>{_name(chance)}</h1>{body}</main></body></html>",
         encoding="utf-8",
     )
-    return World(
-        frame, table, kind, group, amount, other, text, second_text, page, page_sentences, rare_word, rare_count
-    )  # fmt: skip
+    return World(frame, table, kind, group, amount, other, text, second_text, page, page_sentences)
 
 
 def _name(chance: random.Random) -> str:

@@ -28,6 +28,7 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("How many words does board.txt contain?", "board.txt: words: 10 (left out: 3 without a letter or digit, such as '#')"),
         ('count the words in "story.txt"', "story.txt: words: 22"),
         ("count the words in `drafts/Story.TXT`", "story.txt: words: 22"),
+        ("count the words in lines/all/story.txt", "story.txt: words: 22"),
         ("count words, lines and characters", "notes.txt:\n- words: 3\n- lines: 1\n- characters: 14"),
     ],
 )
