@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Collection
-from functools import cache
 
 from ioa import DeclinedError
 
@@ -13,21 +12,12 @@ TABLES = (".csv", ".tsv", ".tab", *RECORDS)
 
 
 def fold(text: str) -> str:
-    """Drop case, accents and strokes: `Zürich` and `ZURICH` become equal, and so do `Łódź` and `Lodz`, but not `≠` and `=`."""
+    """Drop case and accents: `Zürich` and `ZURICH` become equal, but not `≠` and `=`."""
     if text.isascii():
         return text.lower()
     composed = unicodedata.normalize("NFC", text).casefold()
     plain = (char if unicodedata.category(char) == "Sm" else unicodedata.normalize("NFKD", char) for char in composed)
-    return "".join(map(_plain, "".join(plain)))
-
-
-@cache
-def _plain(char: str) -> str:
-    """The letter that a sign is by its name, such as LATIN SMALL LETTER L WITH STROKE; nothing for an accent."""
-    if unicodedata.combining(char):
-        return ""
-    letter = unicodedata.name(char, "").partition(" WITH STROKE")[0]
-    return unicodedata.lookup(letter) if letter.startswith("LATIN SMALL LETTER ") else char
+    return "".join(char for char in "".join(plain) if not unicodedata.combining(char))
 
 
 def slug(title: str) -> str:

@@ -916,7 +916,8 @@ DATED = "sent,paid,promo,n\n2024-01-05,2024-02-01,2024,2\n2023-01-05,2024-02-02,
     [
         (TOTALS, "how many rows where spot is not missing", "number of rows where spot is not missing: 2 (2 of 4 rows)."),
         (FIRST, "total n where item is not missing", "sum of n where item is not missing: 15 (4 of 7 rows)."),
-        ("who\nŁódź\nB\n", "how many rows where who is Lodz", "who is Łódź: 1 (1 of 2 rows)."),
+        ("who\nZürich\nB\n", "how many rows where who is ZURICH", "who is Zürich: 1 (1 of 2 rows)."),
+        ("who\nŁódź\nB\n", "how many rows where who is łódz", "who is Łódź: 1 (1 of 2 rows)."),
         ("who\tn\nA\t500\nB\t1500\n", "how many rows had n above 1,000", "number of rows where n > 1000: 1 (1 of 2 rows)."),
         (TOTALS.replace("TOTAL,,9", "D,,8"), "how many rows", "number of rows: 4 (4 of 4 rows)."),
         (
