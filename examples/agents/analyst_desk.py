@@ -19,9 +19,9 @@ agent = Agent(
         "a briefing on orders.csv with total amount per month and a line chart of it",
         "prepare a full briefing on sales.csv: total units per region, a bar chart of it and a report of both",
         "prepare a briefing on data.csv with average price per shop, a chart of it and a report",
-        "a complete briefing on team.json: number of rows per city and median pay per city",
+        "a complete briefing on team.csv: number of rows per city and median pay per city",
         "write a full briefing on costs.csv: total cost per month, total cost per shop and a report",
-        "give me a briefing on orders.json: top 3 customers by total amount, a bar chart of it and a report",
+        "give me a briefing on orders.tsv: top 3 customers by total amount, a bar chart of it and a report",
     ],
     tags=["briefing", "coordination"], declines=True, may_team_up=True,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from ioa.files import with_suffix
 from request import TABLES
 
 MAX_BYTES = 60_000
-_TEXTS = (".txt", ".md", ".html", *TABLES)
+_TEXTS = (".txt", ".md", ".html", ".json", ".jsonl", *TABLES)
 _ROLE = "You do one task of a team. Do not invent figures or sources; say what you cannot do."
 
 agent = Agent(

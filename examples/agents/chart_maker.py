@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -111,35 +110,29 @@ def _times(labels: pd.Index) -> pd.PeriodIndex | None:
 def draw(values: pd.Series, times: pd.PeriodIndex | None, title: str) -> bytes:
     """Draw figures as a PNG image, bars by their labels or a line over times: the same for the same figures."""
     from matplotlib import rc_context  # it takes longer to load than an agent to start
-
-    with rc_context({"text.parse_math": False}), warnings.catch_warnings():  # a `$` is one
-        warnings.filterwarnings("error", message="Glyph")
-        try:
-            return _drawn(values, times, title)
-        except UserWarning as error:
-            sign = re.search(r"\((.*?)\)", str(error))
-            said = f"A label has a sign that is not drawn here: {sign[1] if sign else error}."
-            raise InvalidInputError(said, hint="Ask for the figures instead of the chart.") from None
-
-
-def _drawn(values: pd.Series, times: pd.PeriodIndex | None, title: str) -> bytes:
     from matplotlib.figure import Figure
+    from matplotlib.font_manager import findfont, get_font
     from matplotlib.ticker import StrMethodFormatter
 
+    drawn = get_font(findfont("DejaVu Sans")).get_charmap()
+    if lacking := [sign for sign in "".join([title, str(values.name), *values.index]) if ord(sign) not in drawn]:
+        said = f"A label has a sign that is not drawn here: {lacking[0]!r}."
+        raise InvalidInputError(said, hint="Ask for the figures instead of the chart.")
     if times is None and len(values) > _MOST_BARS:
         raise InvalidInputError(f"{len(values)} values are too many for bars.", hint="Ask for 'top 10 COLUMN by …', or a line.")
-    figure = Figure(figsize=(8, 4.6 if times is not None else max(4.6, 0.24 * len(values))), dpi=150, layout="constrained")
-    figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
-    axis = figure.subplots()
-    figures, labels = (axis.xaxis, axis.yaxis) if times is None else (axis.yaxis, axis.xaxis)
-    if times is None:
-        values.plot.barh(ax=axis, width=0.8)
-        axis.invert_yaxis()
-    else:  # a month without a value has its width too, and breaks the line
-        values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
-    figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
-    figures.set_label_text("\n".join(textwrap.wrap(str(values.name), 70)))
-    labels.set_label_text(str(values.index.name))
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
+    with rc_context({"text.parse_math": False}):  # a `$` is one
+        figure = Figure(figsize=(8, 4.6 if times is not None else max(4.6, 0.24 * len(values))), dpi=150, layout="constrained")
+        figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
+        axis = figure.subplots()
+        figures, labels = (axis.xaxis, axis.yaxis) if times is None else (axis.yaxis, axis.xaxis)
+        if times is None:
+            values.plot.barh(ax=axis, width=0.8)
+            axis.invert_yaxis()
+        else:  # a month without a value has its width too, and breaks the line
+            values.set_axis(times).resample(times.freqstr).asfreq().plot.line(ax=axis, marker="o", markersize=3)
+        figures.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+        figures.set_label_text("\n".join(textwrap.wrap(str(values.name), 70)))
+        labels.set_label_text(str(values.index.name))
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

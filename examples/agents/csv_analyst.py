@@ -14,7 +14,7 @@ TABLE_READER = IdleChild()
 """Where pandas is loaded: nothing of it stays in an agent that has nothing to do."""
 agent = Agent(
     "csv-analyst",
-    description="Computes statistics of CSV files and JSON records: totals, averages, medians, counts and rankings, grouped by "
+    description="Computes statistics of CSV files: totals, averages, medians, counts and rankings, grouped by "
     "column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
@@ -23,7 +23,7 @@ agent = Agent(
         "top 5 customers by total amount in orders.csv", "how many rows have a price above 100",
         "the median salary where city is Berlin",
         "number of distinct customers in this CSV file",
-        "how many rows are in the table", "average pages per language in this JSON file",
+        "how many rows are in the table", "average pages per language in this CSV file",
     ],
     tags=["csv", "data", "statistics"], declines=True, may_team_up=False,
 )  # fmt: skip

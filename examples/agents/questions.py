@@ -132,7 +132,7 @@ class Reader:
         self.text, self.at, self.far = fold(self.said), 0, 0
         name = rf"(?:the )?(?:file )?[\"“”'‘’`]*(?:[\w.~-]*/)*{re.escape(fold(table.name))}(?!\.?\w)[\"“”'‘’`]*"
         if not {"file", "table"}.intersection(word for one in table.columns for word in name_words(one.name)):
-            name += r"|(?:the|this) (?:csv |tsv |json )?(?:file|table)"
+            name += r"|(?:the|this) (?:csv |tsv )?(?:file|table)"
         self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:{name})(?: (?:have|has)(?=\W*$))?"
 
     def question(self) -> Question:

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from ioa import DeclinedError
 
 DRAW, CHART_KIND, CHART = "make|draw|create", "bar|line", "chart|plot|graph|visualise|visualize"
-RECORDS = (".json", ".jsonl", ".ndjson")
-TABLES = (".csv", ".tsv", ".tab", *RECORDS)
+TABLES = (".csv", ".tsv", ".tab")
 
 
 def fold(text: str) -> str:

@@ -5,7 +5,6 @@ Nothing is repaired in silence: cells that are missing or cannot be read are cou
 
 import csv
 import io
-import json
 import re
 import warnings
 from collections import defaultdict
@@ -22,7 +21,7 @@ import pandas as pd
 
 from ioa import InvalidInputError
 from ioa.files import read_and_tell
-from request import RECORDS, fold
+from request import fold
 
 CHECKED, _SAMPLE_ROWS, _FEW = 50_000, 1_000, 10
 _NOTHING = [sign * times for sign in "-–—−.…?" for times in (1, 2, 3)]
@@ -294,9 +293,9 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a delimited file with a header, or JSON records: its cells as they are written."""
+    """Read a delimited file with a header: its cells as they are written."""
     name, (text, assumed) = path.name, read_and_tell(path)
-    text, delimiter = _records(name, text) if name.lower().endswith(RECORDS) else (text, _delimiter(text[:65_536]))
+    delimiter = _delimiter(text[:65_536])
     text = _tidy(text, delimiter)
     titles = [title.strip() for title in next(filter(any, csv.reader(io.StringIO(text[:65_536]), delimiter=delimiter)))]
     read = partial(_read, name, text.encode(), names=range(len(titles)), sep=delimiter)
@@ -376,18 +375,6 @@ def _read(name: str, data: bytes, **options: Any) -> pd.DataFrame:
         if isinstance(error, pd.errors.ParserWarning):
             said = "lines have more cells than the first one, which may be a remark above the names"
         raise InvalidInputError(f"{name} cannot be read as a table: {said}.", hint=hint) from None
-
-
-def _records(name: str, text: str) -> tuple[str, str]:
-    """A list of records, or one in each line, as a delimited text, and its delimiter."""
-    lines = ",\n".join(filter(str.strip, text.splitlines()))
-    try:
-        rows = json.loads(text if text.lstrip().startswith("[") else f"[{lines}]")
-    except ValueError as error:
-        raise InvalidInputError(f"{name} is no list of records, nor one in each line: {error}.", hint="Send it whole.") from None
-    if not any(rows) or any(not isinstance(row, dict) or any(isinstance(one, list | dict) for one in row.values()) for row in rows):
-        raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
-    return pd.DataFrame(rows, dtype=object).to_csv(index=False), ","
 
 
 def _delimiter(head: str) -> str:

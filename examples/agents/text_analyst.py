@@ -1,4 +1,4 @@
-"""Read texts and count what they are made of: plain ones and pages of HTML, those of earlier tasks, too.
+"""Read plain texts and count what they are made of, those of earlier tasks, too.
 
 A request is a whole form, `_READ` or `_COUNT` (docs/questions.md tells of them); what is none is refused. What needs understanding,
 as a summary does, is for a model.
@@ -8,28 +8,27 @@ import re
 import unicodedata
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from ioa.files import came, missing, named_in, of_results, read_and_tell, text_of_html, with_suffix
+from ioa.files import came, missing, named_in, of_results, read_and_tell, with_suffix
 from request import account_for, of_length, words_in
 
 agent = Agent(
     "text-analyst",
-    description="Reads text and HTML files, shows and measures them: counts of words, paragraphs, lines and characters.",
+    description="Reads text files, shows and measures them: counts of words, paragraphs, lines and characters.",
     skills=["read a text file", "word count and text statistics"],
     examples=[
         "count the words in notes.txt", "count the words in it", "how many lines has the file",
-        "read minutes.txt", "how many words and paragraphs does the text have", "read page.html", "show me the page",
+        "read minutes.txt", "how many words and paragraphs does the text have", "show me the text",
         "number of words in the text", "tell me how many words letter.txt has",
     ],
     tags=["text", "words"], declines=True, may_team_up=False,
 )  # fmt: skip
-_PAGES, _SHOWN_CHARS = (".html", ".htm"), 3_000
-_SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
+_SUFFIXES, _SHOWN_CHARS = (".txt", ".md", ".markdown", ".rst", ".log", ".text"), 3_000
 _HINT = (
     "Texts are read ('read FILE') and counted ('how many words in FILE': words, paragraphs, lines, characters), each in a sentence "
     "of its own that names its text. All else, such as a search or a summary, is for a language model."
 )
 _KIND, _AND = re.compile("words?|paragraphs?|lines?|characters?"), "(?:,? and|,)(?: also)?"
-_NOUN = "(?:(?:the|this|that|text|all) )*(?:pages?|texts?|files?)"
+_NOUN = "(?:(?:the|this|that|text|all) )*(?:texts?|files?)"
 _FILES = f"(?:{_NOUN} )?FILE(?:{_AND} (?:(?:in|of) )?(?:{_NOUN} )?FILE)*"
 _TEXT = f"(?:{_FILES}|{_NOUN}|it|them|this|that|the result)"
 _PLACE = f"(?:(?:is|are|there) )*(?:in|of|from|on|for) {_TEXT}|(?:is|are) there"
@@ -81,33 +80,28 @@ def _meant(asked: str, ctx: TaskContext) -> list[InputFile]:
 
 def _answer(file: InputFile, kinds: list[str], ctx: TaskContext) -> str:
     """The text of a file, or what is counted in it, behind its name and how it was read."""
-    is_page, shown = bool(with_suffix([file], _PAGES)), f"{file.name.removesuffix('.txt')}.txt"
-    if said := _other_format(file, is_page=is_page):
-        raise InvalidInputError(f"{file.name} is {said}. Plain texts and pages (.html) are read here.", hint="Save it as one.")
-    text, assumed = read_and_tell(file.path, is_page=is_page)
-    if is_page and not (text := text_of_html(text, before_cells="\n")):
-        raise InvalidInputError("The page holds no text.")
-    of_page = shown.lower().endswith(tuple(f"{suffix}.txt" for suffix in _PAGES))  # that of an earlier task, too
-    told = ["its text, without menus and the addresses of links"] * of_page + [f"read as {assumed}"] * bool(assumed)
-    name = f"{file.name} ({', '.join(told)})" if told else file.name
+    if said := _other_format(file):
+        raise InvalidInputError(f"{file.name} is {said}. Plain texts are read here.", hint="Save it as one.")
+    text, assumed = read_and_tell(file.path)
+    name, shown = f"{file.name} (read as {assumed})" if assumed else file.name, f"{file.name.removesuffix('.txt')}.txt"
     if kinds:
-        counts = [_count(text, kind.removesuffix("s"), of_page=of_page) for kind in kinds]
+        counts = [_count(text, kind.removesuffix("s")) for kind in kinds]
         return f"{name}: {counts[0]}" if len(counts) == 1 else "\n- ".join([f"{name}:", *counts])
     ctx.artifact(shown, text, "text/plain")
     more = f" … and {len(text) - _SHOWN_CHARS} more characters in {shown}" if len(text) > _SHOWN_CHARS else ""
     return f"{name}: {text[:_SHOWN_CHARS].strip()}{more}"
 
 
-def _other_format(file: InputFile, *, is_page: bool) -> str:
-    """What a file is if it is no plain text, by its media type, or by what it begins with; a page may be HTML."""
-    if not with_suffix([file], _SUFFIXES) and not file.media_type.startswith(("text/", "application/octet-stream")):
+def _other_format(file: InputFile) -> str:
+    """What a file is if it is no plain text, by its media type, or by what it begins with."""
+    is_text = file.media_type.startswith(("text/", "application/octet-stream")) and file.media_type != "text/html"
+    if not is_text and not with_suffix([file], _SUFFIXES):
         return file.media_type
     found = _FORMATS.match(file.path.read_bytes())
-    kind = found and found.lastgroup
-    return "" if kind is None or (is_page and kind in ("HTML", "XML")) else f"written in {kind}"
+    return f"written in {found.lastgroup}" if found else ""
 
 
-def _count(text: str, kind: str, *, of_page: bool) -> str:
+def _count(text: str, kind: str) -> str:
     """Words are counted as `wc -w` does, except that one holds a letter or a digit, and lines as editors do."""
     if kind == "character":
         return f"characters: {len(text)}"
@@ -118,9 +112,6 @@ def _count(text: str, kind: str, *, of_page: bool) -> str:
         signs = [word for word in words if not re.search(r"[^\W_]", word)]
         left_out = f" (left out: {len(signs)} without a letter or digit, such as {signs[0]!r})" if signs else ""
         return f"words: {len(words) - len(signs)}{left_out}"
-    if of_page:
-        said = "How many lines and paragraphs a page has depends on who shows it."
-        raise InvalidInputError(said, hint="Count its words or characters.")
     if kind == "line":
         return "lines: " + str(text.removesuffix("\n").count("\n") + 1)
     blocks = len(re.split(r"\n\s*\n", text.strip()))

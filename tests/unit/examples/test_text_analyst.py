@@ -53,13 +53,6 @@ def test_a_text_is_read(task: str, run: Run, data: Path) -> None:
     assert done.text.startswith("notes.txt:")
 
 
-def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
-    """What is left out of a page's text is said."""
-    (tmp_path / "p.html").write_text('<p>See <a href="https://a.example">there</a>.</p>')
-    said = run(agent, "Read p.html", [tmp_path / "p.html"]).text
-    assert said == "p.html (its text, without menus and the addresses of links): See there."
-
-
 def test_what_is_assumed_of_a_text_is_said(run: Run, tmp_path: Path) -> None:
     """Letters of another encoding are others: who reads them should know."""
     (tmp_path / "a.txt").write_bytes("Müller, Grüße".encode("cp1252"))
@@ -85,22 +78,10 @@ def test_any_file_that_is_a_text_is_measured_if_it_is_named(run: Run, tmp_path: 
 
 
 def test_lines(run: Run, tmp_path: Path) -> None:
-    """Only what every editor takes for the end of a line ends one; of a page it is nobody's to say."""
-    path, page = tmp_path / "a.txt", tmp_path / "p.html"
+    """Only what every editor takes for the end of a line ends one."""
+    path = tmp_path / "a.txt"
     path.write_text("page one\x0cpage two\u2028more\nlast", encoding="utf-8")
-    page.write_text("<p>one<p>two")
     assert run(agent, "how many lines has a.txt", [path]).text == "a.txt: lines: 2"
-    with pytest.raises(InvalidInputError, match="How many lines and paragraphs a page has depends on who shows it"):
-        run(agent, "how many lines has p.html", [page])
-
-
-def test_html(run: Run, data: Path) -> None:
-    """Of a page the reader's text counts, not its scripts and menus."""
-    done = run(agent, "read page.html", [data / "page.html"])
-    shown = done.files["page.html.txt"].decode()
-    assert (shown.count("sundial"), "<" in shown) == (4, False)
-    counted = run(agent, "how many words are in page.html", [data / "page.html"]).text
-    assert counted.startswith("page.html (its text, without menus and the addresses of links): words: ")
 
 
 def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
@@ -202,21 +183,6 @@ def test_what_is_to_be_listed_is_not_counted(task: str, run: Run, tmp_path: Path
         run(agent, task, [tmp_path / "a.txt"])
 
 
-@pytest.mark.parametrize(
-    ("head", "encoding"),
-    [
-        ('<meta charset="windows-1251">', "cp1251"),
-        ('<meta http-equiv="Content-Type" content="text/html; charset=shift_jis">', "shift_jis"),
-        ('<?xml version="1.0" encoding="iso-8859-5"?>', "iso-8859-5"),
-    ],
-)
-def test_a_page_is_read_in_the_encoding_that_it_declares(head: str, encoding: str, run: Run, tmp_path: Path) -> None:
-    """Where it is not UTF-8."""
-    page = f"{head}<html><body><p>Цена 100</p></body></html>"
-    (tmp_path / "a.html").write_bytes(page.encode(encoding))
-    assert "Цена 100" in run(agent, "read a.html", [tmp_path / "a.html"]).text
-
-
 def test_a_text_in_another_encoding_is_refused(run: Run, tmp_path: Path) -> None:
     """Rather than read with signs that stand for what was not read."""
     (tmp_path / "a.txt").write_bytes("über".encode("cp850"))
@@ -254,24 +220,21 @@ def test_all_texts_are_asked_the_same(run: Run, tmp_path: Path) -> None:
         run(agent, "Count the words in a.txt and the lines in b.txt", files)
 
 
-def test_what_was_read_is_still_known_for_what_it_is(run: Run, tmp_path: Path) -> None:
-    """What is counted in it is of a page; of two texts each is attached, under its name."""
-    page, text = tmp_path / "p.html", tmp_path / "b.txt"
-    page.write_text("<p>one<p>two &lt;b&gt;")
+def test_each_text_that_is_shown_is_attached(run: Run, tmp_path: Path) -> None:
+    """Under its name, as UTF-8; what is counted in it later is its own."""
+    log, text = tmp_path / "p.log", tmp_path / "b.txt"
+    log.write_text("one two three")
     text.write_bytes("Привет мир".encode("cp1251"))
-    both = run(agent, "read p.html and b.txt", [page, text])
-    assert [*both.files] == ["p.html.txt", "b.txt"]
-    earlier = run(agent, "read p.html", [page])
+    both = run(agent, "read p.log and b.txt", [log, text])
+    assert [*both.files] == ["p.log.txt", "b.txt"]
+    earlier = run(agent, "read p.log", [log])
     before = [upstream("read it", earlier.text, *earlier.paths)]
-    with pytest.raises(InvalidInputError, match="depends on who shows it"):
-        run(agent, "count the lines in it", [page, text], before)
-    said = run(agent, "count the words in it", [page, text], before).text
-    assert said == "p.html.txt (its text, without menus and the addresses of links): words: 3"
+    assert run(agent, "count the words in it", [log, text], before).text == "p.log.txt: words: 3"
 
 
-@pytest.mark.parametrize("name", ["a.pdf", "a.rtf", "a.eml", "a.docx", "a.json"])
+@pytest.mark.parametrize("name", ["a.pdf", "a.rtf", "a.eml", "a.docx", "a.json", "a.html"])
 def test_what_is_no_plain_text_is_not_measured(name: str, run: Run, tmp_path: Path) -> None:
     """Its markup would be counted."""
     (tmp_path / name).write_text("one two")
-    with pytest.raises(InvalidInputError, match=r"Plain texts and pages \(\.html\) are read here"):
+    with pytest.raises(InvalidInputError, match="Plain texts are read here"):
         run(agent, f"how many words has {name}", [tmp_path / name])
